@@ -1,0 +1,210 @@
+/* bytes.c - buffers that grow by doubling; strict number parsing. */
+#include "base/bytes.h"
+
+#include <assert.h>
+#include <stdarg.h>
+
+#include "base/memory.h"
+
+#define BUF_CAP_MIN 64
+
+static char upper(char c)
+{
+    return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
+}
+
+bool hf_bytes_is(struct hf_bytes bytes, const char *name)
+{
+    for (size_t i = 0; i < bytes.len; i++) {
+        if (name[i] == '\0' || upper(bytes.data[i]) != name[i])
+            return false;
+    }
+    return name[bytes.len] == '\0';
+}
+
+/* Matches one `[...]` set that starts at pattern[*at] == '['. Moves `*at` to
+ * the closing bracket, or to the last byte if there is none. */
+static bool match_set(struct hf_bytes pattern, size_t *at, char c)
+{
+    size_t i = *at + 1;
+    bool negate = i < pattern.len && pattern.data[i] == '^';
+    bool hit = false;
+
+    if (negate)
+        i++;
+    for (; i < pattern.len && pattern.data[i] != ']'; i++) {
+        char low = pattern.data[i];
+        char high = low;
+        if (low == '\\' && i + 1 < pattern.len) {
+            low = high = pattern.data[++i];
+        } else if (i + 2 < pattern.len && pattern.data[i + 1] == '-' &&
+                   pattern.data[i + 2] != ']') {
+            high = pattern.data[i + 2];
+            i += 2;
+        }
+        if (low > high) {
+            char swap = low;
+            low = high;
+            high = swap;
+        }
+        hit = hit || (c >= low && c <= high);
+    }
+    *at = i < pattern.len ? i : pattern.len - 1;
+    return hit != negate;
+}
+
+/* One pattern element other than '*' against one byte. */
+static bool match_one(struct hf_bytes pattern, size_t *at, char c)
+{
+    char p = pattern.data[*at];
+
+    if (p == '?')
+        return true;
+    if (p == '[')
+        return match_set(pattern, at, c);
+    if (p == '\\' && *at + 1 < pattern.len)
+        p = pattern.data[++*at];
+    return p == c;
+}
+
+/* On a mismatch, the last '*' takes one more byte: only the last one ever
+ * needs to be tried again, so the work stays within pattern * text. */
+bool hf_bytes_match(struct hf_bytes pattern, struct hf_bytes text)
+{
+    size_t p = 0;
+    size_t t = 0;
+    size_t star = SIZE_MAX;
+    size_t star_text = 0;
+
+    while (t < text.len) {
+        if (p < pattern.len && pattern.data[p] == '*') {
+            star = p++;
+            star_text = t;
+            continue;
+        }
+        size_t at = p;
+        if (p < pattern.len && match_one(pattern, &at, text.data[t])) {
+            p = at + 1;
+            t++;
+            continue;
+        }
+        if (star == SIZE_MAX)
+            return false;
+        p = star + 1;
+        t = ++star_text;
+    }
+    while (p < pattern.len && pattern.data[p] == '*')
+        p++;
+    return p == pattern.len;
+}
+
+enum hf_status hf_buf_reserve(struct hf_buf *buf, size_t more)
+{
+    size_t need;
+    size_t cap = buf->cap ? buf->cap : BUF_CAP_MIN;
+
+    assert(buf->len <= buf->cap);
+    if (__builtin_add_overflow(buf->len, more, &need))
+        return HF_NOMEM;
+    if (need <= buf->cap)
+        return HF_OK;
+    while (cap < need) {
+        if (__builtin_mul_overflow(cap, (size_t)2, &cap))
+            return HF_NOMEM;
+    }
+    char *data = hf_realloc(buf->data, cap);
+    if (data == NULL)
+        return HF_NOMEM;
+    buf->data = data;
+    buf->cap = cap;
+    return HF_OK;
+}
+
+enum hf_status hf_buf_append(struct hf_buf *buf, const void *data, size_t len)
+{
+    enum hf_status status = hf_buf_reserve(buf, len);
+
+    if (status == HF_OK && len > 0) {
+        memcpy(buf->data + buf->len, data, len);
+        buf->len += len;
+    }
+    return status;
+}
+
+enum hf_status hf_buf_format(struct hf_buf *buf, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int need = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (need < 0)
+        return HF_INVALID;
+    if (hf_buf_reserve(buf, (size_t)need + 1) != HF_OK)
+        return HF_NOMEM;
+    va_start(args, format);
+    vsnprintf(buf->data + buf->len, (size_t)need + 1, format, args);
+    va_end(args);
+    buf->len += (size_t)need;
+    return HF_OK;
+}
+
+void hf_buf_consume(struct hf_buf *buf, size_t len)
+{
+    assert(len <= buf->len);
+    if (len < buf->len && len > 0)
+        memmove(buf->data, buf->data + len, buf->len - len);
+    buf->len -= len;
+}
+
+void hf_buf_release(struct hf_buf *buf)
+{
+    hf_free(buf->data);
+    *buf = (struct hf_buf){0};
+}
+
+enum hf_status hf_parse_u64(struct hf_bytes text, uint64_t *out)
+{
+    uint64_t number = 0;
+
+    if (text.len == 0)
+        return HF_INVALID;
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.data[i] < '0' || text.data[i] > '9')
+            return HF_INVALID;
+        if (__builtin_mul_overflow(number, (uint64_t)10, &number) ||
+            __builtin_add_overflow(number, (uint64_t)(text.data[i] - '0'),
+                                   &number))
+            return HF_INVALID;
+    }
+    *out = number;
+    return HF_OK;
+}
+
+enum hf_status hf_parse_i64(struct hf_bytes text, int64_t *out)
+{
+    bool negative = text.len > 0 && text.data[0] == '-';
+    uint64_t size;
+
+    if (negative)
+        text = hf_bytes(text.data + 1, text.len - 1);
+    if (hf_parse_u64(text, &size) != HF_OK)
+        return HF_INVALID;
+    if (size > (uint64_t)INT64_MAX + (negative ? 1 : 0))
+        return HF_INVALID;
+    *out = negative ? (int64_t)(0 - size) : (int64_t)size;
+    return HF_OK;
+}
+
+size_t hf_print_u64(char *out, uint64_t number)
+{
+    char digits[HF_DIGITS_MAX];
+    size_t count = 0;
+
+    do {
+        digits[count++] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number != 0);
+    for (size_t i = 0; i < count; i++)
+        out[i] = digits[count - 1 - i];
+    return count;
+}

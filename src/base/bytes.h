@@ -1,0 +1,80 @@
+/* bytes.h - a view of bytes, a buffer that grows, and numbers as text.
+ *
+ *   struct hf_bytes: borrowed, not terminated; whoever made it says how long
+ *                    it lasts.
+ *   struct hf_buf:   owned; appends at `len`. A zeroed struct is an empty
+ *                    buffer. After a failed append it is as before.
+ *
+ * Threads: none of it is shared; one thread at a time.
+ */
+#ifndef BASE_BYTES_H
+#define BASE_BYTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "holdfast/status.h"
+
+struct hf_bytes {
+    const char *data;
+    size_t len;
+};
+
+struct hf_buf {
+    char *data;
+    size_t len;
+    size_t cap;
+};
+
+static inline struct hf_bytes hf_bytes(const char *data, size_t len)
+{
+    struct hf_bytes bytes = {data, len};
+    return bytes;
+}
+
+static inline struct hf_bytes hf_bytes_text(const char *text)
+{
+    return hf_bytes(text, strlen(text));
+}
+
+static inline struct hf_bytes hf_buf_bytes(const struct hf_buf *buf)
+{
+    return hf_bytes(buf->data, buf->len);
+}
+
+static inline bool hf_bytes_equal(struct hf_bytes a, struct hf_bytes b)
+{
+    return a.len == b.len && (a.len == 0 || !memcmp(a.data, b.data, a.len));
+}
+
+/* Equal but for the case of ASCII letters; `upper` is in upper case. */
+bool hf_bytes_is(struct hf_bytes bytes, const char *upper);
+
+/* Glob: `*` any run, `?` any byte, `[a-z]` a set, `[^a-z]` its opposite, `\`
+ * takes the next byte as it is. Work is bounded by pattern * text length. */
+bool hf_bytes_match(struct hf_bytes pattern, struct hf_bytes text);
+
+/* Room for `more` bytes behind `len`, or HF_NOMEM. */
+enum hf_status hf_buf_reserve(struct hf_buf *buf, size_t more);
+enum hf_status hf_buf_append(struct hf_buf *buf, const void *data, size_t len);
+enum hf_status hf_buf_format(struct hf_buf *buf, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Drops the first `len` bytes. */
+void hf_buf_consume(struct hf_buf *buf, size_t len);
+void hf_buf_release(struct hf_buf *buf);
+
+/* Decimal digits only, the whole text, no sign, no overflow: else HF_INVALID
+ * and `*out` untouched. The signed form takes one leading '-'. */
+enum hf_status hf_parse_u64(struct hf_bytes text, uint64_t *out);
+enum hf_status hf_parse_i64(struct hf_bytes text, int64_t *out);
+
+/* Longest text of a 64-bit number, without an end mark. */
+#define HF_DIGITS_MAX 20
+
+/* Writes `number` in decimal to `out` (HF_DIGITS_MAX bytes), returns the
+ * length. */
+size_t hf_print_u64(char *out, uint64_t number);
+
+#endif

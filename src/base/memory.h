@@ -1,0 +1,29 @@
+/* memory.h - where every allocation of the library comes from.
+ *
+ * One door, so that tests can make any single allocation fail and so that the
+ * bytes in use are known. The calls behave as malloc, calloc and free do, with
+ * NULL on failure.
+ *
+ * Threads: safe from any thread.
+ */
+#ifndef BASE_MEMORY_H
+#define BASE_MEMORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+void *hf_alloc(size_t bytes);
+void *hf_alloc_zeroed(size_t bytes);
+void *hf_realloc(void *old, size_t bytes);
+/* `alignment` is a power of two and divides `bytes`. Free with hf_free. */
+void *hf_alloc_aligned(size_t alignment, size_t bytes);
+void hf_free(void *memory);
+
+/* For tests: the allocation after `count` more successful ones fails, and
+ * every one after it too, until hf_memory_fail_never(). */
+void hf_memory_fail_after(uint64_t count);
+void hf_memory_fail_never(void);
+/* Allocations since the start of the process, to size a fault loop. */
+uint64_t hf_memory_count(void);
+
+#endif

@@ -1,0 +1,85 @@
+/* resp.h - the Redis protocol: bytes to requests, replies to bytes.
+ *
+ *   request   *2\r\n$4\r\nLOCK\r\n$1\r\na\r\n    or inline:  LOCK a\r\n
+ *   reply     +OK\r\n  -ERR text\r\n  :1\r\n  $1\r\na\r\n  *n  %n  _  #t
+ *
+ * Decoding copies nothing: the arguments point into the caller's bytes. It is
+ * a pure function of those bytes, so that a request cut anywhere is simply
+ * decoded again when more has arrived.
+ *
+ * Threads: none of it is shared; one thread at a time.
+ */
+#ifndef RESP_RESP_H
+#define RESP_RESP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "holdfast/status.h"
+
+/* Limits of one request; beyond them the framing is given up. */
+#define RESP_ARGS_MAX 1024
+#define RESP_BULK_MAX (64u * 1024)
+#define RESP_REQUEST_MAX (256u * 1024)
+#define RESP_INLINE_MAX (64u * 1024)
+
+struct resp_request {
+    size_t count; /* 0: an empty line, to be ignored */
+    struct hf_bytes args[RESP_ARGS_MAX];
+    size_t used;       /* bytes of input that the request took */
+    const char *error; /* on HF_INVALID: what is wrong, for the client */
+};
+
+/* Decodes one request from the start of `input`. Inline quotes ("a b", 'a',
+ * \n \r \t \b \a \\ \" \xHH) are resolved in place, which is why the input is not const.
+ * HF_OK; HF_MORE: the request is not whole yet; HF_INVALID: framing is lost,
+ * reply `error` and close. */
+enum hf_status resp_decode(char *input, size_t len, struct resp_request *out);
+
+/* Replies are appended to `out`; `version` is 2 or 3. A map of n pairs is
+ * followed by 2n values, an array of n by n values. A null is `_` in version 3
+ * and `$-1` in 2. An error's text is one line: control bytes become spaces. */
+enum hf_status resp_simple(struct hf_buf *out, const char *text);
+enum hf_status resp_error(struct hf_buf *out, struct hf_bytes text);
+enum hf_status resp_number(struct hf_buf *out, int64_t number);
+enum hf_status resp_bulk(struct hf_buf *out, struct hf_bytes bytes);
+enum hf_status resp_array(struct hf_buf *out, size_t count);
+enum hf_status resp_map(struct hf_buf *out, int version, size_t pairs);
+enum hf_status resp_null(struct hf_buf *out, int version);
+
+/* A request as an array of bulks, for clients. */
+enum hf_status resp_encode(struct hf_buf *out, size_t count,
+                           const struct hf_bytes *args);
+
+/* One value of a reply, for clients. */
+enum resp_kind {
+    RESP_SIMPLE,
+    RESP_ERROR,
+    RESP_NUMBER,
+    RESP_BULK,
+    RESP_ARRAY, /* `number` values follow */
+    RESP_MAP,   /* `number` pairs follow */
+    RESP_NULL,
+    RESP_BOOL, /* number is 0 or 1 */
+};
+
+struct resp_value {
+    enum resp_kind kind;
+    int64_t number;       /* of a number, bool, array or map */
+    struct hf_bytes text; /* of a simple, error or bulk */
+};
+
+/* Reads the value at `*at` and moves `*at` behind it (behind the header only,
+ * for an array or a map). HF_MORE: not whole; HF_INVALID: not RESP. */
+enum hf_status resp_read(struct hf_bytes input, size_t *at,
+                         struct resp_value *out);
+/* Moves `*at` behind one whole reply with all that it contains. */
+enum hf_status resp_skip(struct hf_bytes input, size_t *at);
+/* In a flat field-value array or a map that is the reply at the start of
+ * `input`: the value of `field`. HF_NOTFOUND. */
+enum hf_status resp_field(struct hf_bytes input, const char *field,
+                          struct resp_value *out);
+
+#endif

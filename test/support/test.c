@@ -1,0 +1,110 @@
+/* test.c - registers, runs and counts the tests of one program. */
+#include "support/test.h"
+
+#include <ftw.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+
+#define TESTS_MAX 512
+
+static struct {
+    const char *name;
+    void (*body)(void);
+} tests[TESTS_MAX];
+static int test_count;
+static const char *running;
+static jmp_buf escape;
+static char folder[PATH_MAX];
+
+void test_register(const char *name, void (*body)(void))
+{
+    if (test_count == TESTS_MAX)
+        abort();
+    tests[test_count].name = name;
+    tests[test_count++].body = body;
+}
+
+void test_fail(const char *file, int line, const char *format, ...)
+{
+    va_list args;
+
+    printf("%s:%d: %s: ", file, line, running);
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    printf(" (seed %llu)\n", (unsigned long long)test_seed());
+    fflush(stdout);
+    longjmp(escape, 1);
+}
+
+void test_check_text(const char *file, int line, const char *found, size_t len,
+                     const char *expected)
+{
+    if (!hf_bytes_equal(hf_bytes(found, len), hf_bytes_text(expected)))
+        test_fail(file, line, "expected \"%s\", got \"%.*s\"", expected,
+                  (int)len, found);
+}
+
+uint64_t test_seed(void)
+{
+    const char *text = getenv("TEST_SEED");
+    uint64_t seed = 20261115;
+
+    if (text != NULL)
+        (void)hf_parse_u64(hf_bytes_text(text), &seed);
+    return seed;
+}
+
+static int remove_one(const char *path, const struct stat *info, int kind,
+                      struct FTW *walk)
+{
+    (void)info;
+    (void)kind;
+    (void)walk;
+    return remove(path);
+}
+
+static void remove_folder(void)
+{
+    if (folder[0] != '\0')
+        nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    folder[0] = '\0';
+}
+
+const char *test_folder(void)
+{
+    const char *root = getenv("TMPDIR");
+
+    if (folder[0] == '\0') {
+        snprintf(folder, sizeof folder, "%s/holdfast-test-XXXXXX",
+                 root != NULL ? root : "/tmp");
+        if (mkdtemp(folder) == NULL)
+            test_fail(__FILE__, __LINE__, "mkdtemp(%s) failed", folder);
+    }
+    return folder;
+}
+
+int main(int argc, char **argv)
+{
+    int passed = 0;
+    int failed = 0;
+
+    for (int i = 0; i < test_count; i++) {
+        running = tests[i].name;
+        if (argc > 1 && strstr(running, argv[1]) == NULL)
+            continue;
+        if (setjmp(escape) == 0) {
+            tests[i].body();
+            passed++;
+        } else {
+            failed++;
+        }
+        remove_folder();
+    }
+    printf("%s: %d passed, %d failed\n", argv[0], passed, failed);
+    return failed != 0;
+}

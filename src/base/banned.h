@@ -14,13 +14,12 @@
 #include <time.h>
 
 #ifdef __GNUC__
-#pragma GCC poison strcpy strcat strncpy strncat /* hf_buf, memcpy */
-#pragma GCC poison sprintf vsprintf gets         /* snprintf, hf_buf_format */
-#pragma GCC poison strtok                        /* strtok_r */
-#pragma GCC poison atoi atol atoll atof          /* hf_parse_u64 */
-#pragma GCC poison rand srand                    /* hf_random */
+#pragma GCC poison strcpy strcat strncpy strncat  /* hf_buf, memcpy */
+#pragma GCC poison sprintf vsprintf gets          /* snprintf, hf_buf_format */
+#pragma GCC poison strtok                         /* strtok_r */
+#pragma GCC poison atoi atol atoll atof           /* hf_parse_u64 */
+#pragma GCC poison rand srand                     /* hf_random */
 #pragma GCC poison gmtime localtime ctime asctime /* the _r twins */
-#pragma GCC poison alloca                         /* hf_alloc */
 #endif
 
 #endif

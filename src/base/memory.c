@@ -3,8 +3,8 @@
 
 #include "holdfast/atomic.h"
 
-static struct hf_atomic_u64 allocation_count;           /* (a) */
-static struct hf_atomic_u64 fail_from = {UINT64_MAX};   /* (a) */
+static struct hf_atomic_u64 allocation_count;         /* (a) */
+static struct hf_atomic_u64 fail_from = {UINT64_MAX}; /* (a) */
 
 /* Relaxed: counts and a test switch; they publish no other memory. */
 static int must_fail(void)

@@ -34,7 +34,7 @@
 
 /* Longest record, and longest batch; both are checked by append. */
 #define JOURNAL_RECORD_MAX (1u << 20)
-#define JOURNAL_BATCH_MAX (8u << 20)
+#define JOURNAL_BATCH_MAX  (8u << 20)
 
 /* Longest text that an error call writes, with its end mark. */
 #define JOURNAL_ERROR_MAX 512
@@ -165,9 +165,8 @@ void journal_stats(const struct journal *journal, struct journal_stats *out);
 /* Offline: reads `dir` without changing it and applies all of it to a new
  * machine, as open would. `error` tells damage as open does. */
 enum hf_status journal_read(const char *dir,
-                            const struct journal_machine *machine,
-                            void **out, struct journal_stats *stats,
-                            char *error);
+                            const struct journal_machine *machine, void **out,
+                            struct journal_stats *stats, char *error);
 
 /* Offline: what a repair would drop from the first damaged batch on, as text;
  * with `apply` it does so, keeping the dropped files under dir/dropped. */

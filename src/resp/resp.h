@@ -20,10 +20,10 @@
 #include "holdfast/status.h"
 
 /* Limits of one request; beyond them the framing is given up. */
-#define RESP_ARGS_MAX 1024
-#define RESP_BULK_MAX (64u * 1024)
+#define RESP_ARGS_MAX    1024
+#define RESP_BULK_MAX    (64u * 1024)
 #define RESP_REQUEST_MAX (256u * 1024)
-#define RESP_INLINE_MAX (64u * 1024)
+#define RESP_INLINE_MAX  (64u * 1024)
 
 struct resp_request {
     size_t count; /* 0: an empty line, to be ignored */
@@ -33,9 +33,9 @@ struct resp_request {
 };
 
 /* Decodes one request from the start of `input`. Inline quotes ("a b", 'a',
- * \n \r \t \b \a \\ \" \xHH) are resolved in place, which is why the input is not const.
- * HF_OK; HF_MORE: the request is not whole yet; HF_INVALID: framing is lost,
- * reply `error` and close. */
+ * \n \r \t \b \a \\ \" \xHH) are resolved in place, which is why the input is
+ * not const. HF_OK; HF_MORE: the request is not whole yet; HF_INVALID: framing
+ * is lost, reply `error` and close. */
 enum hf_status resp_decode(char *input, size_t len, struct resp_request *out);
 
 /* Replies are appended to `out`; `version` is 2 or 3. A map of n pairs is

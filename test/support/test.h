@@ -23,33 +23,33 @@ uint64_t test_seed(void);
 /* A new empty folder under $TMPDIR or /tmp, removed when the test ends. */
 const char *test_folder(void);
 
-#define TEST(name)                                                             \
-    static void test_##name(void);                                             \
-    __attribute__((constructor)) static void register_##name(void)             \
-    {                                                                          \
-        test_register(#name, test_##name);                                     \
-    }                                                                          \
+#define TEST(name)                                                 \
+    static void test_##name(void);                                 \
+    __attribute__((constructor)) static void register_##name(void) \
+    {                                                              \
+        test_register(#name, test_##name);                         \
+    }                                                              \
     static void test_##name(void)
 
-#define CHECK(condition)                                                       \
-    do {                                                                       \
-        if (!(condition))                                                      \
-            test_fail(__FILE__, __LINE__, "expected %s", #condition);          \
+#define CHECK(condition)                                              \
+    do {                                                              \
+        if (!(condition))                                             \
+            test_fail(__FILE__, __LINE__, "expected %s", #condition); \
     } while (0)
 
 /* Integers of any type, compared as 64 bits. */
-#define CHECK_EQ(found, expected)                                              \
-    do {                                                                       \
-        int64_t found_ = (int64_t)(found);                                     \
-        int64_t expected_ = (int64_t)(expected);                               \
-        if (found_ != expected_)                                               \
-            test_fail(__FILE__, __LINE__,                                      \
-                      "expected %s == %s, got %lld and %lld", #found,          \
-                      #expected, (long long)found_, (long long)expected_);     \
+#define CHECK_EQ(found, expected)                                          \
+    do {                                                                   \
+        int64_t found_ = (int64_t)(found);                                 \
+        int64_t expected_ = (int64_t)(expected);                           \
+        if (found_ != expected_)                                           \
+            test_fail(__FILE__, __LINE__,                                  \
+                      "expected %s == %s, got %lld and %lld", #found,      \
+                      #expected, (long long)found_, (long long)expected_); \
     } while (0)
 
 /* `found` is bytes of length `len`, `expected` a C string. */
-#define CHECK_TEXT(found, len, expected)                                       \
+#define CHECK_TEXT(found, len, expected) \
     test_check_text(__FILE__, __LINE__, (found), (len), (expected))
 
 void test_check_text(const char *file, int line, const char *found, size_t len,

@@ -32,9 +32,9 @@ void test_threads(int count, void (*body)(void *context, int index),
     CHECK_EQ(pthread_barrier_init(&gate, NULL, (unsigned)count), 0);
     for (int i = 0; i < count; i++) {
         helpers[i] = (struct helper){0, &gate, body, context, i};
-        CHECK_EQ(pthread_create(&helpers[i].thread, NULL, helper_main,
-                                &helpers[i]),
-                 0);
+        CHECK_EQ(
+            pthread_create(&helpers[i].thread, NULL, helper_main, &helpers[i]),
+            0);
     }
     for (int i = 0; i < count; i++)
         pthread_join(helpers[i].thread, NULL);

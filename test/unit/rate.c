@@ -66,7 +66,7 @@ TEST(time_that_goes_back_lets_nothing_more_through)
 }
 
 #define THREADS 32
-#define BURST 1000
+#define BURST   1000
 #define SPAN_NS 100000
 
 struct race {

@@ -88,22 +88,32 @@ const char *test_folder(void)
     return folder;
 }
 
+/* A function of its own, so that longjmp cannot clobber the loop's locals. */
+static bool run_one(int index)
+{
+    volatile bool ended = false;
+
+    running = tests[index].name;
+    if (setjmp(escape) == 0) {
+        tests[index].body();
+        ended = true;
+    }
+    remove_folder();
+    return ended;
+}
+
 int main(int argc, char **argv)
 {
     int passed = 0;
     int failed = 0;
 
     for (int i = 0; i < test_count; i++) {
-        running = tests[i].name;
-        if (argc > 1 && strstr(running, argv[1]) == NULL)
+        if (argc > 1 && strstr(tests[i].name, argv[1]) == NULL)
             continue;
-        if (setjmp(escape) == 0) {
-            tests[i].body();
+        if (run_one(i))
             passed++;
-        } else {
+        else
             failed++;
-        }
-        remove_folder();
     }
     printf("%s: %d passed, %d failed\n", argv[0], passed, failed);
     return failed != 0;

@@ -1,0 +1,61 @@
+/* hash.c - SipHash-1-3: one round per 8 bytes, three to finish. */
+#include "base/hash.h"
+
+#include <string.h>
+
+struct lanes {
+    uint64_t a, b, c, d;
+};
+
+static inline uint64_t rotate_left(uint64_t x, unsigned bits)
+{
+    return (x << bits) | (x >> (64 - bits));
+}
+
+static inline void stir(struct lanes *v)
+{
+    v->a += v->b;
+    v->c += v->d;
+    v->b = rotate_left(v->b, 13) ^ v->a;
+    v->d = rotate_left(v->d, 16) ^ v->c;
+    v->a = rotate_left(v->a, 32);
+    v->c += v->b;
+    v->a += v->d;
+    v->b = rotate_left(v->b, 17) ^ v->c;
+    v->d = rotate_left(v->d, 21) ^ v->a;
+    v->c = rotate_left(v->c, 32);
+}
+
+static inline void absorb(struct lanes *v, uint64_t word)
+{
+    v->d ^= word;
+    stir(v);
+    v->a ^= word;
+}
+
+uint64_t hf_hash(struct hf_hash_seed seed, struct hf_bytes bytes)
+{
+    struct lanes v = {
+        seed.key[0] ^ 0x736f6d6570736575u,
+        seed.key[1] ^ 0x646f72616e646f6du,
+        seed.key[0] ^ 0x6c7967656e657261u,
+        seed.key[1] ^ 0x7465646279746573u,
+    };
+    const char *data = bytes.data;
+    size_t left = bytes.len;
+    uint64_t word;
+
+    for (; left >= 8; left -= 8, data += 8) {
+        memcpy(&word, data, 8);
+        absorb(&v, word);
+    }
+    word = (uint64_t)bytes.len << 56;
+    for (size_t i = 0; i < left; i++)
+        word |= (uint64_t)(unsigned char)data[i] << (8 * i);
+    absorb(&v, word);
+    v.c ^= 0xff;
+    stir(&v);
+    stir(&v);
+    stir(&v);
+    return v.a ^ v.b ^ v.c ^ v.d;
+}

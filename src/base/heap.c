@@ -1,0 +1,154 @@
+/* heap.c - a four-way heap: half the depth of a binary one, and the children
+ * of an entry lie side by side. */
+#include "base/heap.h"
+
+#include <assert.h>
+#include <stdbool.h>
+
+#include "base/memory.h"
+
+#define WAYS    4u
+#define CAP_MIN 64u
+
+void hf_heap_init(struct hf_heap *heap,
+                  void (*moved)(void *context, uint32_t ref, uint32_t position),
+                  void *context, size_t *account)
+{
+    *heap = (struct hf_heap){
+        .moved = moved, .context = context, .account = account};
+}
+
+void hf_heap_release(struct hf_heap *heap)
+{
+    hf_free(heap->entries);
+    heap->entries = NULL;
+    heap->count = 0;
+    heap->cap = 0;
+}
+
+void hf_heap_clear(struct hf_heap *heap)
+{
+    heap->count = 0;
+}
+
+static enum hf_status make_room(struct hf_heap *heap, uint64_t count)
+{
+    uint64_t cap = heap->cap ? heap->cap : CAP_MIN;
+
+    if (count + 1 <= heap->cap)
+        return HF_OK;
+    while (cap < count + 1)
+        cap *= 2;
+    if (cap > UINT32_MAX)
+        return HF_NOMEM;
+    struct hf_heap_entry *entries =
+        hf_realloc(heap->entries, cap * sizeof *entries);
+    if (entries == NULL)
+        return HF_NOMEM;
+    *heap->account += (cap - heap->cap) * sizeof *entries;
+    heap->entries = entries;
+    heap->cap = (uint32_t)cap;
+    return HF_OK;
+}
+
+enum hf_status hf_heap_promise(struct hf_heap *heap)
+{
+    enum hf_status status =
+        make_room(heap, (uint64_t)heap->count + heap->promised + 1);
+
+    if (status == HF_OK)
+        heap->promised++;
+    return status;
+}
+
+void hf_heap_unpromise(struct hf_heap *heap)
+{
+    assert(heap->promised > 0);
+    heap->promised--;
+}
+
+static bool before(const struct hf_heap_entry *a, const struct hf_heap_entry *b)
+{
+    return a->when != b->when ? a->when < b->when : a->tie < b->tie;
+}
+
+static void place(struct hf_heap *heap, uint32_t position,
+                  struct hf_heap_entry entry)
+{
+    heap->entries[position] = entry;
+    heap->moved(heap->context, entry.ref, position);
+}
+
+static uint32_t parent_of(uint32_t position)
+{
+    return (position - 2) / WAYS + 1;
+}
+
+/* Puts `entry` at `position` or, while it is earlier than what is above, up. */
+static uint32_t rise(struct hf_heap *heap, uint32_t position,
+                     struct hf_heap_entry entry)
+{
+    while (position > 1) {
+        uint32_t parent = parent_of(position);
+        if (!before(&entry, &heap->entries[parent]))
+            break;
+        place(heap, position, heap->entries[parent]);
+        position = parent;
+    }
+    place(heap, position, entry);
+    return position;
+}
+
+/* Puts `entry` at `position` or, while something below is earlier, down. */
+static void sink(struct hf_heap *heap, uint32_t position,
+                 struct hf_heap_entry entry)
+{
+    for (;;) {
+        uint64_t first = (uint64_t)(position - 1) * WAYS + 2;
+        if (first > heap->count)
+            break;
+        uint32_t least = (uint32_t)first;
+        for (uint32_t i = 1; i < WAYS && first + i <= heap->count; i++) {
+            if (before(&heap->entries[first + i], &heap->entries[least]))
+                least = (uint32_t)first + i;
+        }
+        if (!before(&heap->entries[least], &entry))
+            break;
+        place(heap, position, heap->entries[least]);
+        position = least;
+    }
+    place(heap, position, entry);
+}
+
+enum hf_status hf_heap_add(struct hf_heap *heap, struct hf_heap_entry entry)
+{
+    enum hf_status status = make_room(heap, (uint64_t)heap->count + 1);
+
+    if (status != HF_OK)
+        return status;
+    heap->count++;
+    rise(heap, heap->count, entry);
+    return HF_OK;
+}
+
+void hf_heap_remove(struct hf_heap *heap, uint32_t position)
+{
+    assert(position >= 1 && position <= heap->count);
+    struct hf_heap_entry last = heap->entries[heap->count--];
+
+    heap->moved(heap->context, heap->entries[position].ref, 0);
+    if (position > heap->count)
+        return;
+    if (rise(heap, position, last) == position)
+        sink(heap, position, last);
+}
+
+void hf_heap_change(struct hf_heap *heap, uint32_t position, uint64_t when,
+                    uint64_t tie)
+{
+    assert(position >= 1 && position <= heap->count);
+    struct hf_heap_entry entry = {when, tie, heap->entries[position].ref};
+
+    if (rise(heap, position, entry) == position)
+        sink(heap, position, entry);
+}

@@ -1,0 +1,61 @@
+/* heap.h - what is due next: a heap ordered by (when, tie).
+ *
+ * Entries name something of the user's by `ref`. The heap tells the user where
+ * each entry lies (`moved`), so that an entry can be changed or removed
+ * without a search. Positions start at 1; 0 means "not in the heap".
+ *
+ * Two entries never compare equal if ties are distinct, so the order in which
+ * entries leave does not depend on the order in which they came.
+ *
+ * Threads: one thread at a time.
+ */
+#ifndef BASE_HEAP_H
+#define BASE_HEAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "holdfast/status.h"
+
+struct hf_heap_entry {
+    uint64_t when;
+    uint64_t tie;
+    uint32_t ref;
+};
+
+struct hf_heap {
+    struct hf_heap_entry *entries; /* [0] is not used */
+    uint32_t count;
+    uint32_t cap;
+    uint32_t promised;
+    void (*moved)(void *context, uint32_t ref, uint32_t position);
+    void *context;
+    size_t *account;
+};
+
+void hf_heap_init(struct hf_heap *heap,
+                  void (*moved)(void *context, uint32_t ref, uint32_t position),
+                  void *context, size_t *account);
+void hf_heap_release(struct hf_heap *heap);
+/* Empties it, tells nobody, keeps the memory. */
+void hf_heap_clear(struct hf_heap *heap);
+
+/* Makes sure that one more add succeeds. */
+enum hf_status hf_heap_promise(struct hf_heap *heap);
+void hf_heap_unpromise(struct hf_heap *heap);
+
+/* HF_NOMEM without memory (never, if promised). */
+enum hf_status hf_heap_add(struct hf_heap *heap, struct hf_heap_entry entry);
+void hf_heap_remove(struct hf_heap *heap, uint32_t position);
+/* Gives the entry at `position` another time and tie. */
+void hf_heap_change(struct hf_heap *heap, uint32_t position, uint64_t when,
+                    uint64_t tie);
+
+/* The entry that is due first, or NULL. */
+static inline const struct hf_heap_entry *
+hf_heap_first(const struct hf_heap *heap)
+{
+    return heap->count == 0 ? NULL : &heap->entries[1];
+}
+
+#endif

@@ -1,0 +1,122 @@
+/* slab.c - chunks of about 128 KiB and a list of free items through them. */
+#include "base/slab.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+#define CHUNK_BYTES (128u * 1024)
+
+/* How a free item looks. */
+struct free_item {
+    uint32_t mark; /* 0 */
+    uint32_t next;
+};
+
+void hf_slab_init(struct hf_slab *slab, size_t item_bytes, size_t *account)
+{
+    assert(item_bytes >= sizeof(struct free_item));
+    assert(item_bytes % 8 == 0);
+    *slab = (struct hf_slab){
+        .item_bytes = (uint32_t)item_bytes, .top = 1, .account = account};
+    while (item_bytes << (slab->shift + 1) <= CHUNK_BYTES)
+        slab->shift++;
+}
+
+void hf_slab_release(struct hf_slab *slab)
+{
+    for (uint32_t i = 0; i < slab->chunk_count; i++)
+        hf_free(slab->chunks[i]);
+    hf_free(slab->chunks);
+    hf_slab_init(slab, slab->item_bytes, slab->account);
+}
+
+/* Marks the items, because a walk tells free from used by the mark. */
+void hf_slab_clear(struct hf_slab *slab)
+{
+    for (uint32_t number = 1; number < slab->top; number++)
+        ((struct free_item *)hf_slab_at(slab, number))->mark = 0;
+    slab->top = 1;
+    slab->free = 0;
+    slab->used = 0;
+}
+
+static enum hf_status add_chunk(struct hf_slab *slab)
+{
+    size_t bytes = (size_t)slab->item_bytes << slab->shift;
+
+    if (slab->chunk_count == slab->chunk_cap) {
+        uint32_t cap = slab->chunk_cap ? slab->chunk_cap * 2 : 4;
+        char **chunks = hf_realloc(slab->chunks, cap * sizeof *chunks);
+        if (chunks == NULL)
+            return HF_NOMEM;
+        slab->chunks = chunks;
+        slab->chunk_cap = cap;
+    }
+    if ((uint64_t)(slab->chunk_count + 1) << slab->shift > UINT32_MAX)
+        return HF_NOMEM; /* the numbers are used up */
+    char *chunk = hf_alloc(bytes);
+    if (chunk == NULL)
+        return HF_NOMEM;
+    slab->chunks[slab->chunk_count++] = chunk;
+    if (slab->account != NULL)
+        *slab->account += bytes;
+    return HF_OK;
+}
+
+static uint64_t room(const struct hf_slab *slab)
+{
+    uint64_t numbers = (uint64_t)slab->chunk_count << slab->shift;
+    return numbers == 0 ? 0 : numbers - 1 - slab->used;
+}
+
+enum hf_status hf_slab_promise(struct hf_slab *slab, uint32_t count)
+{
+    while (room(slab) < (uint64_t)slab->promised + count) {
+        if (add_chunk(slab) != HF_OK)
+            return HF_NOMEM;
+    }
+    slab->promised += count;
+    return HF_OK;
+}
+
+void hf_slab_unpromise(struct hf_slab *slab, uint32_t count)
+{
+    assert(slab->promised >= count);
+    slab->promised -= count;
+}
+
+uint32_t hf_slab_take(struct hf_slab *slab)
+{
+    uint32_t number = slab->free;
+
+    /* Twice for items as large as a chunk: number 0 takes up the first. */
+    while (room(slab) == 0) {
+        if (add_chunk(slab) != HF_OK)
+            return 0;
+    }
+    if (number != 0) {
+        struct free_item *item = hf_slab_at(slab, number);
+        assert(item->mark == 0);
+        slab->free = item->next;
+    } else {
+        number = slab->top++;
+    }
+    slab->used++;
+    memset(hf_slab_at(slab, number), 0, slab->item_bytes);
+    return number;
+}
+
+void hf_slab_give(struct hf_slab *slab, uint32_t number)
+{
+    struct free_item *item = hf_slab_at(slab, number);
+
+    assert(number != 0 && number < slab->top);
+    assert(slab->used > 0);
+    item->mark = 0;
+    item->next = slab->free;
+    slab->free = number;
+    slab->used--;
+}

@@ -1,0 +1,61 @@
+/* slab.h - many items of one size, named by a 32-bit number.
+ *
+ *   chunk 0            chunk 1            chunk 2
+ *   [-][1][2][3]...    [n][ ][ ]...       (made when chunk 1 is used up)
+ *    ^ 0 is never given out: it means "none"
+ *
+ * Items never move and chunks are never given back, so growth costs one
+ * allocation and no copy, and a pointer stays valid while its item is in use.
+ * A free item's first 32 bits are 0, which lets a walk over all numbers tell
+ * free from used as long as users keep theirs non-zero.
+ *
+ * Promises: a caller that must not fail later promises items now. Promise may
+ * fail; taking a promised item cannot.
+ *
+ * Threads: one thread at a time.
+ */
+#ifndef BASE_SLAB_H
+#define BASE_SLAB_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "holdfast/status.h"
+
+struct hf_slab {
+    char **chunks;
+    uint32_t chunk_count;
+    uint32_t chunk_cap;
+    uint32_t item_bytes;
+    uint32_t shift;    /* items per chunk = 1 << shift */
+    uint32_t top;      /* numbers below it have been given out once */
+    uint32_t free;     /* head of the list of free items, 0 if none */
+    uint32_t used;     /* items in use */
+    uint32_t promised; /* items that must be there for take */
+    size_t *account;   /* memory in chunks is added here; may be NULL */
+};
+
+/* item_bytes: at least 8, a multiple of 8. Allocates nothing. */
+void hf_slab_init(struct hf_slab *slab, size_t item_bytes, size_t *account);
+void hf_slab_release(struct hf_slab *slab);
+/* Frees every item and keeps the memory, so that promises stay good. */
+void hf_slab_clear(struct hf_slab *slab);
+
+/* Makes sure that `count` more takes succeed, on top of what is promised
+ * already. HF_NOMEM: nothing promised. */
+enum hf_status hf_slab_promise(struct hf_slab *slab, uint32_t count);
+/* Takes `count` promises back, used or not. */
+void hf_slab_unpromise(struct hf_slab *slab, uint32_t count);
+
+/* A zeroed item's number, or 0 without memory (never, if promised). */
+uint32_t hf_slab_take(struct hf_slab *slab);
+void hf_slab_give(struct hf_slab *slab, uint32_t number);
+
+static inline void *hf_slab_at(const struct hf_slab *slab, uint32_t number)
+{
+    char *chunk = slab->chunks[number >> slab->shift];
+    uint32_t place = number & ((1u << slab->shift) - 1);
+    return chunk + (size_t)place * slab->item_bytes;
+}
+
+#endif

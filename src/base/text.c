@@ -1,0 +1,85 @@
+/* text.c - size classes: steps of 16 up to 512, then powers of two. */
+#include "base/text.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define STEP         16u
+#define FINE_CLASSES 32u
+
+static uint32_t class_of(size_t len)
+{
+    assert(len > 0 && len <= HF_TEXT_MAX);
+    if (len <= STEP * FINE_CLASSES)
+        return (uint32_t)((len - 1) / STEP);
+    uint32_t size_class = FINE_CLASSES;
+    while ((size_t)STEP * FINE_CLASSES << (size_class - FINE_CLASSES + 1) < len)
+        size_class++;
+    return size_class;
+}
+
+static size_t class_bytes(uint32_t size_class)
+{
+    if (size_class < FINE_CLASSES)
+        return STEP * (size_class + 1);
+    return (size_t)STEP * FINE_CLASSES << (size_class - FINE_CLASSES + 1);
+}
+
+void hf_texts_init(struct hf_texts *texts, size_t *account)
+{
+    for (uint32_t i = 0; i < HF_TEXT_CLASSES; i++)
+        hf_slab_init(&texts->slabs[i], class_bytes(i), account);
+}
+
+void hf_texts_release(struct hf_texts *texts)
+{
+    for (uint32_t i = 0; i < HF_TEXT_CLASSES; i++)
+        hf_slab_release(&texts->slabs[i]);
+}
+
+void hf_texts_clear(struct hf_texts *texts)
+{
+    for (uint32_t i = 0; i < HF_TEXT_CLASSES; i++)
+        hf_slab_clear(&texts->slabs[i]);
+}
+
+enum hf_status hf_texts_promise(struct hf_texts *texts, size_t len)
+{
+    if (len == 0)
+        return HF_OK;
+    return hf_slab_promise(&texts->slabs[class_of(len)], 1);
+}
+
+void hf_texts_unpromise(struct hf_texts *texts, size_t len)
+{
+    if (len > 0)
+        hf_slab_unpromise(&texts->slabs[class_of(len)], 1);
+}
+
+enum hf_status hf_texts_put(struct hf_texts *texts, struct hf_bytes bytes,
+                            size_t bound, struct hf_text *out)
+{
+    assert(bytes.len <= bound);
+    *out = (struct hf_text){0};
+    if (bytes.len == 0)
+        return HF_OK;
+    /* The fitting size may have room only because others were promised it. */
+    uint32_t size_class = class_of(bytes.len);
+    if (size_class != class_of(bound) &&
+        hf_slab_promise(&texts->slabs[size_class], 1) == HF_OK)
+        hf_slab_unpromise(&texts->slabs[size_class], 1);
+    else
+        size_class = class_of(bound);
+    uint32_t slot = hf_slab_take(&texts->slabs[size_class]);
+    if (slot == 0)
+        return HF_NOMEM;
+    memcpy(hf_slab_at(&texts->slabs[size_class], slot), bytes.data, bytes.len);
+    *out = (struct hf_text){slot, (uint16_t)bytes.len, (uint16_t)size_class};
+    return HF_OK;
+}
+
+void hf_texts_drop(struct hf_texts *texts, struct hf_text text)
+{
+    if (text.len > 0)
+        hf_slab_give(&texts->slabs[text.size_class], text.slot);
+}

@@ -1,0 +1,49 @@
+/* bounds.h - every limit of the engine, by name.
+ *
+ * The constants are part of the format: a record beyond them is not a record.
+ * The settings in `struct hold_bounds` are part of the state: they change by a
+ * command, so that a replay decides as the first run did.
+ */
+#ifndef HOLD_BOUNDS_H
+#define HOLD_BOUNDS_H
+
+#include <stdint.h>
+
+#define HOLD_NAME_MAX   512u       /* bytes: lock, resource, limit key */
+#define HOLD_SKU_MAX    256u       /* bytes: product */
+#define HOLD_ID_MAX     128u       /* bytes: reservation, request */
+#define HOLD_OWNER_MAX  256u       /* bytes */
+#define HOLD_REASON_MAX 256u       /* bytes */
+#define HOLD_ITEMS_MAX  128u       /* different products in one reservation */
+#define HOLD_QUEUE_MAX  10000u     /* waiters of one lock */
+#define HOLD_COUNT_MAX  UINT32_MAX /* re-entries of one lock */
+
+#define HOLD_TTL_MAX_MS 1000000000000000u /* 31,000 years */
+#define HOLD_STOCK_MAX  INT64_MAX         /* units of one product */
+#define HOLD_RATE_MAX   1000000000u       /* permits per period, and burst */
+#define HOLD_PER_MAX_MS 31536000000000u   /* 1,000 years */
+
+/* Things that fall due, handled by one command at most. */
+#define HOLD_STEP_MAX 256u
+
+/* Longest list in one answer, and records looked at for it. */
+#define HOLD_LIST_MAX 1000u
+#define HOLD_SCAN_MAX 100000u
+
+struct hold_bounds {
+    uint64_t locks_max;   /* held at once */
+    uint64_t waiters_max; /* of one lock; at most HOLD_QUEUE_MAX */
+    uint64_t products_max;
+    uint64_t reservations_max; /* pending, and ended ones still remembered */
+    uint64_t fences_max;       /* resources with a newest token */
+    uint64_t requests_max;     /* REQ ids remembered */
+    uint64_t request_keep_ms;  /* how long a REQ id is remembered */
+    uint64_t ended_keep_ms;    /* how long an ended reservation is */
+};
+
+#define HOLD_BOUNDS_COUNT 8u
+
+/* What an engine starts with. */
+struct hold_bounds hold_bounds_default(void);
+
+#endif

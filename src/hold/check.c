@@ -1,0 +1,252 @@
+/* check.c - proves the invariants over the whole state. */
+#include <stdarg.h>
+
+#include "base/memory.h"
+#include "hold/image.h"
+#include "hold/state.h"
+
+#define ERROR_BYTES 256
+
+struct checker {
+    const struct hold_engine *e;
+    char *error;
+    uint64_t *reserved; /* by product number, summed from reservations */
+    uint64_t pending;
+    uint64_t waiters;
+};
+
+static enum hf_status broken(const struct checker *checker, const char *format,
+                             ...) __attribute__((format(printf, 2, 3)));
+
+static enum hf_status broken(const struct checker *checker, const char *format,
+                             ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(checker->error, ERROR_BYTES, format, args);
+    va_end(args);
+    return HF_CORRUPT;
+}
+
+/* The entry at `position` is this thing's, at this time. */
+static bool in_heap(const struct hold_engine *e, uint32_t position,
+                    enum due_kind kind, uint32_t number, uint64_t when)
+{
+    if (position == 0 || position > e->due.count)
+        return false;
+    const struct hf_heap_entry *entry = &e->due.entries[position];
+    return entry->ref == ((uint32_t)kind << DUE_SHIFT | number) &&
+           entry->when == when;
+}
+
+static enum hf_status check_queue(struct checker *checker, uint32_t number)
+{
+    const struct hold_engine *e = checker->e;
+    const struct lock *lock = lock_at(e, number);
+    uint32_t count = 0;
+    uint32_t prev = 0;
+
+    for (uint32_t n = lock->first; n != 0; n = waiter_at(e, n)->next) {
+        const struct waiter *waiter = waiter_at(e, n);
+        if (waiter->lock != number || waiter->prev != prev)
+            return broken(checker, "waiter %llu is not linked to its lock",
+                          (unsigned long long)waiter->ticket);
+        if (!in_heap(e, waiter->due, DUE_WAITER, n, waiter->deadline_us))
+            return broken(checker, "waiter %llu is not due at its deadline",
+                          (unsigned long long)waiter->ticket);
+        if (waiter_find(e, waiter->ticket) != n)
+            return broken(checker, "waiter %llu is not found by its ticket",
+                          (unsigned long long)waiter->ticket);
+        if (++count > lock->waiting)
+            break;
+        prev = n;
+    }
+    if (count != lock->waiting || lock->last != prev)
+        return broken(checker, "a queue counts %u waiters and has %u",
+                      lock->waiting, count);
+    checker->waiters += count;
+    return HF_OK;
+}
+
+static enum hf_status check_locks(struct checker *checker)
+{
+    const struct hold_engine *e = checker->e;
+
+    for (uint32_t i = 1; i < hf_index_top(&e->locks); i++) {
+        const struct lock *lock = hf_index_used(&e->locks, i);
+        if (lock == NULL)
+            continue;
+        struct hf_bytes name = hf_index_name(&e->locks, lock);
+        if (hf_index_find(&e->locks, name) != i)
+            return broken(checker, "lock %.*s is not found by its name",
+                          (int)name.len, name.data);
+        if (lock->token == 0 || lock->token > e->seq || lock->count == 0)
+            return broken(checker, "lock %.*s has token %llu, count %u",
+                          (int)name.len, name.data,
+                          (unsigned long long)lock->token, lock->count);
+        if (!in_heap(e, lock->due, DUE_LOCK, i, lock->expires_us))
+            return broken(checker, "lock %.*s is not due at its expiry",
+                          (int)name.len, name.data);
+        enum hf_status status = check_queue(checker, i);
+        if (status != HF_OK)
+            return status;
+    }
+    if (checker->waiters != hf_index_count(&e->waiters))
+        return broken(checker, "%u waiters, of which %llu are in a queue",
+                      hf_index_count(&e->waiters),
+                      (unsigned long long)checker->waiters);
+    return HF_OK;
+}
+
+static enum hf_status check_pending(struct checker *checker, uint32_t number,
+                                    const struct reservation *r)
+{
+    const struct hold_engine *e = checker->e;
+    struct hf_bytes items = hf_text_bytes(&e->texts, r->items);
+    struct hf_bytes id = hf_index_name(&e->reservations, r);
+    struct hold_item item;
+
+    if (!in_heap(e, r->due, DUE_RESERVATION, number, r->expires_us))
+        return broken(checker, "reservation %.*s is not due at its expiry",
+                      (int)id.len, id.data);
+    for (size_t at = 0; items_next(items, &at, &item);) {
+        uint32_t product = hf_index_find(&e->products, item.sku);
+        if (product == 0)
+            return broken(checker, "reservation %.*s has an unknown product",
+                          (int)id.len, id.data);
+        checker->reserved[product] += item.quantity;
+    }
+    checker->pending++;
+    return HF_OK;
+}
+
+static enum hf_status check_reservations(struct checker *checker)
+{
+    const struct hold_engine *e = checker->e;
+    uint64_t ended = 0;
+    uint64_t last_us = 0;
+
+    for (uint32_t i = 1; i < hf_index_top(&e->reservations); i++) {
+        const struct reservation *r = hf_index_used(&e->reservations, i);
+        if (r == NULL || r->status != RESERVATION_PENDING)
+            continue;
+        enum hf_status status = check_pending(checker, i, r);
+        if (status != HF_OK)
+            return status;
+    }
+    for (uint32_t i = e->ended.first; i != 0; i = reservation_at(e, i)->next) {
+        const struct reservation *r = reservation_at(e, i);
+        if (r->status == RESERVATION_PENDING || r->ended_us < last_us)
+            return broken(checker, "the list of ended reservations is wrong");
+        last_us = r->ended_us;
+        if (++ended > hf_index_count(&e->reservations))
+            break;
+    }
+    if (checker->pending != e->pending ||
+        ended + e->pending != hf_index_count(&e->reservations))
+        return broken(
+            checker, "%u reservations, but %llu pending and %llu ended",
+            hf_index_count(&e->reservations),
+            (unsigned long long)checker->pending, (unsigned long long)ended);
+    return HF_OK;
+}
+
+static enum hf_status check_products(struct checker *checker)
+{
+    const struct hold_engine *e = checker->e;
+
+    for (uint32_t i = 1; i < hf_index_top(&e->products); i++) {
+        const struct product *p = hf_index_used(&e->products, i);
+        if (p == NULL)
+            continue;
+        struct hf_bytes sku = hf_index_name(&e->products, p);
+        if (p->reserved > p->total || p->sold > p->total - p->reserved)
+            return broken(checker,
+                          "product %.*s is oversold: total %llu, reserved "
+                          "%llu, sold %llu",
+                          (int)sku.len, sku.data, (unsigned long long)p->total,
+                          (unsigned long long)p->reserved,
+                          (unsigned long long)p->sold);
+        if (p->reserved != checker->reserved[i])
+            return broken(checker,
+                          "product %.*s counts %llu reserved, its "
+                          "reservations hold %llu",
+                          (int)sku.len, sku.data,
+                          (unsigned long long)p->reserved,
+                          (unsigned long long)checker->reserved[i]);
+        if (hf_index_find(&e->products, sku) != i || p->version > e->seq)
+            return broken(checker, "product %.*s is not in order", (int)sku.len,
+                          sku.data);
+    }
+    return HF_OK;
+}
+
+static enum hf_status check_requests(struct checker *checker)
+{
+    const struct hold_engine *e = checker->e;
+    uint64_t answered = 0;
+    uint64_t waiting = 0;
+    uint64_t last_us = 0;
+
+    for (uint32_t i = 1; i < hf_index_top(&e->requests); i++) {
+        const struct request *q = hf_index_used(&e->requests, i);
+        if (q == NULL || q->waiter == 0)
+            continue;
+        waiting++;
+        if (waiter_at(e, q->waiter)->request != i)
+            return broken(checker, "a request and its waiter disagree");
+    }
+    for (uint32_t i = e->answered.first; i != 0; i = request_at(e, i)->next) {
+        const struct request *q = request_at(e, i);
+        if (q->waiter != 0 || q->stored_us < last_us)
+            return broken(checker, "the list of answered requests is wrong");
+        last_us = q->stored_us;
+        if (++answered > hf_index_count(&e->requests))
+            break;
+    }
+    if (waiting + answered != hf_index_count(&e->requests))
+        return broken(checker, "%u requests, %llu waiting, %llu answered",
+                      hf_index_count(&e->requests), (unsigned long long)waiting,
+                      (unsigned long long)answered);
+    return HF_OK;
+}
+
+static enum hf_status check_heap(struct checker *checker)
+{
+    const struct hold_engine *e = checker->e;
+    uint64_t expected = (uint64_t)hf_index_count(&e->locks) +
+                        hf_index_count(&e->waiters) + e->pending;
+
+    if (e->due.count != expected)
+        return broken(checker, "%u things are due, expected %llu", e->due.count,
+                      (unsigned long long)expected);
+    for (uint32_t i = 2; i <= e->due.count; i++) {
+        if (e->due.entries[i].when < e->due.entries[(i - 2) / 4 + 1].when)
+            return broken(checker, "the heap is out of order at %u", i);
+    }
+    return HF_OK;
+}
+
+enum hf_status hold_check(const struct hold_engine *e, char *error)
+{
+    struct checker checker = {.e = e, .error = error};
+    enum hf_status status;
+
+    error[0] = '\0';
+    checker.reserved = hf_alloc_zeroed((size_t)hf_index_top(&e->products) *
+                                       sizeof *checker.reserved);
+    if (checker.reserved == NULL)
+        return HF_NOMEM;
+    status = check_locks(&checker);
+    if (status == HF_OK)
+        status = check_reservations(&checker);
+    if (status == HF_OK)
+        status = check_products(&checker);
+    if (status == HF_OK)
+        status = check_requests(&checker);
+    if (status == HF_OK)
+        status = check_heap(&checker);
+    hf_free(checker.reserved);
+    return status;
+}

@@ -1,0 +1,108 @@
+/* command.h - what the engine is asked, and its form as bytes.
+ *
+ * A record is what the journal keeps and what the engine applies:
+ *
+ *   offset  bytes
+ *        0      8  now, microseconds since 1970
+ *        8      1  kind
+ *        9      3  which fields follow: bit n is field n of the list below
+ *       12    ...  the fields, in the order of their bits:
+ *                  numbers as 8 bytes; texts as 2 bytes length and the bytes;
+ *                  items as 2 bytes count, then per item a text and a number
+ *
+ * All little endian. A field that is 0 or empty is left out, so a record has
+ * one form only: equal commands have equal bytes, which is how a repeated REQ
+ * is compared with the first.
+ */
+#ifndef HOLD_COMMAND_H
+#define HOLD_COMMAND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "hold/bounds.h"
+
+enum hold_kind {
+    /* journaled: they change state */
+    HOLD_TICK = 1,       /* time has passed */
+    HOLD_RESTART = 2,    /* a server starts: nobody waits; seq + amount */
+    HOLD_ABANDON = 3,    /* the wait with ticket `token` is given up */
+    HOLD_BOUNDS = 4,     /* settings: items are name = value */
+    HOLD_FLUSH = 5,      /* everything goes, the sequence goes on */
+    HOLD_LOCK = 10,      /* name owner ttl wait */
+    HOLD_UNLOCK = 11,    /* name token */
+    HOLD_RENEW = 12,     /* name token ttl */
+    HOLD_FENCE = 13,     /* name token */
+    HOLD_STOCK_SET = 20, /* name amount */
+    HOLD_STOCK_ADD = 21, /* name amount (signed) reason */
+    HOLD_STOCK_DEL = 22, /* name */
+    HOLD_RESERVE = 30,   /* name (empty: make one) items ttl owner */
+    HOLD_CONFIRM = 31,   /* name */
+    HOLD_CANCEL = 32,    /* name reason */
+    HOLD_EXTEND = 33,    /* name ttl */
+    /* answered without the journal */
+    HOLD_LIMIT = 64,       /* name rate per burst cost */
+    HOLD_LOCK_INFO = 65,   /* name */
+    HOLD_LOCK_LIST = 66,   /* name (pattern) cursor count */
+    HOLD_STOCK_GET = 67,   /* items (names) */
+    HOLD_STOCK_LIST = 68,  /* name (pattern) cursor count */
+    HOLD_RESERVATION = 69, /* name */
+};
+
+struct hold_item {
+    struct hf_bytes sku;
+    uint64_t quantity;
+};
+
+/* The fields, in the order of their bits. Texts are borrowed. */
+struct hold_command {
+    uint64_t now_us;
+    enum hold_kind kind;
+    struct hf_bytes name;
+    struct hf_bytes owner;
+    struct hf_bytes reason;
+    struct hf_bytes request; /* REQ */
+    uint64_t token;
+    uint64_t ttl_ms;
+    uint64_t wait_ms;
+    int64_t amount;
+    uint64_t rate;
+    uint64_t per_ms;
+    uint64_t burst;
+    uint64_t cost;
+    uint64_t cursor;
+    uint64_t count;
+    uint32_t item_count;
+    struct hold_item items[HOLD_ITEMS_MAX];
+};
+
+/* True for the kinds that go through the journal. */
+static inline bool hold_kind_is_write(enum hold_kind kind)
+{
+    return kind < HOLD_LIMIT;
+}
+
+/* The longest record. */
+#define HOLD_RECORD_MAX                                               \
+    (12u + 4 * 2 + HOLD_NAME_MAX + HOLD_OWNER_MAX + HOLD_REASON_MAX + \
+     HOLD_ID_MAX + 10 * 8 + 2 + HOLD_ITEMS_MAX * (2 + HOLD_SKU_MAX + 8))
+
+/* Where the part begins that two repetitions of a command share. */
+#define HOLD_RECORD_BODY 8u
+
+/* Bytes that encode would write. */
+size_t hold_record_bytes(const struct hold_command *command);
+/* Writes the record to `out`, which has room; returns its length. */
+size_t hold_encode(const struct hold_command *command, char *out);
+/* The texts point into `record`. HF_CORRUPT if it is none, or if a field is
+ * beyond its bound; `*command` is then undefined. */
+enum hf_status hold_decode(struct hf_bytes record,
+                           struct hold_command *command);
+
+/* Adds `quantity` of `sku` to the items, which are kept sorted by sku, each
+ * sku once. HF_FULL: too many different ones; HF_INVALID: the sum overflows. */
+enum hf_status hold_add_item(struct hold_command *command, struct hf_bytes sku,
+                             uint64_t quantity);
+
+#endif

@@ -1,0 +1,100 @@
+/* due.c - what falls due, in the order of time. */
+#include "hold/state.h"
+
+#include <assert.h>
+
+static void moved(void *context, uint32_t ref, uint32_t position)
+{
+    struct hold_engine *e = context;
+    uint32_t number = ref & DUE_NUMBER;
+
+    switch ((enum due_kind)(ref >> DUE_SHIFT)) {
+    case DUE_LOCK:
+        lock_at(e, number)->due = position;
+        break;
+    case DUE_WAITER:
+        waiter_at(e, number)->due = position;
+        break;
+    case DUE_RESERVATION:
+        reservation_at(e, number)->due = position;
+        break;
+    }
+}
+
+void due_init(struct hold_engine *e)
+{
+    hf_heap_init(&e->due, moved, e, &e->memory_bytes);
+}
+
+void due_add(struct hold_engine *e, enum due_kind kind, uint32_t number,
+             uint64_t when_us, uint64_t tie)
+{
+    assert(number <= DUE_NUMBER);
+    struct hf_heap_entry entry = {when_us, tie,
+                                  (uint32_t)kind << DUE_SHIFT | number};
+    enum hf_status status = hf_heap_add(&e->due, entry);
+    assert(status == HF_OK); /* promised */
+    (void)status;
+}
+
+/* Handles the first entry of the heap, which is due. */
+static void handle(struct hold_engine *e, uint32_t ref)
+{
+    uint32_t number = ref & DUE_NUMBER;
+
+    switch ((enum due_kind)(ref >> DUE_SHIFT)) {
+    case DUE_LOCK:
+        lock_expire(e, number);
+        break;
+    case DUE_WAITER:
+        waiter_time_out(e, number);
+        break;
+    case DUE_RESERVATION:
+        reservation_expire(e, number);
+        break;
+    }
+}
+
+static uint64_t ended_due_us(const struct hold_engine *e)
+{
+    if (e->ended.first == 0)
+        return UINT64_MAX;
+    return reservation_at(e, e->ended.first)->ended_us +
+           e->bounds.ended_keep_ms * US_PER_MS;
+}
+
+static uint64_t answered_due_us(const struct hold_engine *e)
+{
+    if (e->answered.first == 0)
+        return UINT64_MAX;
+    return request_at(e, e->answered.first)->stored_us +
+           e->bounds.request_keep_ms * US_PER_MS;
+}
+
+void due_sweep(struct hold_engine *e)
+{
+    uint32_t steps = 0;
+    const struct hf_heap_entry *first;
+
+    while (steps < HOLD_STEP_MAX && (first = hf_heap_first(&e->due)) != NULL &&
+           first->when <= e->now_us) {
+        handle(e, first->ref);
+        steps++;
+    }
+    for (; steps < HOLD_STEP_MAX && ended_due_us(e) <= e->now_us; steps++)
+        ended_forget_first(e);
+    for (; steps < HOLD_STEP_MAX && answered_due_us(e) <= e->now_us; steps++)
+        answered_forget_first(e);
+}
+
+uint64_t hold_next_due_us(const struct hold_engine *e)
+{
+    const struct hf_heap_entry *first = hf_heap_first(&e->due);
+    uint64_t next_us = first == NULL ? UINT64_MAX : first->when;
+
+    if (ended_due_us(e) < next_us)
+        next_us = ended_due_us(e);
+    if (answered_due_us(e) < next_us)
+        next_us = answered_due_us(e);
+    return next_us;
+}

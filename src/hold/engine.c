@@ -1,0 +1,456 @@
+/* engine.c - one record in, one result out. */
+#include "hold/engine.h"
+
+#include <assert.h>
+
+#include "base/memory.h"
+#include "hold/state.h"
+
+#define LIMIT_KEYS_DEFAULT 10000000u
+
+struct hold_bounds hold_bounds_default(void)
+{
+    return (struct hold_bounds){
+        .locks_max = 10000000,
+        .waiters_max = HOLD_QUEUE_MAX,
+        .products_max = 100000000,
+        .reservations_max = 10000000,
+        .fences_max = 1000000,
+        .requests_max = 1000000,
+        .request_keep_ms = 600000,
+        .ended_keep_ms = 600000,
+    };
+}
+
+static enum hf_status init_indexes(struct hold_engine *e)
+{
+    const struct {
+        struct hf_index *index;
+        size_t bytes;
+        struct hf_texts *texts;
+    } all[] = {
+        {&e->locks, sizeof(struct lock), &e->texts},
+        {&e->waiters, sizeof(struct waiter), &e->texts},
+        {&e->products, sizeof(struct product), &e->texts},
+        {&e->reservations, sizeof(struct reservation), &e->texts},
+        {&e->fences, sizeof(struct fence), &e->texts},
+        {&e->requests, sizeof(struct request), &e->texts},
+        {&e->buckets, sizeof(struct bucket), &e->bucket_texts},
+    };
+
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        size_t bytes = (all[i].bytes + 7) / 8 * 8;
+        if (hf_index_init(all[i].index, bytes, all[i].texts, e->seed,
+                          &e->memory_bytes) != HF_OK)
+            return HF_NOMEM;
+    }
+    return HF_OK;
+}
+
+struct hold_engine *hold_new(struct hf_hash_seed seed)
+{
+    struct hold_engine *e = hf_alloc_zeroed(sizeof *e);
+
+    if (e == NULL)
+        return NULL;
+    e->seed = seed;
+    e->bounds = hold_bounds_default();
+    e->buckets_max = LIMIT_KEYS_DEFAULT;
+    hf_texts_init(&e->texts, &e->memory_bytes);
+    hf_texts_init(&e->bucket_texts, &e->memory_bytes);
+    due_init(e);
+    if (init_indexes(e) != HF_OK || out_init(e) != HF_OK) {
+        hold_free(e);
+        return NULL;
+    }
+    return e;
+}
+
+void hold_free(struct hold_engine *e)
+{
+    if (e == NULL)
+        return;
+    hf_index_release(&e->locks);
+    hf_index_release(&e->waiters);
+    hf_index_release(&e->products);
+    hf_index_release(&e->reservations);
+    hf_index_release(&e->fences);
+    hf_index_release(&e->requests);
+    hf_index_release(&e->buckets);
+    hf_texts_release(&e->texts);
+    hf_texts_release(&e->bucket_texts);
+    hf_heap_release(&e->due);
+    out_release(e);
+    hf_free(e);
+}
+
+/* What applying a command may take: at most one record of each index. */
+struct need {
+    struct hf_index *index; /* NULL: none */
+    size_t name_len;
+    bool waiter;
+    bool due;
+    size_t texts[3]; /* lengths of texts besides the name; 0: none */
+};
+
+static struct need need_of(struct hold_engine *e, const struct hold_command *c)
+{
+    struct need need = {.name_len = c->name.len};
+
+    switch (c->kind) {
+    case HOLD_LOCK:
+        need.index = &e->locks;
+        need.waiter = c->wait_ms > 0;
+        need.due = true;
+        need.texts[0] = c->owner.len;
+        break;
+    case HOLD_FENCE:
+        need.index = &e->fences;
+        break;
+    case HOLD_STOCK_SET:
+        need.index = &e->products;
+        break;
+    case HOLD_RESERVE:
+        need.index = &e->reservations;
+        need.due = true;
+        need.texts[0] = c->owner.len;
+        need.texts[1] = items_bytes(c);
+        if (c->name.len == 0)
+            need.name_len = HOLD_ID_MADE_BYTES;
+        break;
+    case HOLD_CANCEL:
+    case HOLD_CONFIRM:
+        need.texts[0] = c->reason.len;
+        break;
+    default:
+        break;
+    }
+    if (c->request.len > 0)
+        need.texts[2] = request_reply_bound(c);
+    return need;
+}
+
+/* Promises, or takes back, the first `stages` parts of a need; returns how
+ * many of them were promised. One function for both, so that they cannot
+ * differ. */
+static int promise_parts(struct hold_engine *e, const struct need *need,
+                         const struct hold_command *c, bool give_back,
+                         int stages)
+{
+    enum { INDEX, WAITER, DUE, TEXT0, TEXT1, TEXT2, REQUEST, STAGES };
+    int stage;
+
+    for (stage = 0; stage < (stages < 0 ? (int)STAGES : stages); stage++) {
+        enum hf_status status = HF_OK;
+        if (stage == INDEX && need->index != NULL) {
+            if (give_back)
+                hf_index_unpromise(need->index, need->name_len);
+            else
+                status = hf_index_promise(need->index, need->name_len);
+        } else if (stage == WAITER && need->waiter) {
+            if (give_back)
+                hf_index_unpromise(&e->waiters, sizeof(uint64_t));
+            else
+                status = hf_index_promise(&e->waiters, sizeof(uint64_t));
+        } else if (stage == DUE && need->due) {
+            if (give_back)
+                hf_heap_unpromise(&e->due);
+            else
+                status = hf_heap_promise(&e->due);
+        } else if (stage >= TEXT0 && stage <= TEXT2) {
+            if (give_back)
+                hf_texts_unpromise(&e->texts, need->texts[stage - TEXT0]);
+            else
+                status =
+                    hf_texts_promise(&e->texts, need->texts[stage - TEXT0]);
+        } else if (stage == REQUEST && c->request.len > 0) {
+            if (give_back)
+                hf_index_unpromise(&e->requests, c->request.len);
+            else
+                status = hf_index_promise(&e->requests, c->request.len);
+        }
+        if (status != HF_OK)
+            return stage;
+    }
+    return -1;
+}
+
+enum hf_status hold_prepare(struct hold_engine *e, const struct hold_command *c)
+{
+    struct need need = need_of(e, c);
+
+    if (e->memory_max > 0 && e->memory_bytes > e->memory_max &&
+        (need.index != NULL || c->request.len > 0))
+        return HF_NOMEM;
+    size_t waiters = (size_t)e->waiters.slab.used + e->waiters.slab.promised;
+    if (need.waiter && out_reserve(e, waiters + 2) != HF_OK)
+        return HF_NOMEM;
+    int failed = promise_parts(e, &need, c, false, -1);
+    if (failed < 0)
+        return HF_OK;
+    promise_parts(e, &need, c, true, failed);
+    return HF_NOMEM;
+}
+
+void hold_forget(struct hold_engine *e, const struct hold_command *c)
+{
+    struct need need = need_of(e, c);
+    promise_parts(e, &need, c, true, -1);
+}
+
+static void restart(struct hold_engine *e, const struct hold_command *c)
+{
+    for (uint32_t i = 1; i < hf_index_top(&e->waiters); i++) {
+        if (hf_index_used(&e->waiters, i) != NULL)
+            waiter_drop(e, i);
+    }
+    e->seq += (uint64_t)c->amount;
+}
+
+static void set_bounds(struct hold_engine *e, const struct hold_command *c)
+{
+    struct hold_bounds *b = &e->bounds;
+    const struct {
+        const char *name;
+        uint64_t *value;
+    } all[HOLD_BOUNDS_COUNT] = {
+        {"locks_max", &b->locks_max},
+        {"waiters_max", &b->waiters_max},
+        {"products_max", &b->products_max},
+        {"reservations_max", &b->reservations_max},
+        {"fences_max", &b->fences_max},
+        {"requests_max", &b->requests_max},
+        {"request_keep_ms", &b->request_keep_ms},
+        {"ended_keep_ms", &b->ended_keep_ms},
+    };
+
+    for (uint32_t i = 0; i < c->item_count; i++) {
+        for (uint32_t k = 0; k < HOLD_BOUNDS_COUNT; k++) {
+            if (hf_bytes_equal(c->items[i].sku, hf_bytes_text(all[k].name)))
+                *all[k].value = c->items[i].quantity;
+        }
+    }
+    if (b->waiters_max > HOLD_QUEUE_MAX)
+        b->waiters_max = HOLD_QUEUE_MAX;
+    if (b->request_keep_ms > HOLD_TTL_MAX_MS)
+        b->request_keep_ms = HOLD_TTL_MAX_MS;
+    if (b->ended_keep_ms > HOLD_TTL_MAX_MS)
+        b->ended_keep_ms = HOLD_TTL_MAX_MS;
+}
+
+static void flush(struct hold_engine *e)
+{
+    for (uint32_t i = 1; i < hf_index_top(&e->waiters); i++) {
+        struct waiter *waiter = hf_index_used(&e->waiters, i);
+        if (waiter == NULL)
+            continue;
+        answer_begin(e, waiter->ticket, HOLD_NOTHELD);
+        answer_end(e);
+    }
+    hf_index_clear(&e->locks);
+    hf_index_clear(&e->waiters);
+    hf_index_clear(&e->products);
+    hf_index_clear(&e->reservations);
+    hf_index_clear(&e->fences);
+    hf_index_clear(&e->requests);
+    hf_texts_clear(&e->texts);
+    hf_heap_clear(&e->due);
+    e->ended = (struct list){0, 0};
+    e->answered = (struct list){0, 0};
+    e->pending = 0;
+    emit(e, EVENT_FLUSHED, hf_bytes("", 0), 0);
+}
+
+/* The kinds that clients ask for, which may carry a REQ. */
+static const struct {
+    void (*settle)(struct hold_engine *e, struct hf_bytes name);
+    bool (*check)(struct hold_engine *e, const struct hold_command *c);
+    void (*change)(struct hold_engine *e, const struct hold_command *c);
+} actions[] = {
+    [HOLD_LOCK] = {lock_settle, lock_check, lock_take},
+    [HOLD_UNLOCK] = {lock_settle, unlock_check, lock_give},
+    [HOLD_RENEW] = {lock_settle, renew_check, lock_renew},
+    [HOLD_FENCE] = {NULL, fence_check, fence_raise},
+    [HOLD_STOCK_SET] = {NULL, stock_set_check, stock_set},
+    [HOLD_STOCK_ADD] = {NULL, stock_add_check, stock_add},
+    [HOLD_STOCK_DEL] = {NULL, stock_del_check, stock_del},
+    [HOLD_RESERVE] = {reservation_settle, reserve_check, reserve},
+    [HOLD_CONFIRM] = {reservation_settle, ending_check, reservation_end},
+    [HOLD_CANCEL] = {reservation_settle, ending_check, reservation_end},
+    [HOLD_EXTEND] = {reservation_settle, ending_check, reservation_extend},
+};
+
+static bool is_action(enum hold_kind kind)
+{
+    return kind >= HOLD_LOCK && kind <= HOLD_EXTEND;
+}
+
+static void act(struct hold_engine *e, const struct hold_command *c,
+                struct hf_bytes record)
+{
+    bool keep = c->request.len > 0;
+
+    if (actions[c->kind].settle != NULL)
+        actions[c->kind].settle(e, c->name);
+    if (keep && (request_check(e, c, record) || request_resume(e, c)))
+        return;
+    if (!actions[c->kind].check(e, c))
+        actions[c->kind].change(e, c);
+    if (keep)
+        request_store(e, c, record);
+}
+
+static void dispatch(struct hold_engine *e, const struct hold_command *c,
+                     struct hf_bytes record)
+{
+    uint32_t waiter;
+
+    if (is_action(c->kind)) {
+        act(e, c, record);
+        return;
+    }
+    switch (c->kind) {
+    case HOLD_RESTART:
+        restart(e, c);
+        break;
+    case HOLD_ABANDON:
+        waiter = waiter_find(e, c->token);
+        if (waiter != 0)
+            waiter_drop(e, waiter);
+        break;
+    case HOLD_BOUNDS:
+        set_bounds(e, c);
+        break;
+    case HOLD_FLUSH:
+        flush(e);
+        break;
+    default:
+        assert(c->kind == HOLD_TICK); /* the sweep was all */
+        break;
+    }
+}
+
+static const struct hold_out *finish(struct hold_engine *e)
+{
+    e->out.body = hf_buf_bytes(&e->body);
+    return &e->out;
+}
+
+const struct hold_out *hold_apply(struct hold_engine *e, struct hf_bytes record)
+{
+    struct hold_command *c = &e->command;
+
+    if (hold_decode(record, c) != HF_OK || !hold_kind_is_write(c->kind))
+        return NULL;
+    out_reset(e);
+    hold_forget(e, c); /* what was promised is spent from here on */
+    e->now_us = max_u64(e->now_us, c->now_us);
+    due_sweep(e);
+    dispatch(e, c, record);
+    return finish(e);
+}
+
+enum hf_status hold_replay(struct hold_engine *e, struct hf_bytes record)
+{
+    struct hold_command *c = &e->command;
+
+    if (hold_decode(record, c) != HF_OK || !hold_kind_is_write(c->kind))
+        return HF_CORRUPT;
+    if (hold_prepare(e, c) != HF_OK)
+        return HF_NOMEM;
+    return hold_apply(e, record) == NULL ? HF_CORRUPT : HF_OK;
+}
+
+const struct hold_out *hold_refuse(struct hold_engine *e,
+                                   const struct hold_command *c)
+{
+    uint64_t now_us = e->now_us;
+    bool answered;
+
+    if (!is_action(c->kind) ||
+        hold_next_due_us(e) <= max_u64(now_us, c->now_us))
+        return NULL; /* time must pass first, and that is a change */
+    out_reset(e);
+    e->now_us = max_u64(now_us, c->now_us);
+    if (c->request.len > 0) {
+        e->record.len = hold_encode(c, e->record.data);
+        answered = request_check(e, c, hf_buf_bytes(&e->record));
+    } else {
+        answered = actions[c->kind].check(e, c);
+    }
+    e->now_us = now_us;
+    return answered ? finish(e) : NULL;
+}
+
+const struct hold_out *hold_ask(struct hold_engine *e,
+                                const struct hold_command *c)
+{
+    uint64_t now_us = e->now_us;
+
+    assert(!hold_kind_is_write(c->kind));
+    out_reset(e);
+    e->now_us = max_u64(now_us, c->now_us);
+    switch (c->kind) {
+    case HOLD_LIMIT:
+        limit_take(e, c);
+        break;
+    case HOLD_LOCK_INFO:
+        lock_info(e, c);
+        break;
+    case HOLD_LOCK_LIST:
+        lock_list(e, c);
+        break;
+    case HOLD_STOCK_GET:
+        stock_get(e, c);
+        break;
+    case HOLD_STOCK_LIST:
+        stock_list(e, c);
+        break;
+    default:
+        assert(c->kind == HOLD_RESERVATION);
+        reservation_show(e, c);
+        break;
+    }
+    e->now_us = now_us;
+    return finish(e);
+}
+
+uint64_t hold_now_us(const struct hold_engine *e)
+{
+    return e->now_us;
+}
+
+uint64_t hold_seq(const struct hold_engine *e)
+{
+    return e->seq;
+}
+
+struct hold_bounds hold_get_bounds(const struct hold_engine *e)
+{
+    return e->bounds;
+}
+
+void hold_set_memory_max(struct hold_engine *e, size_t bytes)
+{
+    e->memory_max = bytes;
+}
+
+void hold_set_limit_keys_max(struct hold_engine *e, uint32_t count)
+{
+    e->buckets_max = count;
+}
+
+void hold_count(const struct hold_engine *e, struct hold_counts *out)
+{
+    *out = (struct hold_counts){
+        .locks = hf_index_count(&e->locks),
+        .waiters = hf_index_count(&e->waiters),
+        .products = hf_index_count(&e->products),
+        .reservations = hf_index_count(&e->reservations),
+        .pending = e->pending,
+        .fences = hf_index_count(&e->fences),
+        .requests = hf_index_count(&e->requests),
+        .limits = hf_index_count(&e->buckets),
+        .memory_bytes = e->memory_bytes,
+    };
+}

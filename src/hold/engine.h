@@ -1,0 +1,140 @@
+/* engine.h - the state machine: locks, stock, reservations, limits.
+ *
+ *                 +---------------------------+
+ *   record, now ->|  settle what is due       |-> reply (code and value)
+ *                 |  check, then change       |-> answers to those who waited
+ *                 +---------------------------+-> events, numbered
+ *
+ * Pure: no clock, no I/O, no thread, no randomness. The same records give the
+ * same state, the same answers and the same events, on every machine.
+ *
+ *   - Time comes with the record and never goes back: a record that is older
+ *     than the last one counts as simultaneous with it.
+ *   - A change takes the next sequence number. It is the lock's fence token,
+ *     the product's version and the event's number.
+ *   - Expiry is exact: a hold whose time is over is not shown, not granted
+ *     against and not confirmed, whether or not it was swept yet. Sweeping
+ *     takes HOLD_STEP_MAX things per record at most.
+ *   - Memory is promised before a record is journaled (hold_prepare), so that
+ *     applying it cannot fail.
+ *
+ * Limits (HOLD_LIMIT) live beside the journaled state: they are not in the
+ * journal, not in a snapshot and not in the digest.
+ *
+ * Threads: one thread at a time; engines share nothing.
+ */
+#ifndef HOLD_ENGINE_H
+#define HOLD_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "hold/bounds.h"
+#include "hold/command.h"
+#include "hold/reply.h"
+
+struct hold_engine;
+
+/* The answer to a request that waited. */
+struct hold_answer {
+    uint64_t ticket;
+    enum hold_code code;
+    struct hf_bytes body;
+};
+
+enum hold_event_kind {
+    EVENT_LOCK_GRANTED,
+    EVENT_LOCK_REENTERED,
+    EVENT_LOCK_RENEWED,
+    EVENT_LOCK_RELEASED, /* given back, also one re-entry of several */
+    EVENT_LOCK_EXPIRED,
+    EVENT_FENCE_RAISED,
+    EVENT_STOCK_CHANGED,
+    EVENT_STOCK_DELETED,
+    EVENT_RESERVED,
+    EVENT_CONFIRMED,
+    EVENT_CANCELLED,
+    EVENT_EXTENDED,
+    EVENT_RESERVATION_EXPIRED,
+    EVENT_FLUSHED,
+    HOLD_EVENT_COUNT
+};
+
+struct hold_event {
+    uint64_t seq;
+    enum hold_event_kind kind;
+    uint64_t lag_us;      /* of an expiry: how long after its time */
+    struct hf_bytes name; /* lock, resource, sku or reservation */
+};
+
+/* What one call gave. Valid until the next call on the same engine. */
+struct hold_out {
+    enum hold_code code;
+    struct hf_bytes body;
+    uint64_t ticket; /* with HOLD_WAITING */
+    size_t answer_count;
+    const struct hold_answer *answers;
+    size_t event_count;
+    const struct hold_event *events;
+};
+
+/* NULL without memory. `seed` keys the hash tables and shows nowhere. */
+struct hold_engine *hold_new(struct hf_hash_seed seed);
+void hold_free(struct hold_engine *engine);
+
+/* Promises the memory that applying `command` may need. HF_NOMEM: not to be
+ * had, or beyond hold_set_memory_max(); nothing promised. */
+enum hf_status hold_prepare(struct hold_engine *engine,
+                            const struct hold_command *command);
+/* Takes the promise back, for a command that will not be applied. */
+void hold_forget(struct hold_engine *engine,
+                 const struct hold_command *command);
+
+/* Applies one journaled record that was prepared. The result is never NULL;
+ * NULL means that the bytes are no record (nothing changed). */
+const struct hold_out *hold_apply(struct hold_engine *engine,
+                                  struct hf_bytes record);
+
+/* Prepare and apply in one, for replay. HF_CORRUPT or HF_NOMEM. */
+enum hf_status hold_replay(struct hold_engine *engine, struct hf_bytes record);
+
+/* The answer to `command`, if it can be told without changing anything: a
+ * refusal, or the stored answer of a repeated REQ. Else NULL: journal it. */
+const struct hold_out *hold_refuse(struct hold_engine *engine,
+                                   const struct hold_command *command);
+
+/* Answers a command of the kinds that need no journal. HF_NOMEM is possible
+ * for a limit's first use only, and is answered as HOLD_OVERLOADED. */
+const struct hold_out *hold_ask(struct hold_engine *engine,
+                                const struct hold_command *command);
+
+/* When the next thing falls due, or UINT64_MAX. */
+uint64_t hold_next_due_us(const struct hold_engine *engine);
+
+uint64_t hold_now_us(const struct hold_engine *engine);
+uint64_t hold_seq(const struct hold_engine *engine);
+struct hold_bounds hold_get_bounds(const struct hold_engine *engine);
+/* Beyond this many bytes, commands that need memory are refused by prepare.
+ * Not part of the state. 0: no limit. */
+void hold_set_memory_max(struct hold_engine *engine, size_t bytes);
+/* The same for the keys of HOLD_LIMIT; 10 million at first. */
+void hold_set_limit_keys_max(struct hold_engine *engine, uint32_t count);
+
+struct hold_counts {
+    uint64_t locks;
+    uint64_t waiters;
+    uint64_t products;
+    uint64_t reservations; /* with the ended ones still remembered */
+    uint64_t pending;      /* reservations */
+    uint64_t fences;
+    uint64_t requests;
+    uint64_t limits;
+    size_t memory_bytes;
+};
+
+void hold_count(const struct hold_engine *engine, struct hold_counts *out);
+
+#endif

@@ -1,0 +1,177 @@
+/* out.c - what one call gives: reply, answers, events.
+ *
+ * All of it has its memory before a record is applied: the body and the names
+ * from the start, answers and events in step with the number of waiters, each
+ * of whom is answered at most once.
+ */
+#include <assert.h>
+
+#include "base/little.h"
+#include "base/memory.h"
+#include "hold/state.h"
+
+/* The longest body: a list stops short of it, a reservation fits well. */
+#define BODY_BYTES (256u * 1024)
+
+/* Events other than grants, and the different names they can bear. */
+#define EVENTS_BASE (2 * HOLD_STEP_MAX + 16)
+#define NAMES_BYTES ((HOLD_STEP_MAX + 16) * HOLD_NAME_MAX)
+
+static enum hf_status fixed(struct hf_buf *buf, size_t bytes)
+{
+    buf->data = hf_alloc(bytes);
+    buf->cap = bytes;
+    buf->len = 0;
+    return buf->data == NULL ? HF_NOMEM : HF_OK;
+}
+
+enum hf_status out_init(struct hold_engine *e)
+{
+    if (fixed(&e->body, BODY_BYTES) != HF_OK ||
+        fixed(&e->event_names, NAMES_BYTES) != HF_OK ||
+        fixed(&e->record, HOLD_RECORD_MAX) != HF_OK)
+        return HF_NOMEM;
+    return out_reserve(e, 16);
+}
+
+void out_release(struct hold_engine *e)
+{
+    hf_free(e->body.data);
+    hf_free(e->event_names.data);
+    hf_free(e->record.data);
+    hf_free(e->answers);
+    hf_free(e->answer_bodies.data);
+    hf_free(e->events);
+}
+
+enum hf_status out_reserve(struct hold_engine *e, size_t waiters)
+{
+    if (waiters > e->answer_cap) {
+        size_t cap = e->answer_cap ? e->answer_cap : 16;
+        while (cap < waiters)
+            cap *= 2;
+        void *answers = hf_realloc(e->answers, cap * sizeof *e->answers);
+        if (answers == NULL)
+            return HF_NOMEM;
+        e->answers = answers;
+        void *bodies =
+            hf_realloc(e->answer_bodies.data, cap * HOLD_ANSWER_BYTES);
+        if (bodies == NULL)
+            return HF_NOMEM;
+        e->answer_bodies.data = bodies;
+        e->answer_bodies.cap = cap * HOLD_ANSWER_BYTES;
+        e->answer_cap = cap;
+    }
+    if (e->answer_cap + EVENTS_BASE > e->event_cap) {
+        size_t cap = e->answer_cap + EVENTS_BASE;
+        void *events = hf_realloc(e->events, cap * sizeof *e->events);
+        if (events == NULL)
+            return HF_NOMEM;
+        e->events = events;
+        e->event_cap = cap;
+    }
+    return HF_OK;
+}
+
+void out_reset(struct hold_engine *e)
+{
+    e->body.len = 0;
+    e->answer_bodies.len = 0;
+    e->event_names.len = 0;
+    e->out = (struct hold_out){.answers = e->answers, .events = e->events};
+}
+
+uint64_t emit(struct hold_engine *e, enum hold_event_kind kind,
+              struct hf_bytes name, uint64_t lag_us)
+{
+    struct hold_event *event = &e->events[e->out.event_count];
+
+    assert(e->out.event_count < e->event_cap);
+    *event = (struct hold_event){++e->seq, kind, lag_us, {NULL, 0}};
+    if (e->out.event_count > 0 && hf_bytes_equal(event[-1].name, name)) {
+        event->name = event[-1].name;
+    } else {
+        char *place = e->event_names.data + e->event_names.len;
+        assert(e->event_names.cap - e->event_names.len >= name.len);
+        if (name.len > 0)
+            memcpy(place, name.data, name.len);
+        e->event_names.len += name.len;
+        event->name = hf_bytes(place, name.len);
+    }
+    e->out.event_count++;
+    return event->seq;
+}
+
+struct hf_buf *answer_begin(struct hold_engine *e, uint64_t ticket,
+                            enum hold_code code)
+{
+    assert(e->out.answer_count < e->answer_cap);
+    e->answers[e->out.answer_count++] = (struct hold_answer){
+        ticket, code,
+        hf_bytes(e->answer_bodies.data + e->answer_bodies.len, 0)};
+    return &e->answer_bodies;
+}
+
+void answer_end(struct hold_engine *e)
+{
+    struct hold_answer *answer = &e->answers[e->out.answer_count - 1];
+    const char *end = e->answer_bodies.data + e->answer_bodies.len;
+
+    answer->body.len = (size_t)(end - answer->body.data);
+    assert(answer->body.len <= HOLD_ANSWER_BYTES);
+}
+
+struct hf_buf *refuse(struct hold_engine *e, enum hold_code code,
+                      uint32_t facts)
+{
+    e->out.code = code;
+    reply_map(&e->body, facts);
+    return &e->body;
+}
+
+bool refuse_overload(struct hold_engine *e, const char *limit, uint64_t maximum)
+{
+    struct hf_buf *body = refuse(e, HOLD_OVERLOADED, 2);
+
+    reply_field_text(body, FIELD_NAME, hf_bytes_text(limit));
+    reply_field_number(body, FIELD_MAXIMUM, (int64_t)maximum);
+    return true;
+}
+
+/* The longest entry of a listing: a lock with its name and owner. */
+#define ENTRY_BYTES (HOLD_NAME_MAX + HOLD_OWNER_MAX + 128)
+
+void listing_begin(struct hold_engine *e, struct listing *listing,
+                   enum hold_field field, const struct hold_command *c,
+                   uint32_t top)
+{
+    uint64_t from = c->cursor > 0 ? c->cursor : 1;
+    uint64_t most = c->count > 0 ? c->count : HOLD_LIST_MAX;
+
+    *listing = (struct listing){.top = top};
+    listing->number = from < top ? (uint32_t)from : top;
+    listing->stop = top - listing->number > HOLD_SCAN_MAX
+                        ? listing->number + HOLD_SCAN_MAX
+                        : top;
+    listing->count_max =
+        (uint32_t)(most < HOLD_LIST_MAX ? most : HOLD_LIST_MAX);
+    reply_map(&e->body, 2);
+    reply_field(&e->body, field);
+    reply_list(&e->body, 0);
+    listing->count_at = e->body.len - 4;
+}
+
+bool listing_more(const struct hold_engine *e, const struct listing *listing)
+{
+    return listing->number < listing->stop &&
+           listing->count < listing->count_max &&
+           e->body.cap - e->body.len >= 2 * ENTRY_BYTES;
+}
+
+void listing_end(struct hold_engine *e, struct listing *listing)
+{
+    bool done = listing->number >= listing->top;
+
+    hf_put_u32(e->body.data + listing->count_at, listing->count);
+    reply_field_number(&e->body, FIELD_CURSOR, done ? 0 : listing->number);
+}

@@ -1,0 +1,224 @@
+/* reply.c - writes and reads the engine's answers. */
+#include "hold/reply.h"
+
+#include <assert.h>
+
+#include "base/little.h"
+
+#define TAG_NUMBER 'N'
+#define TAG_TEXT   'T'
+#define TAG_NULL   '0'
+#define TAG_LIST   'L'
+#define TAG_MAP    'M'
+
+const char *hold_field_name(enum hold_field field)
+{
+    static const char *const names[HOLD_FIELD_COUNT] = {
+        [FIELD_ALLOWED] = "allowed",
+        [FIELD_AVAILABLE] = "available",
+        [FIELD_COUNT] = "count",
+        [FIELD_CREATED_MS] = "created_ms",
+        [FIELD_CURSOR] = "cursor",
+        [FIELD_ENDED_MS] = "ended_ms",
+        [FIELD_EXPIRES_MS] = "expires_ms",
+        [FIELD_HELD_MS] = "held_ms",
+        [FIELD_ID] = "id",
+        [FIELD_ITEMS] = "items",
+        [FIELD_LIMIT] = "limit",
+        [FIELD_LOCKS] = "locks",
+        [FIELD_MAXIMUM] = "maximum",
+        [FIELD_NAME] = "name",
+        [FIELD_NEWEST] = "newest",
+        [FIELD_OWNER] = "owner",
+        [FIELD_PRODUCTS] = "products",
+        [FIELD_QUANTITY] = "quantity",
+        [FIELD_REASON] = "reason",
+        [FIELD_REMAINING] = "remaining",
+        [FIELD_REQUESTED] = "requested",
+        [FIELD_RESERVED] = "reserved",
+        [FIELD_RESET_MS] = "reset_ms",
+        [FIELD_RETRY_MS] = "retry_ms",
+        [FIELD_SAFE_MS] = "safe_ms",
+        [FIELD_SKU] = "sku",
+        [FIELD_SOLD] = "sold",
+        [FIELD_STATUS] = "status",
+        [FIELD_TOKEN] = "token",
+        [FIELD_TOTAL] = "total",
+        [FIELD_UPDATED_MS] = "updated_ms",
+        [FIELD_VERSION] = "version",
+        [FIELD_WAITED_MS] = "waited_ms",
+        [FIELD_WAITING] = "waiting",
+    };
+
+    assert((unsigned)field < HOLD_FIELD_COUNT);
+    return names[field];
+}
+
+const char *hold_code_name(enum hold_code code)
+{
+    static const char *const names[HOLD_CODE_COUNT] = {
+        [HOLD_OK] = "OK",
+        [HOLD_WAITING] = "WAITING",
+        [HOLD_BUSY] = "BUSY",
+        [HOLD_TIMED_OUT] = "TIMEOUT",
+        [HOLD_NOTHELD] = "NOTHELD",
+        [HOLD_LOST] = "LOST",
+        [HOLD_STALE] = "STALE",
+        [HOLD_SHORT] = "SHORT",
+        [HOLD_STATE] = "STATE",
+        [HOLD_EXPIRED] = "EXPIRED",
+        [HOLD_NOTFOUND] = "NOTFOUND",
+        [HOLD_CONFLICT] = "CONFLICT",
+        [HOLD_OVERLOADED] = "OVERLOADED",
+        [HOLD_MOVED] = "CONFLICT",
+    };
+
+    assert((unsigned)code < HOLD_CODE_COUNT);
+    return names[code];
+}
+
+/* Room for `len` more bytes: there by construction. */
+static char *extend(struct hf_buf *out, size_t len)
+{
+    char *place = out->data + out->len;
+
+    assert(out->cap - out->len >= len);
+    out->len += len;
+    return place;
+}
+
+void reply_number(struct hf_buf *out, int64_t number)
+{
+    char *place = extend(out, 9);
+
+    place[0] = TAG_NUMBER;
+    hf_put_u64(place + 1, (uint64_t)number);
+}
+
+void reply_text(struct hf_buf *out, struct hf_bytes text)
+{
+    char *place = extend(out, 3 + text.len);
+
+    assert(text.len <= UINT16_MAX);
+    place[0] = TAG_TEXT;
+    hf_put_u16(place + 1, (uint16_t)text.len);
+    if (text.len > 0)
+        memcpy(place + 3, text.data, text.len);
+}
+
+void reply_null(struct hf_buf *out)
+{
+    *extend(out, 1) = TAG_NULL;
+}
+
+static void reply_count(struct hf_buf *out, char tag, uint32_t count)
+{
+    char *place = extend(out, 5);
+
+    place[0] = tag;
+    hf_put_u32(place + 1, count);
+}
+
+void reply_list(struct hf_buf *out, uint32_t count)
+{
+    reply_count(out, TAG_LIST, count);
+}
+
+void reply_map(struct hf_buf *out, uint32_t count)
+{
+    reply_count(out, TAG_MAP, count);
+}
+
+void reply_field(struct hf_buf *out, enum hold_field field)
+{
+    *extend(out, 1) = (char)field;
+}
+
+void reply_field_number(struct hf_buf *out, enum hold_field field,
+                        int64_t number)
+{
+    reply_field(out, field);
+    reply_number(out, number);
+}
+
+void reply_field_text(struct hf_buf *out, enum hold_field field,
+                      struct hf_bytes text)
+{
+    reply_field(out, field);
+    reply_text(out, text);
+}
+
+struct reply_node reply_next(struct hf_bytes body, size_t *at)
+{
+    struct reply_node node = {.kind = REPLY_NULL};
+    const char *place = body.data + *at;
+
+    assert(*at < body.len);
+    switch (place[0]) {
+    case TAG_NUMBER:
+        node.kind = REPLY_NUMBER;
+        node.number = (int64_t)hf_get_u64(place + 1);
+        *at += 9;
+        break;
+    case TAG_TEXT:
+        node.kind = REPLY_TEXT;
+        node.text = hf_bytes(place + 3, hf_get_u16(place + 1));
+        *at += 3 + node.text.len;
+        break;
+    case TAG_LIST:
+    case TAG_MAP:
+        node.kind = place[0] == TAG_LIST ? REPLY_LIST : REPLY_MAP;
+        node.count = hf_get_u32(place + 1);
+        *at += 5;
+        break;
+    default:
+        assert(place[0] == TAG_NULL);
+        *at += 1;
+        break;
+    }
+    assert(*at <= body.len);
+    return node;
+}
+
+enum hold_field reply_next_field(struct hf_bytes body, size_t *at)
+{
+    assert(*at < body.len);
+    return (enum hold_field)(unsigned char)body.data[(*at)++];
+}
+
+/* The value of `field` in a map of scalars. */
+static bool find_field(struct hf_bytes body, enum hold_field field,
+                       struct reply_node *out)
+{
+    size_t at = 0;
+
+    if (body.len == 0)
+        return false;
+    struct reply_node map = reply_next(body, &at);
+    if (map.kind != REPLY_MAP)
+        return false;
+    for (uint32_t i = 0; i < map.count; i++) {
+        enum hold_field found = reply_next_field(body, &at);
+        *out = reply_next(body, &at);
+        if (found == field)
+            return true;
+        if (out->kind == REPLY_LIST || out->kind == REPLY_MAP)
+            return false;
+    }
+    return false;
+}
+
+int64_t reply_get_number(struct hf_bytes body, enum hold_field field)
+{
+    struct reply_node node;
+    return find_field(body, field, &node) ? node.number : 0;
+}
+
+struct hf_bytes reply_get_text(struct hf_bytes body, enum hold_field field)
+{
+    struct reply_node node;
+
+    if (!find_field(body, field, &node) || node.kind != REPLY_TEXT)
+        return hf_bytes("", 0);
+    return node.text;
+}

@@ -1,0 +1,159 @@
+/* request.c - requests with an id are answered once and remembered.
+ *
+ * A client that lost its connection repeats the request with the same id and
+ * gets the first answer, refusal or not; nothing happens twice.
+ */
+#include <assert.h>
+
+#include "hold/state.h"
+
+/* Any answer without items: numbers, a name, an owner. */
+#define PLAIN_REPLY_BYTES 1024u
+
+/* Per item of a reservation: map, two fields, number, head of the text. */
+#define ITEM_REPLY_BYTES 24u
+
+size_t request_reply_bound(const struct hold_command *c)
+{
+    switch (c->kind) {
+    case HOLD_RESERVE:
+        return PLAIN_REPLY_BYTES + items_bytes(c) +
+               c->item_count * ITEM_REPLY_BYTES;
+    case HOLD_CONFIRM:
+    case HOLD_CANCEL:
+    case HOLD_EXTEND: /* shows a reservation that is not known yet */
+        return PLAIN_REPLY_BYTES +
+               HOLD_ITEMS_MAX * (HOLD_SKU_MAX + 8 + ITEM_REPLY_BYTES);
+    default:
+        return PLAIN_REPLY_BYTES;
+    }
+}
+
+static uint64_t fingerprint_of(struct hf_bytes record)
+{
+    /* A fixed key: the fingerprint is part of the state. */
+    struct hf_hash_seed seed = {{0x686f6c6466617374u, 0x7265717565737473u}};
+
+    return hf_hash(seed, hf_bytes(record.data + HOLD_RECORD_BODY,
+                                  record.len - HOLD_RECORD_BODY));
+}
+
+static bool is_due(const struct hold_engine *e, const struct request *request)
+{
+    return request->waiter == 0 &&
+           request->stored_us + e->bounds.request_keep_ms * US_PER_MS <=
+               e->now_us;
+}
+
+bool request_check(struct hold_engine *e, const struct hold_command *c,
+                   struct hf_bytes record)
+{
+    uint32_t number = hf_index_find(&e->requests, c->request);
+
+    if (number == 0 || is_due(e, request_at(e, number))) {
+        if (hf_index_count(&e->requests) >= e->bounds.requests_max)
+            return refuse_overload(e, "requests_max", e->bounds.requests_max);
+        return false;
+    }
+    struct request *request = request_at(e, number);
+    if (request->fingerprint != fingerprint_of(record)) {
+        reply_field_text(refuse(e, HOLD_CONFLICT, 1), FIELD_ID, c->request);
+        return true;
+    }
+    if (request->waiter != 0)
+        return false;
+    struct hf_bytes reply = hf_text_bytes(&e->texts, request->reply);
+    e->out.code = (enum hold_code)request->code;
+    assert(reply.len <= e->body.cap);
+    memcpy(e->body.data, reply.data, reply.len);
+    e->body.len = reply.len;
+    return true;
+}
+
+static void forget(struct hold_engine *e, uint32_t number)
+{
+    hf_texts_drop(&e->texts, request_at(e, number)->reply);
+    hf_index_remove(&e->requests, number);
+}
+
+bool request_resume(struct hold_engine *e, const struct hold_command *c)
+{
+    uint32_t number = hf_index_find(&e->requests, c->request);
+
+    if (number == 0 || request_at(e, number)->waiter == 0)
+        return false;
+    e->out.code = HOLD_WAITING;
+    e->out.ticket = waiter_move(e, request_at(e, number));
+    return true;
+}
+
+/* One that has aged but was not swept yet makes room for itself. */
+static uint32_t add(struct hold_engine *e, struct hf_bytes id)
+{
+    uint32_t number = hf_index_find(&e->requests, id);
+
+    if (number != 0) {
+        list_remove(e, &e->answered, request_links, number);
+        forget(e, number);
+    }
+    number = hf_index_add(&e->requests, id);
+    assert(number != 0); /* promised */
+    return number;
+}
+
+void request_store(struct hold_engine *e, const struct hold_command *c,
+                   struct hf_bytes record)
+{
+    /* A wait is answered later, when nothing may fail: its slot is taken now,
+     * with bytes that will be overwritten. */
+    static const char blank[HOLD_ANSWER_BYTES] = {0};
+    bool waiting = e->out.code == HOLD_WAITING;
+    struct hf_bytes reply =
+        waiting ? hf_bytes(blank, sizeof blank) : hf_buf_bytes(&e->body);
+    uint32_t number = add(e, c->request);
+    struct request *request = request_at(e, number);
+    enum hf_status status =
+        hf_texts_put(&e->texts, reply, request_reply_bound(c), &request->reply);
+
+    assert(status == HF_OK); /* promised */
+    (void)status;
+    request->fingerprint = fingerprint_of(record);
+    if (waiting) {
+        request->waiter = e->waiter_added;
+        waiter_at(e, e->waiter_added)->request = number;
+        return;
+    }
+    request->code = e->out.code;
+    request->stored_us = e->now_us;
+    list_append(e, &e->answered, request_links, number);
+}
+
+void request_answer(struct hold_engine *e, uint32_t number, enum hold_code code,
+                    struct hf_bytes body)
+{
+    struct request *request = request_at(e, number);
+    struct hf_slab *slab = &e->texts.slabs[request->reply.size_class];
+
+    assert(request->waiter != 0);
+    assert(body.len > 0 && body.len <= request->reply.len);
+    memcpy(hf_slab_at(slab, request->reply.slot), body.data, body.len);
+    request->reply.len = (uint16_t)body.len;
+    request->waiter = 0;
+    request->code = code;
+    request->stored_us = e->now_us;
+    list_append(e, &e->answered, request_links, number);
+}
+
+void request_drop(struct hold_engine *e, uint32_t number)
+{
+    assert(request_at(e, number)->waiter != 0);
+    forget(e, number);
+}
+
+void answered_forget_first(struct hold_engine *e)
+{
+    uint32_t number = e->answered.first;
+
+    list_remove(e, &e->answered, request_links, number);
+    forget(e, number);
+}

@@ -1,0 +1,367 @@
+/* reserve.c - reservations: units set aside until confirmed or given back.
+ *
+ *   PENDING --confirm--> CONFIRMED    reserved -> sold
+ *      |------cancel---> CANCELLED    reserved -> available
+ *      '------time-----> EXPIRED      reserved -> available
+ *
+ * Nothing leaves an ended state. Ended ones are remembered for a while, so
+ * that a late question or a repeated id gets a true answer.
+ */
+#include <assert.h>
+
+#include "base/little.h"
+#include "hold/state.h"
+
+/* Crockford's digits: no I, L, O, U to be misread. */
+static const char digits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+
+#define TIME_DIGITS 10u
+
+const char *reservation_status_name(uint32_t status)
+{
+    static const char *const names[] = {"PENDING", "CONFIRMED", "CANCELLED",
+                                        "EXPIRED"};
+
+    assert(status <= RESERVATION_EXPIRED);
+    return names[status];
+}
+
+static void put_digits(char *out, uint32_t count, uint64_t number)
+{
+    for (uint32_t i = count; i > 0; i--, number >>= 5)
+        out[i - 1] = digits[number & 31];
+}
+
+/* An id made of the time and the number that the reservation will take: in
+ * order of time, and never the same twice. */
+static struct hf_bytes id_of(const struct hold_engine *e,
+                             const struct hold_command *c,
+                             char made[HOLD_ID_MADE_BYTES])
+{
+    if (c->name.len > 0)
+        return c->name;
+    put_digits(made, TIME_DIGITS, e->now_us / US_PER_MS);
+    put_digits(made + TIME_DIGITS, HOLD_ID_MADE_BYTES - TIME_DIGITS,
+               e->seq + 1);
+    return hf_bytes(made, HOLD_ID_MADE_BYTES);
+}
+
+size_t items_bytes(const struct hold_command *c)
+{
+    size_t bytes = 0;
+
+    for (uint32_t i = 0; i < c->item_count; i++)
+        bytes += 2 + c->items[i].sku.len + 8;
+    return bytes;
+}
+
+bool items_next(struct hf_bytes items, size_t *at, struct hold_item *out)
+{
+    if (*at == items.len)
+        return false;
+    const char *place = items.data + *at;
+    size_t len = hf_get_u16(place);
+    out->sku = hf_bytes(place + 2, len);
+    out->quantity = hf_get_u64(place + 2 + len);
+    *at += 2 + len + 8;
+    assert(*at <= items.len);
+    return true;
+}
+
+static struct hf_bytes items_of(const struct hold_engine *e,
+                                const struct reservation *r)
+{
+    return hf_text_bytes(&e->texts, r->items);
+}
+
+static bool same_items(const struct hold_engine *e, const struct reservation *r,
+                       const struct hold_command *c)
+{
+    struct hf_bytes items = items_of(e, r);
+    struct hold_item item;
+    size_t at = 0;
+
+    for (uint32_t i = 0; i < c->item_count; i++) {
+        if (!items_next(items, &at, &item) ||
+            item.quantity != c->items[i].quantity ||
+            !hf_bytes_equal(item.sku, c->items[i].sku))
+            return false;
+    }
+    return at == items.len;
+}
+
+static uint32_t status_now(const struct hold_engine *e,
+                           const struct reservation *r)
+{
+    if (r->status == RESERVATION_PENDING && r->expires_us <= e->now_us)
+        return RESERVATION_EXPIRED;
+    return r->status;
+}
+
+static void reply_reservation(struct hold_engine *e,
+                              const struct reservation *r, uint32_t more)
+{
+    struct hf_buf *body = &e->body;
+    uint32_t status = status_now(e, r);
+    uint64_t left_us =
+        status == RESERVATION_PENDING ? r->expires_us - e->now_us : 0;
+    struct hold_item item;
+    uint32_t count = 0;
+
+    reply_map(body, 4 + more);
+    reply_field_text(body, FIELD_ID, hf_index_name(&e->reservations, r));
+    reply_field_text(body, FIELD_STATUS,
+                     hf_bytes_text(reservation_status_name(status)));
+    reply_field_number(body, FIELD_EXPIRES_MS, (int64_t)(left_us / US_PER_MS));
+    reply_field(body, FIELD_ITEMS);
+    for (size_t at = 0; items_next(items_of(e, r), &at, &item);)
+        count++;
+    reply_list(body, count);
+    for (size_t at = 0; items_next(items_of(e, r), &at, &item);) {
+        reply_map(body, 2);
+        reply_field_text(body, FIELD_SKU, item.sku);
+        reply_field_number(body, FIELD_QUANTITY, (int64_t)item.quantity);
+    }
+}
+
+static bool refuse_id(struct hold_engine *e, enum hold_code code,
+                      struct hf_bytes id)
+{
+    reply_field_text(refuse(e, code, 1), FIELD_ID, id);
+    return true;
+}
+
+static uint64_t available(const struct product *product)
+{
+    return product->total - product->reserved - product->sold;
+}
+
+/* Answers with the first product that is missing, else the first that is
+ * short. */
+static bool refuse_items(struct hold_engine *e, const struct hold_command *c)
+{
+    const struct product *lacking = NULL;
+    uint32_t lacking_item = 0;
+
+    for (uint32_t i = 0; i < c->item_count; i++) {
+        uint32_t number = hf_index_find(&e->products, c->items[i].sku);
+        if (number == 0) {
+            reply_field_text(refuse(e, HOLD_NOTFOUND, 1), FIELD_SKU,
+                             c->items[i].sku);
+            return true;
+        }
+        const struct product *product = product_at(e, number);
+        if (lacking == NULL && available(product) < c->items[i].quantity) {
+            lacking = product;
+            lacking_item = i;
+        }
+    }
+    if (lacking == NULL)
+        return false;
+    struct hf_buf *body = refuse(e, HOLD_SHORT, 3);
+    reply_field_text(body, FIELD_SKU, c->items[lacking_item].sku);
+    reply_field_number(body, FIELD_REQUESTED,
+                       (int64_t)c->items[lacking_item].quantity);
+    reply_field_number(body, FIELD_AVAILABLE, (int64_t)available(lacking));
+    return true;
+}
+
+bool reserve_check(struct hold_engine *e, const struct hold_command *c)
+{
+    char made[HOLD_ID_MADE_BYTES];
+    struct hf_bytes id = id_of(e, c, made);
+    uint32_t number = hf_index_find(&e->reservations, id);
+
+    if (number != 0) {
+        struct reservation *r = reservation_at(e, number);
+        if (c->name.len == 0 || !same_items(e, r, c))
+            return refuse_id(e, HOLD_CONFLICT, id);
+        reply_reservation(e, r, 0);
+        return true;
+    }
+    if (refuse_items(e, c))
+        return true;
+    if (hf_index_count(&e->reservations) >= e->bounds.reservations_max &&
+        e->ended.first == 0)
+        return refuse_overload(e, "reservations_max",
+                               e->bounds.reservations_max);
+    return false;
+}
+
+static struct hf_text store_items(struct hold_engine *e,
+                                  const struct hold_command *c)
+{
+    char *out = e->record.data; /* scratch: an item is longer in a record */
+    struct hf_text text;
+    size_t len = items_bytes(c);
+
+    assert(len <= e->record.cap);
+    for (uint32_t i = 0; i < c->item_count; i++) {
+        struct hf_bytes sku = c->items[i].sku;
+        hf_put_u16(out, (uint16_t)sku.len);
+        memcpy(out + 2, sku.data, sku.len);
+        hf_put_u64(out + 2 + sku.len, c->items[i].quantity);
+        out += 2 + sku.len + 8;
+    }
+    hf_texts_put(&e->texts, hf_bytes(e->record.data, len), len, &text);
+    return text;
+}
+
+void reserve(struct hold_engine *e, const struct hold_command *c)
+{
+    char made[HOLD_ID_MADE_BYTES];
+    struct hf_bytes id = id_of(e, c, made);
+
+    if (hf_index_count(&e->reservations) >= e->bounds.reservations_max)
+        ended_forget_first(e);
+    uint64_t seq = emit(e, EVENT_RESERVED, id, 0);
+    for (uint32_t i = 0; i < c->item_count; i++) {
+        uint32_t product = hf_index_find(&e->products, c->items[i].sku);
+        struct product *p = product_at(e, product);
+        assert(available(p) >= c->items[i].quantity);
+        p->reserved += c->items[i].quantity;
+        p->version = seq;
+        p->updated_us = e->now_us;
+    }
+    uint32_t number = hf_index_add(&e->reservations, id);
+    assert(number != 0); /* promised */
+    struct reservation *r = reservation_at(e, number);
+    r->seq = seq;
+    r->created_us = e->now_us;
+    r->expires_us = e->now_us + c->ttl_ms * US_PER_MS;
+    r->status = RESERVATION_PENDING;
+    r->items = store_items(e, c);
+    hf_texts_put(&e->texts, c->owner, c->owner.len, &r->owner);
+    due_add(e, DUE_RESERVATION, number, r->expires_us, r->seq);
+    e->pending++;
+    reply_reservation(e, r, 0);
+}
+
+/* The one place where a reservation changes its status. */
+static void end(struct hold_engine *e, uint32_t number, uint32_t status,
+                uint64_t seq)
+{
+    struct reservation *r = reservation_at(e, number);
+    struct hold_item item;
+
+    assert(r->status == RESERVATION_PENDING);
+    assert(status != RESERVATION_PENDING);
+    for (size_t at = 0; items_next(items_of(e, r), &at, &item);) {
+        uint32_t product = hf_index_find(&e->products, item.sku);
+        assert(product != 0); /* a product with reserved units stays */
+        struct product *p = product_at(e, product);
+        assert(p->reserved >= item.quantity);
+        p->reserved -= item.quantity;
+        if (status == RESERVATION_CONFIRMED)
+            p->sold += item.quantity;
+        p->version = seq;
+        p->updated_us = e->now_us;
+    }
+    r->status = status;
+    r->ended_us = e->now_us;
+    hf_heap_remove(&e->due, r->due);
+    list_append(e, &e->ended, reservation_links, number);
+    assert(e->pending > 0);
+    e->pending--;
+}
+
+void reservation_expire(struct hold_engine *e, uint32_t number)
+{
+    struct reservation *r = reservation_at(e, number);
+
+    assert(r->expires_us <= e->now_us);
+    uint64_t seq =
+        emit(e, EVENT_RESERVATION_EXPIRED, hf_index_name(&e->reservations, r),
+             e->now_us - r->expires_us);
+    end(e, number, RESERVATION_EXPIRED, seq);
+}
+
+void reservation_settle(struct hold_engine *e, struct hf_bytes id)
+{
+    uint32_t number = hf_index_find(&e->reservations, id);
+
+    if (number != 0 && reservation_at(e, number)->status !=
+                           status_now(e, reservation_at(e, number)))
+        reservation_expire(e, number);
+}
+
+bool ending_check(struct hold_engine *e, const struct hold_command *c)
+{
+    uint32_t number = hf_index_find(&e->reservations, c->name);
+
+    if (number == 0)
+        return refuse_id(e, HOLD_NOTFOUND, c->name);
+    struct reservation *r = reservation_at(e, number);
+    uint32_t status = status_now(e, r);
+    if (status == RESERVATION_PENDING)
+        return false;
+    struct hf_buf *body =
+        refuse(e, status == RESERVATION_EXPIRED ? HOLD_EXPIRED : HOLD_STATE, 2);
+    reply_field_text(body, FIELD_ID, c->name);
+    if (status == RESERVATION_EXPIRED)
+        reply_field_number(body, FIELD_EXPIRES_MS,
+                           (int64_t)((e->now_us - r->expires_us) / US_PER_MS));
+    else
+        reply_field_text(body, FIELD_STATUS,
+                         hf_bytes_text(reservation_status_name(status)));
+    return true;
+}
+
+void reservation_end(struct hold_engine *e, const struct hold_command *c)
+{
+    uint32_t number = hf_index_find(&e->reservations, c->name);
+    struct reservation *r = reservation_at(e, number);
+    bool confirm = c->kind == HOLD_CONFIRM;
+    uint64_t seq =
+        emit(e, confirm ? EVENT_CONFIRMED : EVENT_CANCELLED, c->name, 0);
+
+    hf_texts_put(&e->texts, c->reason, c->reason.len, &r->reason);
+    end(e, number, confirm ? RESERVATION_CONFIRMED : RESERVATION_CANCELLED,
+        seq);
+    reply_reservation(e, r, 0);
+}
+
+void reservation_extend(struct hold_engine *e, const struct hold_command *c)
+{
+    struct reservation *r =
+        reservation_at(e, hf_index_find(&e->reservations, c->name));
+
+    emit(e, EVENT_EXTENDED, c->name, 0);
+    r->expires_us = e->now_us + c->ttl_ms * US_PER_MS;
+    hf_heap_change(&e->due, r->due, r->expires_us, r->seq);
+    reply_reservation(e, r, 0);
+}
+
+void reservation_show(struct hold_engine *e, const struct hold_command *c)
+{
+    uint32_t number = hf_index_find(&e->reservations, c->name);
+
+    if (number == 0) {
+        refuse_id(e, HOLD_NOTFOUND, c->name);
+        return;
+    }
+    struct reservation *r = reservation_at(e, number);
+    bool unswept = status_now(e, r) != r->status;
+    uint64_t ended_us = unswept ? r->expires_us : r->ended_us;
+    reply_reservation(e, r, 4);
+    reply_field_text(&e->body, FIELD_OWNER, hf_text_bytes(&e->texts, r->owner));
+    reply_field_number(&e->body, FIELD_CREATED_MS,
+                       (int64_t)(r->created_us / US_PER_MS));
+    reply_field_number(&e->body, FIELD_ENDED_MS,
+                       (int64_t)(ended_us / US_PER_MS));
+    reply_field_text(&e->body, FIELD_REASON,
+                     hf_text_bytes(&e->texts, r->reason));
+}
+
+void ended_forget_first(struct hold_engine *e)
+{
+    uint32_t number = e->ended.first;
+    struct reservation *r = reservation_at(e, number);
+
+    assert(r->status != RESERVATION_PENDING);
+    list_remove(e, &e->ended, reservation_links, number);
+    hf_texts_drop(&e->texts, r->owner);
+    hf_texts_drop(&e->texts, r->reason);
+    hf_texts_drop(&e->texts, r->items);
+    hf_index_remove(&e->reservations, number);
+}

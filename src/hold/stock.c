@@ -1,0 +1,165 @@
+/* stock.c - products: total = available + reserved + sold. */
+#include <assert.h>
+
+#include "hold/state.h"
+
+static struct product *product_find(const struct hold_engine *e,
+                                    struct hf_bytes sku)
+{
+    uint32_t number = hf_index_find(&e->products, sku);
+    return number == 0 ? NULL : product_at(e, number);
+}
+
+static uint64_t committed(const struct product *product)
+{
+    assert(product->reserved <= product->total);
+    assert(product->sold <= product->total - product->reserved);
+    return product->reserved + product->sold;
+}
+
+static bool refuse_unknown(struct hold_engine *e, struct hf_bytes sku)
+{
+    reply_field_text(refuse(e, HOLD_NOTFOUND, 1), FIELD_SKU, sku);
+    return true;
+}
+
+static void reply_product(struct hold_engine *e, const struct product *p)
+{
+    struct hf_buf *body = &e->body;
+
+    reply_map(body, 7);
+    reply_field_text(body, FIELD_SKU, hf_index_name(&e->products, p));
+    reply_field_number(body, FIELD_TOTAL, (int64_t)p->total);
+    reply_field_number(body, FIELD_AVAILABLE,
+                       (int64_t)(p->total - committed(p)));
+    reply_field_number(body, FIELD_RESERVED, (int64_t)p->reserved);
+    reply_field_number(body, FIELD_SOLD, (int64_t)p->sold);
+    reply_field_number(body, FIELD_VERSION, (int64_t)p->version);
+    reply_field_number(body, FIELD_UPDATED_MS,
+                       (int64_t)(p->updated_us / US_PER_MS));
+}
+
+static void change_total(struct hold_engine *e, struct product *product,
+                         uint64_t total)
+{
+    product->total = total;
+    product->updated_us = e->now_us;
+    product->version =
+        emit(e, EVENT_STOCK_CHANGED, hf_index_name(&e->products, product), 0);
+    reply_product(e, product);
+}
+
+bool stock_set_check(struct hold_engine *e, const struct hold_command *c)
+{
+    struct product *product = product_find(e, c->name);
+
+    if (product == NULL) {
+        if (hf_index_count(&e->products) >= e->bounds.products_max)
+            return refuse_overload(e, "products_max", e->bounds.products_max);
+        return false;
+    }
+    if ((uint64_t)c->amount >= committed(product))
+        return false;
+    struct hf_buf *body = refuse(e, HOLD_SHORT, 4);
+    reply_field_text(body, FIELD_SKU, c->name);
+    reply_field_number(body, FIELD_REQUESTED, c->amount);
+    reply_field_number(body, FIELD_RESERVED, (int64_t)product->reserved);
+    reply_field_number(body, FIELD_SOLD, (int64_t)product->sold);
+    return true;
+}
+
+void stock_set(struct hold_engine *e, const struct hold_command *c)
+{
+    struct product *product = product_find(e, c->name);
+
+    if (product == NULL) {
+        uint32_t number = hf_index_add(&e->products, c->name);
+        assert(number != 0); /* promised */
+        product = product_at(e, number);
+    }
+    change_total(e, product, (uint64_t)c->amount);
+}
+
+bool stock_add_check(struct hold_engine *e, const struct hold_command *c)
+{
+    struct product *product = product_find(e, c->name);
+    int64_t total;
+
+    if (product == NULL)
+        return refuse_unknown(e, c->name);
+    if (__builtin_add_overflow((int64_t)product->total, c->amount, &total))
+        return refuse_overload(e, "stock_max", HOLD_STOCK_MAX);
+    if (total >= 0 && (uint64_t)total >= committed(product))
+        return false;
+    struct hf_buf *body = refuse(e, HOLD_SHORT, 3);
+    reply_field_text(body, FIELD_SKU, c->name);
+    reply_field_number(body, FIELD_REQUESTED, c->amount);
+    reply_field_number(body, FIELD_AVAILABLE,
+                       (int64_t)(product->total - committed(product)));
+    return true;
+}
+
+void stock_add(struct hold_engine *e, const struct hold_command *c)
+{
+    struct product *product = product_find(e, c->name);
+
+    change_total(e, product, product->total + (uint64_t)c->amount);
+}
+
+bool stock_del_check(struct hold_engine *e, const struct hold_command *c)
+{
+    struct product *product = product_find(e, c->name);
+
+    if (product == NULL)
+        return refuse_unknown(e, c->name);
+    if (product->reserved == 0)
+        return false;
+    struct hf_buf *body = refuse(e, HOLD_STATE, 2);
+    reply_field_text(body, FIELD_SKU, c->name);
+    reply_field_number(body, FIELD_RESERVED, (int64_t)product->reserved);
+    return true;
+}
+
+void stock_del(struct hold_engine *e, const struct hold_command *c)
+{
+    emit(e, EVENT_STOCK_DELETED, c->name, 0);
+    hf_index_remove(&e->products, hf_index_find(&e->products, c->name));
+}
+
+void stock_get(struct hold_engine *e, const struct hold_command *c)
+{
+    if (c->item_count == 1) {
+        struct product *product = product_find(e, c->items[0].sku);
+        if (product == NULL)
+            refuse_unknown(e, c->items[0].sku);
+        else
+            reply_product(e, product);
+        return;
+    }
+    reply_list(&e->body, c->item_count);
+    for (uint32_t i = 0; i < c->item_count; i++) {
+        struct product *product = product_find(e, c->items[i].sku);
+        if (product == NULL)
+            reply_null(&e->body);
+        else
+            reply_product(e, product);
+    }
+}
+
+void stock_list(struct hold_engine *e, const struct hold_command *c)
+{
+    struct listing listing;
+
+    listing_begin(e, &listing, FIELD_PRODUCTS, c, hf_index_top(&e->products));
+    while (listing_more(e, &listing)) {
+        struct product *p = hf_index_used(&e->products, listing.number++);
+        if (p == NULL)
+            continue;
+        if (c->name.len > 0 &&
+            !hf_bytes_match(c->name, hf_index_name(&e->products, p)))
+            continue;
+        reply_product(e, p);
+        listing.count++;
+    }
+    listing_end(e, &listing);
+}

@@ -2,6 +2,8 @@
 #
 #   build/            objects, libholdfast.a, the holdfast command, tests
 #   build/san-KIND/   the same, built with SAN=KIND
+#   build/fuzz/       the fuzz targets, built by clang
+#   build/log/        what each test program printed
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := all
@@ -12,35 +14,114 @@ ifeq ($(origin CC),default)
 CC := gcc
 endif
 SAN ?=
+ifneq ($(SAN),)
+ifneq ($(words $(SAN)) $(filter-out address undefined thread,$(SAN)),1 )
+$(error SAN=$(SAN) is unknown: it is address, undefined or thread)
+endif
+endif
 BUILD := build$(if $(SAN),/san-$(SAN))
+JOBS ?= $(shell nproc)
+FUZZ_SECONDS ?= 60
+PREFIX ?= /usr/local
+VERSION := $(shell sed -n 's|^\#define HOLDFAST_VERSION "\(.*\)"|\1|p' src/server/version.h)
 
 WARN := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes \
 	-Wmissing-prototypes -Werror
 CFLAGS ?= -O2 -g
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all \
 	-fno-omit-frame-pointer)
-HF_CFLAGS := -std=c11 -D_GNU_SOURCE -Iinclude -Isrc -include src/base/banned.h \
-	$(WARN) $(CFLAGS) $(SANFLAGS) -pthread -MMD -MP
-LIBS := -luv -lxxhash -luring -lm
+BASE_CFLAGS := -std=c11 -D_GNU_SOURCE -Iinclude -Isrc \
+	-include src/base/banned.h $(WARN) $(CFLAGS) -pthread -MMD -MP
+HF_CFLAGS := $(BASE_CFLAGS) $(SANFLAGS)
+FUZZ_CFLAGS := $(BASE_CFLAGS) -Itest -fno-sanitize-recover=all
+LIB_LIBS := -lxxhash -luring -lm
+LIBS := -luv $(LIB_LIBS)
 
 LIB_DIRS := base flow hold journal resp
 APP_DIRS := server cli
 LIB_SRC := $(wildcard $(LIB_DIRS:%=src/%/*.c))
 APP_SRC := $(filter-out src/cli/main.c,$(wildcard $(APP_DIRS:%=src/%/*.c)))
 SUPPORT_SRC := $(wildcard test/support/*.c)
-UNIT_SRC := $(wildcard test/unit/*.c)
-SYSTEM_SRC := $(wildcard test/system/*.c)
+TEST_SRC := $(wildcard test/unit/*.c test/stress/*.c test/sim/*.c \
+	test/system/*.c)
+FUZZ_SRC := $(wildcard test/fuzz/*.c)
 BENCH_SRC := $(wildcard bench/*.c)
+PEER_SRC := $(wildcard bench/peers/*_lock.c)
+C_FILES = $(shell find include src test bench examples -name node_modules \
+	-prune -o -name '*.[ch]' -print 2>/dev/null)
 
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+fuzz_obj = $(patsubst %.c,$(BUILD)/fuzz/obj/%.o,$(1))
 LIB := $(BUILD)/libholdfast.a
 APP := $(BUILD)/app.a
 BIN := $(BUILD)/holdfast
-UNIT := $(UNIT_SRC:test/%.c=$(BUILD)/test/%)
-SYSTEM := $(SYSTEM_SRC:test/%.c=$(BUILD)/test/%)
+TESTS := $(TEST_SRC:test/%.c=$(BUILD)/test/%)
+FUZZ := $(FUZZ_SRC:test/fuzz/%.c=$(BUILD)/fuzz/%)
 BENCH := $(BENCH_SRC:bench/%.c=$(BUILD)/bench/%)
+PEERS := $(PEER_SRC:bench/%.c=$(BUILD)/bench/%)
+
+# What people type. Those that need packages call tools/setup first and build
+# in a second make, so that they work where not even a compiler is installed.
 
 all: $(LIB) $(BIN) ## build the library and the holdfast command
+
+help: ## list what make can do
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / \
+	    { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+	@echo 'SAN=address|undefined|thread builds (and tests) with a sanitizer.'
+
+run: ## install what is missing, build, serve with the data in ./data
+	@tools/setup run
+	@$(MAKE) --no-print-directory -s -j$(JOBS) all
+	@exec $(BIN) serve --dir ./data $(ARGS)
+
+test: ## install what is missing, build and run every test
+	@tools/setup test
+	@JOBS=$(JOBS) FUZZ_SECONDS=$(FUZZ_SECONDS) tools/test $(SAN)
+
+unit: ## build and run the unit tests only
+	@JOBS=$(JOBS) tools/test --only unit $(SAN)
+
+bench: ## install the peers that are missing, measure against them
+	@tools/setup bench
+	@$(MAKE) --no-print-directory -j$(JOBS) all benches
+	@HOLDFAST=$(BIN) bench/run
+
+setup: ## install what running, testing and measuring need
+	@tools/setup run
+	@tools/setup test
+	@tools/setup bench
+
+tidy: ## check the rules of STYLE.md that a program can check
+	@tools/tidy
+
+fmt: ## format every C file
+	@clang-format -i $(C_FILES)
+
+fmt-check: ## tell which C files `make fmt` would change
+	@tools/tidy --only format
+
+install: all ## copy to $(DESTDIR)$(PREFIX), which is /usr/local
+	install -D -m 755 $(BIN) $(DESTDIR)$(PREFIX)/bin/holdfast
+	install -D -m 644 $(LIB) $(DESTDIR)$(PREFIX)/lib/libholdfast.a
+	install -d $(DESTDIR)$(PREFIX)/include/holdfast
+	install -m 644 include/holdfast/*.h $(DESTDIR)$(PREFIX)/include/holdfast
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	printf '%s\n' 'prefix=$(PREFIX)' 'Name: holdfast' \
+	    'Description: locks, stock and limits' 'Version: $(VERSION)' \
+	    'Cflags: -I$${prefix}/include' \
+	    'Libs: -L$${prefix}/lib -lholdfast $(LIB_LIBS) -pthread' \
+	    >$(DESTDIR)$(PREFIX)/lib/pkgconfig/holdfast.pc
+
+clean: ## remove everything that was built
+	rm -rf build
+
+# What is built, and from what.
+
+tests: $(LIB) $(BIN) $(TESTS)
+units: $(filter $(BUILD)/test/unit/%,$(TESTS))
+fuzzers: $(FUZZ)
+benches: $(BENCH) $(PEERS)
 
 $(LIB): $(call obj,$(LIB_SRC))
 	@rm -f $@
@@ -53,22 +134,39 @@ $(APP): $(call obj,$(APP_SRC))
 $(BIN): $(call obj,src/cli/main.c) $(APP) $(LIB)
 	$(CC) $(HF_CFLAGS) -o $@ $^ $(LIBS)
 
-$(BUILD)/obj/test/%.o: test/%.c
+$(BUILD)/obj/test/%.o: test/%.c Makefile
 	@mkdir -p $(@D)
 	$(CC) $(HF_CFLAGS) -Itest -c -o $@ $<
 
-$(BUILD)/obj/%.o: %.c
+$(BUILD)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(CC) $(HF_CFLAGS) -c -o $@ $<
 
-$(BUILD)/test/%: $(BUILD)/obj/test/%.o $(call obj,$(SUPPORT_SRC)) $(APP) $(LIB)
+$(TESTS): $(BUILD)/test/%: $(BUILD)/obj/test/%.o $(call obj,$(SUPPORT_SRC)) \
+		$(APP) $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(HF_CFLAGS) -o $@ $^ $(LIBS)
 
-$(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(APP) $(LIB)
+$(BENCH): $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(APP) $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(HF_CFLAGS) -o $@ $^ $(LIBS)
+
+$(PEERS): $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o \
+		$(call obj,bench/peers/load.c) $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(HF_CFLAGS) -o $@ $^ $(LIB_LIBS)
+
+$(BUILD)/fuzz/obj/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	clang $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link,address,undefined \
+	    -c -o $@ $<
+
+$(FUZZ): $(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/test/fuzz/%.o \
+		$(call fuzz_obj,$(LIB_SRC))
+	clang $(FUZZ_CFLAGS) -fsanitize=fuzzer,address,undefined -o $@ $^ \
+	    $(LIB_LIBS)
 
 .SECONDARY:
-.PHONY: all
--include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
+.PHONY: all help run test unit bench setup tidy fmt fmt-check install clean \
+	tests units fuzzers benches
+-include $(shell find $(BUILD)/obj $(BUILD)/fuzz/obj -name '*.d' 2>/dev/null)

@@ -1,0 +1,264 @@
+/* admin.c - the connection, its protocol, the settings. */
+#include "server/admin.h"
+
+#include "resp/resp.h"
+#include "server/conn.h"
+#include "server/server.h"
+#include "server/table.h"
+#include "server/version.h"
+
+static void text(struct conn *conn, const char *value)
+{
+    (void)resp_bulk(&conn->out, hf_bytes_text(value));
+}
+
+static void error(struct conn *conn, const char *value)
+{
+    conn->server->stats.errors_total++;
+    (void)resp_error(&conn->out, hf_bytes_text(value));
+}
+
+void admin_ping(struct server *server, struct conn *conn,
+                struct resp_request *request)
+{
+    (void)server;
+    if (request->count > 1)
+        (void)resp_bulk(&conn->out, request->args[1]);
+    else
+        (void)resp_simple(&conn->out, "PONG");
+}
+
+void admin_echo(struct server *server, struct conn *conn,
+                struct resp_request *request)
+{
+    (void)server;
+    (void)resp_bulk(&conn->out, request->args[1]);
+}
+
+/* A name for INFO and logs: printable, without blanks. */
+static bool set_name(struct conn *conn, struct hf_bytes name)
+{
+    if (name.len >= CONN_NAME_MAX)
+        return false;
+    for (size_t i = 0; i < name.len; i++) {
+        if (name.data[i] <= ' ' || name.data[i] > '~')
+            return false;
+    }
+    memcpy(conn->name, name.data, name.len);
+    conn->name[name.len] = '\0';
+    return true;
+}
+
+void admin_hello(struct server *server, struct conn *conn,
+                 struct resp_request *request)
+{
+    uint64_t version = (uint64_t)conn->version;
+    struct hf_buf *out = &conn->out;
+
+    (void)server;
+    if (request->count > 1 &&
+        (hf_parse_u64(request->args[1], &version) != HF_OK || version < 2 ||
+         version > 3)) {
+        error(conn, "NOPROTO unsupported protocol version");
+        return;
+    }
+    for (size_t i = 2; i < request->count; i += 2) {
+        if (hf_bytes_is(request->args[i], "AUTH")) {
+            error(conn, "ERR no password is set, AUTH is not needed");
+            return;
+        }
+        if (!hf_bytes_is(request->args[i], "SETNAME") ||
+            i + 1 >= request->count || !set_name(conn, request->args[i + 1])) {
+            error(conn, "BADARG the form is: HELLO [version [SETNAME name]]");
+            return;
+        }
+    }
+    conn->version = (int)version;
+    (void)resp_map(out, conn->version, 7);
+    text(conn, "server");
+    text(conn, "holdfast");
+    text(conn, "version");
+    text(conn, HOLDFAST_VERSION);
+    text(conn, "proto");
+    (void)resp_number(out, conn->version);
+    text(conn, "id");
+    (void)resp_number(out, (int64_t)conn->id);
+    text(conn, "mode");
+    text(conn, "standalone");
+    text(conn, "role");
+    text(conn, "master");
+    text(conn, "modules");
+    (void)resp_array(out, 0);
+}
+
+void admin_select(struct server *server, struct conn *conn,
+                  struct resp_request *request)
+{
+    (void)server;
+    if (hf_bytes_equal(request->args[1], hf_bytes("0", 1)))
+        (void)resp_simple(&conn->out, "OK");
+    else
+        error(conn, "BADARG there is one database, 0");
+}
+
+static void client_info(struct conn *conn)
+{
+    char line[256];
+
+    snprintf(line, sizeof line, "id=%llu name=%s resp=%d\n",
+             (unsigned long long)conn->id, conn->name, conn->version);
+    text(conn, line);
+}
+
+void admin_client(struct server *server, struct conn *conn,
+                  struct resp_request *request)
+{
+    struct hf_bytes what = request->args[1];
+
+    (void)server;
+    if (hf_bytes_is(what, "ID") && request->count == 2) {
+        (void)resp_number(&conn->out, (int64_t)conn->id);
+    } else if (hf_bytes_is(what, "INFO") && request->count == 2) {
+        client_info(conn);
+    } else if (hf_bytes_is(what, "GETNAME") && request->count == 2) {
+        if (conn->name[0] != '\0')
+            text(conn, conn->name);
+        else
+            (void)resp_null(&conn->out, conn->version);
+    } else if (hf_bytes_is(what, "SETNAME") && request->count == 3) {
+        if (set_name(conn, request->args[2]))
+            (void)resp_simple(&conn->out, "OK");
+        else
+            error(conn, "BADARG a name is up to 63 printable characters "
+                        "without blanks");
+    } else if (hf_bytes_is(what, "SETINFO") && request->count == 4) {
+        (void)resp_simple(&conn->out, "OK"); /* nothing here needs it */
+    } else {
+        error(conn, "BADARG the form is: CLIENT ID | INFO | GETNAME | SETNAME "
+                    "name | SETINFO attribute value");
+    }
+}
+
+void admin_quit(struct server *server, struct conn *conn,
+                struct resp_request *request)
+{
+    (void)server;
+    (void)request;
+    (void)resp_simple(&conn->out, "OK");
+    conn->quitting = true;
+}
+
+/* All settings as texts: numbers from their table, and a few others. */
+struct setting {
+    const char *name;
+    char value[256];
+};
+#define SETTINGS_MAX (CONFIG_NUMBERS_MAX + 8)
+
+static size_t list_settings(struct server *server,
+                            struct setting out[SETTINGS_MAX])
+{
+    struct config *config = &server->config;
+    struct config_number numbers[CONFIG_NUMBERS_MAX];
+    size_t count = config_numbers(config, numbers);
+    const struct {
+        const char *name;
+        const char *value;
+    } texts[] = {
+        {"bind", config->bind},
+        {"dir", config->dir},
+        {"durability", config_durability_name(config->durability)},
+        /* what Redis tools ask for, in their words */
+        {"save", ""},
+        {"appendonly", config->durability == JOURNAL_NONE ? "no" : "yes"},
+        {"databases", "1"},
+    };
+    size_t text_count = sizeof texts / sizeof texts[0];
+
+    for (size_t i = 0; i < count; i++) {
+        out[i].name = numbers[i].name;
+        snprintf(out[i].value, sizeof out[i].value, "%llu",
+                 (unsigned long long)*numbers[i].value);
+    }
+    for (size_t i = 0; i < text_count; i++) {
+        out[count + i].name = texts[i].name;
+        snprintf(out[count + i].value, sizeof out[0].value, "%s",
+                 texts[i].value);
+    }
+    return count + text_count;
+}
+
+void admin_config_get(struct server *server, struct conn *conn,
+                      struct resp_request *request)
+{
+    struct setting settings[SETTINGS_MAX];
+    size_t count = list_settings(server, settings);
+    bool shown[SETTINGS_MAX] = {false};
+    size_t matches = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        struct hf_bytes name = hf_bytes_text(settings[i].name);
+        for (size_t k = 2; k < request->count && !shown[i]; k++)
+            shown[i] = hf_bytes_match(request->args[k], name);
+        matches += shown[i];
+    }
+    (void)resp_map(&conn->out, conn->version, matches);
+    for (size_t i = 0; i < count; i++) {
+        if (!shown[i])
+            continue;
+        text(conn, settings[i].name);
+        text(conn, settings[i].value);
+    }
+}
+
+/* A bound is part of the engine's state, so it goes through the journal. */
+static void submit_bound(struct server *server, struct conn *conn,
+                         const char *name, uint64_t value)
+{
+    struct hold_command *c = &server->command;
+    char underscored[32];
+
+    snprintf(underscored, sizeof underscored, "%s", name);
+    for (char *at = underscored; *at != '\0'; at++)
+        *at = *at == '-' ? '_' : *at;
+    *c = (struct hold_command){.kind = HOLD_BOUNDS};
+    (void)hold_add_item(c, hf_bytes_text(underscored), value);
+    commit_submit(server, conn, c);
+}
+
+void admin_config_set(struct server *server, struct conn *conn,
+                      struct resp_request *request)
+{
+    struct config_number numbers[CONFIG_NUMBERS_MAX];
+    size_t count = config_numbers(&server->config, numbers);
+    uint64_t value;
+    char message[192];
+
+    for (size_t i = 0; i < count; i++) {
+        const struct config_number *n = &numbers[i];
+        if (!hf_bytes_equal(request->args[2], hf_bytes_text(n->name)) ||
+            !n->live)
+            continue;
+        if (hf_parse_u64(request->args[3], &value) != HF_OK || value < n->min ||
+            value > n->max) {
+            snprintf(message, sizeof message,
+                     "BADARG %s is a number from %llu to %llu", n->name,
+                     (unsigned long long)n->min, (unsigned long long)n->max);
+            error(conn, message);
+            return;
+        }
+        if (n->bound && server->failed) {
+            error(conn, "JOURNAL writes are refused, the setting stays");
+            return;
+        }
+        *n->value = value;
+        server_apply_config(server);
+        if (n->bound)
+            submit_bound(server, conn, n->name, value);
+        else
+            (void)resp_simple(&conn->out, "OK");
+        return;
+    }
+    error(conn, "BADARG no such setting, or it cannot change while the server "
+                "runs; CONFIG GET * lists them");
+}

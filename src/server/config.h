@@ -1,0 +1,49 @@
+/* config.h - the server's settings: defaults, flags, CONFIG GET and SET. */
+#ifndef SERVER_CONFIG_H
+#define SERVER_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "hold/bounds.h"
+#include "journal/journal.h"
+
+struct config {
+    const char *bind;
+    uint64_t port;
+    const char *dir;
+    enum journal_sync durability;
+    uint64_t segment_bytes;
+    uint64_t snapshot_bytes;
+    uint64_t clients_max;
+    uint64_t output_max_bytes; /* unread replies of one client */
+    uint64_t idle_ms;          /* silent clients are closed; 0: never */
+    uint64_t memory_max_bytes; /* of the engine; 0: no limit */
+    uint64_t limit_keys_max;
+    struct hold_bounds bounds;
+};
+
+struct config config_default(void);
+
+/* "always", "interval" or "none". */
+const char *config_durability_name(enum journal_sync sync);
+enum hf_status config_parse_durability(const char *text,
+                                       enum journal_sync *out);
+
+/* A number that can be read, and perhaps set, by name. */
+struct config_number {
+    const char *name;
+    uint64_t *value;
+    uint64_t min;
+    uint64_t max;
+    bool live;  /* CONFIG SET may change it */
+    bool bound; /* part of the engine's state: changed through the journal */
+};
+
+/* The numbers of `config`; returns how many (at most CONFIG_NUMBERS_MAX). */
+#define CONFIG_NUMBERS_MAX 24
+size_t config_numbers(struct config *config,
+                      struct config_number out[CONFIG_NUMBERS_MAX]);
+
+#endif

@@ -1,0 +1,327 @@
+/* conn.c - reads requests, runs them in order, writes what is owed. */
+#include "server/conn.h"
+
+#include <assert.h>
+#include <netinet/in.h>
+
+#include "base/memory.h"
+#include "resp/resp.h"
+#include "server/server.h"
+
+/* A client that takes nothing of what it is owed for this long is closed. */
+#define STUCK_MS 60000u
+
+/* An idle connection keeps no buffer larger than this. */
+#define KEEP_BYTES (16u * 1024)
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+    struct conn *conn = handle->data;
+
+    (void)suggested;
+    *buf = uv_buf_init(conn->server->read_buffer, SERVER_READ_BYTES);
+}
+
+static size_t owed(const struct conn *conn)
+{
+    return conn->out.len + conn->sending.len;
+}
+
+bool conn_is_blocked(const struct conn *conn)
+{
+    return conn->closing || conn->quitting || conn->ticket != 0 ||
+           (conn->barrier && conn->pending > 0) ||
+           owed(conn) > conn->server->config.output_max_bytes;
+}
+
+/* Runs the whole requests at the start of `data`; returns the bytes used. */
+static size_t run_requests(struct conn *conn, char *data, size_t len)
+{
+    struct server *server = conn->server;
+    size_t at = 0;
+
+    conn->barrier = conn->barrier && conn->pending > 0;
+    while (at < len && !conn_is_blocked(conn)) {
+        if (commit_is_full(server) || (data[at] != '*' && conn->pending > 0)) {
+            /* an inline request is changed by decoding: once only */
+            conn->barrier = true;
+            conn_touch(conn);
+            break;
+        }
+        enum hf_status status =
+            resp_decode(data + at, len - at, &server->request);
+        if (status == HF_MORE)
+            break;
+        if (status != HF_OK) {
+            server->stats.errors_total++;
+            (void)resp_error(&conn->out, hf_bytes_text(server->request.error));
+            conn->quitting = true;
+            at = len;
+            break;
+        }
+        if (server->request.count > 0 &&
+            !table_run(server, conn, &server->request)) {
+            conn->barrier = true;
+            break;
+        }
+        at += server->request.used;
+    }
+    return at;
+}
+
+static void set_reading(struct conn *conn, bool reading);
+
+static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
+{
+    struct conn *conn = stream->data;
+    size_t len = got > 0 ? (size_t)got : 0;
+    size_t used = 0;
+
+    if (got < 0) {
+        conn_close(conn);
+        return;
+    }
+    conn->heard_ms = uv_now(stream->loop);
+    if (conn->in.len == 0)
+        used = run_requests(conn, buf->base, len);
+    if (used < len && !conn->closing && !conn->quitting &&
+        hf_buf_append(&conn->in, buf->base + used, len - used) != HF_OK) {
+        conn_close(conn);
+        return;
+    }
+    if (used == 0 && conn->in.len > 0)
+        hf_buf_consume(&conn->in,
+                       run_requests(conn, conn->in.data, conn->in.len));
+    if (conn->in.len > CONN_INPUT_MAX)
+        set_reading(conn, false);
+    conn_touch(conn);
+}
+
+static void set_reading(struct conn *conn, bool reading)
+{
+    if (conn->closing || conn->reading == reading)
+        return;
+    conn->reading = reading;
+    if (reading)
+        uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read);
+    else
+        uv_read_stop((uv_stream_t *)&conn->tcp);
+}
+
+void conn_touch(struct conn *conn)
+{
+    if (conn->dirty || conn->closing)
+        return;
+    conn->dirty = true;
+    conn->next_dirty = conn->server->dirty;
+    conn->server->dirty = conn;
+}
+
+static void free_if_done(struct conn *conn)
+{
+    if (!conn->closed || conn->pending > 0 || conn->dirty)
+        return;
+    hf_buf_release(&conn->in);
+    hf_buf_release(&conn->out);
+    hf_buf_release(&conn->sending);
+    hf_free(conn);
+}
+
+static void on_close(uv_handle_t *handle)
+{
+    struct conn *conn = handle->data;
+    struct server *server = conn->server;
+
+    if (conn->prev != NULL)
+        conn->prev->next = conn->next;
+    else
+        server->conns = conn->next;
+    if (conn->next != NULL)
+        conn->next->prev = conn->prev;
+    server->conn_count--;
+    conn->closed = true;
+    free_if_done(conn);
+}
+
+void conn_close(struct conn *conn)
+{
+    if (conn->closing)
+        return;
+    conn->closing = true;
+    uv_close((uv_handle_t *)&conn->tcp, on_close);
+    commit_leave(conn->server, conn);
+}
+
+void conn_unpend(struct conn *conn)
+{
+    assert(conn->pending > 0);
+    conn->pending--;
+    if (conn->pending == 0 && conn->in.len > 0)
+        conn_touch(conn);
+    free_if_done(conn);
+}
+
+static void on_written(uv_write_t *write, int status)
+{
+    struct conn *conn = write->data;
+
+    conn->sending.len = 0;
+    if (conn->closing)
+        return;
+    if (status < 0) {
+        conn_close(conn);
+        return;
+    }
+    conn->sent_ms = uv_now(&conn->server->loop);
+    conn_touch(conn);
+    commit_turn(conn->server);
+}
+
+/* What the socket does not take at once goes on in the background, from a
+ * buffer of its own. */
+static void send_owed(struct conn *conn)
+{
+    uv_stream_t *stream = (uv_stream_t *)&conn->tcp;
+    uv_buf_t buf = uv_buf_init(conn->out.data, (unsigned)conn->out.len);
+
+    if (conn->out.len == 0 || conn->sending.len > 0)
+        return;
+    int sent = uv_try_write(stream, &buf, 1);
+    if (sent < 0 && sent != UV_EAGAIN) {
+        conn_close(conn);
+        return;
+    }
+    if (sent > 0) {
+        conn->sent_ms = uv_now(&conn->server->loop);
+        hf_buf_consume(&conn->out, (size_t)sent);
+    }
+    if (conn->out.len == 0)
+        return;
+    struct hf_buf swap = conn->sending;
+    conn->sending = conn->out;
+    conn->out = swap;
+    conn->write.data = conn;
+    buf = uv_buf_init(conn->sending.data, (unsigned)conn->sending.len);
+    if (uv_write(&conn->write, stream, &buf, 1, on_written) != 0)
+        conn_close(conn);
+}
+
+static void shrink(struct hf_buf *buf)
+{
+    if (buf->len == 0 && buf->cap > KEEP_BYTES)
+        hf_buf_release(buf);
+}
+
+static void go_on(struct conn *conn)
+{
+    if (conn->in.len > 0 && !conn_is_blocked(conn)) {
+        size_t used = run_requests(conn, conn->in.data, conn->in.len);
+        hf_buf_consume(&conn->in, used);
+    }
+    send_owed(conn);
+    if (conn->closing)
+        return;
+    if (conn->quitting && owed(conn) == 0 && conn->pending == 0) {
+        conn_close(conn);
+        return;
+    }
+    shrink(&conn->in);
+    shrink(&conn->out);
+    shrink(&conn->sending);
+    set_reading(conn, conn->in.len <= CONN_INPUT_MAX &&
+                          owed(conn) <= conn->server->config.output_max_bytes);
+}
+
+/* Those that are touched meanwhile have their turn in the next call. */
+void conn_flush_dirty(struct server *server)
+{
+    struct conn *conn = server->dirty;
+
+    server->dirty = NULL;
+    while (conn != NULL) {
+        struct conn *next = conn->next_dirty;
+        conn->dirty = false;
+        if (!conn->closing)
+            go_on(conn);
+        free_if_done(conn);
+        conn = next;
+    }
+}
+
+static bool is_local(const struct sockaddr_storage *address)
+{
+    if (address->ss_family == AF_INET) {
+        const struct sockaddr_in *in = (const void *)address;
+        return ntohl(in->sin_addr.s_addr) >> 24 == 127;
+    }
+    const struct sockaddr_in6 *in6 = (const void *)address;
+    return IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
+}
+
+static void turn_away(struct conn *conn)
+{
+    static const char text[] = "-OVERLOADED maxclients is reached\r\n";
+    uv_buf_t buf = uv_buf_init((char *)text, sizeof text - 1);
+
+    conn->server->stats.connections_refused++;
+    (void)uv_try_write((uv_stream_t *)&conn->tcp, &buf, 1);
+    conn_close(conn);
+}
+
+static void link_conn(struct server *server, struct conn *conn)
+{
+    conn->next = server->conns;
+    if (server->conns != NULL)
+        server->conns->prev = conn;
+    server->conns = conn;
+    server->conn_count++;
+}
+
+void conn_accept(uv_stream_t *listener, int status)
+{
+    struct server *server = listener->data;
+    struct conn *conn = status < 0 ? NULL : hf_alloc_zeroed(sizeof *conn);
+    struct sockaddr_storage peer;
+    int peer_len = sizeof peer;
+
+    if (conn == NULL)
+        return;
+    conn->server = server;
+    conn->version = 2;
+    conn->id = ++server->conn_id;
+    conn->heard_ms = conn->sent_ms = uv_now(&server->loop);
+    uv_tcp_init(&server->loop, &conn->tcp);
+    conn->tcp.data = conn;
+    link_conn(server, conn);
+    if (uv_accept(listener, (uv_stream_t *)&conn->tcp) != 0) {
+        conn_close(conn);
+        return;
+    }
+    server->stats.connections_total++;
+    if (server->conn_count > server->config.clients_max) {
+        turn_away(conn);
+        return;
+    }
+    if (uv_tcp_getpeername(&conn->tcp, (struct sockaddr *)&peer, &peer_len) ==
+        0)
+        conn->local = is_local(&peer);
+    uv_tcp_nodelay(&conn->tcp, 1);
+    set_reading(conn, true);
+}
+
+void conn_tend(struct server *server)
+{
+    uint64_t now_ms = uv_now(&server->loop);
+    uint64_t idle_ms = server->config.idle_ms;
+    struct conn *next;
+
+    for (struct conn *conn = server->conns; conn != NULL; conn = next) {
+        next = conn->next;
+        if (owed(conn) > 0 && now_ms - conn->sent_ms > STUCK_MS &&
+            now_ms - conn->heard_ms > STUCK_MS)
+            conn_close(conn);
+        else if (idle_ms > 0 && conn->pending == 0 && conn->ticket == 0 &&
+                 now_ms - conn->heard_ms > idle_ms)
+            conn_close(conn);
+    }
+}

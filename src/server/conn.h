@@ -1,0 +1,73 @@
+/* conn.h - one client: what it sent, what it is owed.
+ *
+ *   socket --> in (only what is not a whole request yet, or must wait)
+ *                 --> requests, in order
+ *   socket <-- sending <-- out (what the turn answered)
+ *
+ * Bounds: a client that does not read its answers is not read from either
+ * once `output-max-bytes` are owed; one that sends behind a request that waits
+ * is not read from beyond CONN_INPUT_MAX. Neither costs more than that.
+ *
+ * Memory: freed when the socket is closed and no batch refers to it.
+ */
+#ifndef SERVER_CONN_H
+#define SERVER_CONN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "base/bytes.h"
+
+#define CONN_INPUT_MAX (512u * 1024)
+#define CONN_NAME_MAX  64
+
+struct server;
+
+struct conn {
+    uv_tcp_t tcp;
+    uv_write_t write;
+    struct server *server;
+    struct conn *prev; /* in the list of all */
+    struct conn *next;
+    struct conn *next_dirty;
+    uint64_t id;
+    struct hf_buf in;
+    struct hf_buf out;
+    struct hf_buf sending; /* on its way to the socket */
+    uint32_t pending;      /* requests in batches: not to be freed before */
+    uint64_t ticket;       /* not 0: waits in a lock's queue */
+    uint64_t heard_ms;     /* loop time of the last byte in */
+    uint64_t sent_ms;      /* loop time of the last byte out */
+    int version;           /* of RESP */
+    bool dirty;
+    bool barrier; /* nothing more runs while `pending` is not 0 */
+    bool reading;
+    bool local;    /* from this machine: may use admin commands */
+    bool quitting; /* closes when everything is sent */
+    bool closing;
+    bool closed;
+    char name[CONN_NAME_MAX];
+};
+
+void conn_accept(uv_stream_t *listener, int status);
+/* Something was put into `out`, or the connection can go on. */
+void conn_touch(struct conn *conn);
+/* Goes on with what the touched ones sent, and writes what they are owed. */
+void conn_flush_dirty(struct server *server);
+/* Drops the connection now. */
+void conn_close(struct conn *conn);
+/* A batch does not refer to it any more. */
+void conn_unpend(struct conn *conn);
+/* Closes those that are silent, or do not read, for too long. */
+void conn_tend(struct server *server);
+/* True while later requests have to wait for an earlier one's answer. */
+bool conn_is_blocked(const struct conn *conn);
+
+/* table.c: runs one decoded request. False: it must wait until nothing of the
+ * connection is pending, and is to be decoded again then. */
+struct resp_request;
+bool table_run(struct server *server, struct conn *conn,
+               struct resp_request *request);
+
+#endif

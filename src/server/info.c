@@ -1,0 +1,158 @@
+/* info.c - INFO: what the server holds and does, as lines of `name:value`. */
+#include <unistd.h>
+
+#include "resp/resp.h"
+#include "server/admin.h"
+#include "server/conn.h"
+#include "server/server.h"
+#include "server/version.h"
+
+struct info {
+    struct server *server;
+    struct hf_buf text;
+};
+
+static void line(struct info *info, const char *name, uint64_t value)
+{
+    (void)hf_buf_format(&info->text, "%s:%llu\r\n", name,
+                        (unsigned long long)value);
+}
+
+static void text_line(struct info *info, const char *name, const char *value)
+{
+    (void)hf_buf_format(&info->text, "%s:%s\r\n", name, value);
+}
+
+static void about_server(struct info *info)
+{
+    struct server *s = info->server;
+    uint64_t up_ns = hf_clock_now_ns(s->clock) - s->started_ns;
+
+    text_line(info, "holdfast_version", HOLDFAST_VERSION);
+    text_line(info, "redis_mode", "standalone");
+    line(info, "process_id", (uint64_t)getpid());
+    line(info, "uptime_in_seconds", up_ns / 1000000000u);
+    line(info, "tcp_port", s->config.port);
+}
+
+static void about_clients(struct info *info)
+{
+    struct server *s = info->server;
+    struct hold_counts counts;
+
+    hold_count(s->engine, &counts);
+    line(info, "connected_clients", s->conn_count);
+    line(info, "maxclients", s->config.clients_max);
+    line(info, "blocked_clients", counts.waiters);
+}
+
+static void about_memory(struct info *info)
+{
+    struct hold_counts counts;
+
+    hold_count(info->server->engine, &counts);
+    line(info, "engine_bytes", counts.memory_bytes);
+    line(info, "engine_max_bytes", info->server->config.memory_max_bytes);
+}
+
+static void about_persistence(struct info *info)
+{
+    struct server *s = info->server;
+    struct journal_stats j;
+
+    journal_stats(s->journal, &j);
+    line(info, "loading", 0);
+    text_line(info, "durability", config_durability_name(s->config.durability));
+    text_line(info, "journal_state", s->failed ? "failed" : "ok");
+    text_line(info, "journal_error", journal_error(s->journal));
+    line(info, "journal_batches", j.batch_count);
+    line(info, "journal_records", j.record_count);
+    line(info, "journal_bytes", j.byte_count);
+    line(info, "journal_slow_commits", j.pending_count);
+    line(info, "journal_sync_last_us", j.sync_last_ns / 1000);
+    line(info, "journal_sync_max_us", j.sync_max_ns / 1000);
+    line(info, "journal_disk_bytes", j.disk_bytes);
+    line(info, "journal_replayed", j.replayed_count);
+    line(info, "snapshots", j.snapshot_count);
+    line(info, "snapshot_bytes", j.snapshot_bytes);
+    line(info, "snapshot_failures", j.snapshot_failures);
+    line(info, "snapshot_running", journal_snapshot_running(s->journal));
+}
+
+static void about_stats(struct info *info)
+{
+    const struct server_stats *stats = &info->server->stats;
+
+    line(info, "total_connections_received", stats->connections_total);
+    line(info, "rejected_connections", stats->connections_refused);
+    line(info, "total_commands_processed", stats->commands_total);
+    line(info, "total_error_replies", stats->errors_total);
+    line(info, "refused_without_journal", stats->refusals_total);
+    line(info, "commits", stats->commits_total);
+    line(info, "expiry_lag_max_us", stats->expiry_lag_max_us);
+    line(info, "locks_granted", stats->events[EVENT_LOCK_GRANTED]);
+    line(info, "locks_reentered", stats->events[EVENT_LOCK_REENTERED]);
+    line(info, "locks_renewed", stats->events[EVENT_LOCK_RENEWED]);
+    line(info, "locks_released", stats->events[EVENT_LOCK_RELEASED]);
+    line(info, "locks_expired", stats->events[EVENT_LOCK_EXPIRED]);
+    line(info, "fences_raised", stats->events[EVENT_FENCE_RAISED]);
+    line(info, "stock_changes", stats->events[EVENT_STOCK_CHANGED]);
+    line(info, "stock_deletes", stats->events[EVENT_STOCK_DELETED]);
+    line(info, "reserved", stats->events[EVENT_RESERVED]);
+    line(info, "confirmed", stats->events[EVENT_CONFIRMED]);
+    line(info, "cancelled", stats->events[EVENT_CANCELLED]);
+    line(info, "extended", stats->events[EVENT_EXTENDED]);
+    line(info, "reservations_expired",
+         stats->events[EVENT_RESERVATION_EXPIRED]);
+    line(info, "flushes", stats->events[EVENT_FLUSHED]);
+    line(info, "limits_allowed", stats->limits_allowed);
+    line(info, "limits_denied", stats->limits_denied);
+}
+
+static void about_holds(struct info *info)
+{
+    struct hold_counts counts;
+
+    hold_count(info->server->engine, &counts);
+    line(info, "sequence", hold_seq(info->server->engine));
+    line(info, "locks", counts.locks);
+    line(info, "waiters", counts.waiters);
+    line(info, "products", counts.products);
+    line(info, "reservations", counts.reservations);
+    line(info, "reservations_pending", counts.pending);
+    line(info, "fences", counts.fences);
+    line(info, "requests", counts.requests);
+    line(info, "limit_keys", counts.limits);
+}
+
+void admin_info(struct server *server, struct conn *conn,
+                struct resp_request *request)
+{
+    static const struct {
+        const char *title;
+        const char *name;
+        void (*write)(struct info *info);
+    } sections[] = {
+        {"Server", "SERVER", about_server},
+        {"Clients", "CLIENTS", about_clients},
+        {"Memory", "MEMORY", about_memory},
+        {"Persistence", "PERSISTENCE", about_persistence},
+        {"Stats", "STATS", about_stats},
+        {"Holds", "HOLDS", about_holds},
+    };
+    struct info info = {server, {0}};
+
+    for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
+        if (request->count > 1 &&
+            !hf_bytes_is(request->args[1], sections[i].name) &&
+            !hf_bytes_is(request->args[1], "ALL") &&
+            !hf_bytes_is(request->args[1], "EVERYTHING") &&
+            !hf_bytes_is(request->args[1], "DEFAULT"))
+            continue;
+        (void)hf_buf_format(&info.text, "%s# %s\r\n", i > 0 ? "\r\n" : "",
+                            sections[i].title);
+        sections[i].write(&info);
+    }
+    (void)resp_bulk(&conn->out, hf_buf_bytes(&info.text));
+    hf_buf_release(&info.text);
+}

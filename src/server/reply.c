@@ -1,0 +1,210 @@
+/* reply.c - what the engine says, in RESP: values as they are, refusals as a
+ * code and a sentence with the facts. */
+#include <assert.h>
+#include <stdarg.h>
+
+#include "server/server.h"
+
+/* Memory for replies runs out only with the machine's; the connection then
+ * gets less than a whole reply, and conn.c closes it. */
+static void write_value(struct hf_buf *out, int version, struct hf_bytes body,
+                        size_t *at)
+{
+    struct reply_node node = reply_next(body, at);
+
+    switch (node.kind) {
+    case REPLY_NUMBER:
+        (void)resp_number(out, node.number);
+        break;
+    case REPLY_TEXT:
+        (void)resp_bulk(out, node.text);
+        break;
+    case REPLY_NULL:
+        (void)resp_null(out, version);
+        break;
+    case REPLY_LIST:
+        (void)resp_array(out, node.count);
+        for (uint32_t i = 0; i < node.count; i++)
+            write_value(out, version, body, at);
+        break;
+    case REPLY_MAP:
+        (void)resp_map(out, version, node.count);
+        for (uint32_t i = 0; i < node.count; i++) {
+            enum hold_field field = reply_next_field(body, at);
+            (void)resp_bulk(out, hf_bytes_text(hold_field_name(field)));
+            write_value(out, version, body, at);
+        }
+        break;
+    }
+}
+
+/* The longest fact shown in a sentence. */
+#define FACT_MAX 128
+
+struct facts {
+    struct hf_bytes body;
+    char text[2048];
+    int len;
+};
+
+static void say(struct facts *f, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void say(struct facts *f, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    int n = vsnprintf(f->text + f->len, sizeof f->text - (size_t)f->len, format,
+                      args);
+    va_end(args);
+    if (n > 0)
+        f->len += n;
+    if ((size_t)f->len >= sizeof f->text)
+        f->len = sizeof f->text - 1;
+}
+
+static long long number(const struct facts *f, enum hold_field field)
+{
+    return (long long)reply_get_number(f->body, field);
+}
+
+static void say_text(struct facts *f, enum hold_field field)
+{
+    struct hf_bytes text = reply_get_text(f->body, field);
+    bool cut = text.len > FACT_MAX;
+
+    say(f, "'%.*s%s'", (int)(cut ? FACT_MAX : text.len), text.data,
+        cut ? "..." : "");
+}
+
+static bool has_text(const struct facts *f, enum hold_field field)
+{
+    return reply_get_text(f->body, field).len > 0;
+}
+
+static void say_lock(struct facts *f, const char *what)
+{
+    if (f->body.len == 0) {
+        say(f, "everything was flushed");
+        return;
+    }
+    say(f, "lock ");
+    say_text(f, FIELD_NAME);
+    say(f, " %s token %lld", what, number(f, FIELD_TOKEN));
+}
+
+static void say_short(struct facts *f)
+{
+    say(f, "sku ");
+    say_text(f, FIELD_SKU);
+    if (number(f, FIELD_SOLD) != 0 || number(f, FIELD_RESERVED) != 0)
+        say(f, ": total %lld is below %lld reserved and %lld sold",
+            number(f, FIELD_REQUESTED), number(f, FIELD_RESERVED),
+            number(f, FIELD_SOLD));
+    else
+        say(f, ": requested %lld, available %lld", number(f, FIELD_REQUESTED),
+            number(f, FIELD_AVAILABLE));
+}
+
+static void say_missing(struct facts *f)
+{
+    if (has_text(f, FIELD_SKU)) {
+        say(f, "no product ");
+        say_text(f, FIELD_SKU);
+    } else if (has_text(f, FIELD_ID)) {
+        say(f, "no reservation ");
+        say_text(f, FIELD_ID);
+    } else {
+        say(f, "nobody holds lock ");
+        say_text(f, FIELD_NAME);
+    }
+}
+
+static void say_state(struct facts *f)
+{
+    if (has_text(f, FIELD_SKU)) {
+        say(f, "sku ");
+        say_text(f, FIELD_SKU);
+        say(f, " has %lld reserved", number(f, FIELD_RESERVED));
+    } else {
+        say(f, "reservation ");
+        say_text(f, FIELD_ID);
+        struct hf_bytes status = reply_get_text(f->body, FIELD_STATUS);
+        say(f, " is %.*s", (int)status.len, status.data);
+    }
+}
+
+static void say_refusal(struct facts *f, enum hold_code code)
+{
+    switch (code) {
+    case HOLD_BUSY:
+        say(f, "lock ");
+        say_text(f, FIELD_NAME);
+        say(f, " is held by ");
+        say_text(f, FIELD_OWNER);
+        say(f, " for %lld ms more, %lld waiting", number(f, FIELD_EXPIRES_MS),
+            number(f, FIELD_WAITING));
+        break;
+    case HOLD_TIMED_OUT:
+        say(f, "waited %lld ms for the lock, %lld others wait",
+            number(f, FIELD_WAITED_MS), number(f, FIELD_WAITING));
+        break;
+    case HOLD_NOTHELD:
+        say_lock(f, "is not held with");
+        break;
+    case HOLD_LOST:
+        say_lock(f, "is no longer held with");
+        break;
+    case HOLD_STALE:
+        say(f, "token %lld is older than %lld, the newest seen for ",
+            number(f, FIELD_TOKEN), number(f, FIELD_NEWEST));
+        say_text(f, FIELD_NAME);
+        break;
+    case HOLD_SHORT:
+        say_short(f);
+        break;
+    case HOLD_STATE:
+        say_state(f);
+        break;
+    case HOLD_EXPIRED:
+        say(f, "reservation ");
+        say_text(f, FIELD_ID);
+        say(f, " expired %lld ms ago", number(f, FIELD_EXPIRES_MS));
+        break;
+    case HOLD_NOTFOUND:
+        say_missing(f);
+        break;
+    case HOLD_CONFLICT:
+        say(f, "id ");
+        say_text(f, FIELD_ID);
+        say(f, " was used with other arguments");
+        break;
+    case HOLD_OVERLOADED: {
+        struct hf_bytes name = reply_get_text(f->body, FIELD_NAME);
+        say(f, "%.*s of %lld is reached", (int)name.len, name.data,
+            number(f, FIELD_MAXIMUM));
+        break;
+    }
+    default:
+        assert(code == HOLD_MOVED);
+        say(f, "the request goes on in a newer connection");
+        break;
+    }
+}
+
+void reply_write(struct hf_buf *out, int version, enum hold_code code,
+                 struct hf_bytes body)
+{
+    if (code == HOLD_OK && body.len == 0) {
+        (void)resp_simple(out, "OK");
+    } else if (code == HOLD_OK) {
+        size_t at = 0;
+        write_value(out, version, body, &at);
+    } else {
+        struct facts facts = {.body = body};
+        say(&facts, "%s ", hold_code_name(code));
+        say_refusal(&facts, code);
+        (void)resp_error(out, hf_bytes(facts.text, (size_t)facts.len));
+    }
+}

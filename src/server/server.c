@@ -1,0 +1,408 @@
+/* server.c - wires loop, engine and journal together. */
+#include "server/server.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "server/conn.h"
+#include "server/fault.h"
+#include "server/machine.h"
+
+#define BACKLOG 1024
+#define TEND_MS 100
+
+/* Every how many tending calls the connections are looked at. */
+#define TEND_CONNS 10
+
+/* How far the sequence jumps at a start whose predecessor may have told
+ * numbers that its journal lost: more than any run can use. */
+#define SEQUENCE_GAP (INT64_C(1) << 32)
+
+uint64_t server_now_us(const struct server *server)
+{
+    return server->epoch_us + hf_clock_now_ns(server->clock) / 1000;
+}
+
+/* The date is read once. From then on monotonic time counts, so that setting
+ * the date moves no expiry; and the last stamp in the journal is never
+ * undercut, whatever the date says after a restart. */
+static void start_time(struct server *server)
+{
+    uint64_t wall_us = hf_clock_wall_us(server->clock);
+    uint64_t last_us = hold_now_us(server->engine);
+    uint64_t from_us = wall_us > last_us ? wall_us : last_us;
+
+    server->epoch_us = from_us - hf_clock_now_ns(server->clock) / 1000;
+}
+
+void server_again(uv_idle_t *handle)
+{
+    (void)handle; /* only keeps the loop from sleeping: turn_end does it */
+}
+
+static void on_turn_end(uv_check_t *handle)
+{
+    struct server *server = handle->data;
+
+    if (server->dirty != NULL || server->building.count > 0)
+        commit_turn(server);
+}
+
+void server_due(uv_timer_t *handle)
+{
+    struct server *server = handle->data;
+
+    server->due_armed_us = UINT64_MAX;
+    commit_due(server);
+}
+
+static void on_journal(uv_poll_t *handle, int status, int events)
+{
+    (void)status;
+    (void)events;
+    commit_poll(handle->data);
+}
+
+static void stop_if_done(struct server *server)
+{
+    if (server->stopping && commit_is_idle(server))
+        uv_stop(&server->loop);
+}
+
+static void on_tend(uv_timer_t *handle)
+{
+    struct server *server = handle->data;
+
+    journal_tend(server->journal, hf_clock_now_ns(server->clock));
+    if (server->in_flight)
+        commit_poll(server);
+    if (server->in_flight || server->failed)
+        commit_due(server);
+    if (++server->tend_count % TEND_CONNS == 0)
+        conn_tend(server);
+    stop_if_done(server);
+}
+
+/* No new connections, no new requests; what was accepted is answered. */
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct server *server = handle->data;
+
+    (void)number;
+    if (server->stopping)
+        return;
+    server->stopping = true;
+    uv_close((uv_handle_t *)&server->listener, NULL);
+    commit_turn(server);
+    stop_if_done(server);
+}
+
+static void raise_file_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+void server_apply_config(struct server *server)
+{
+    hold_set_memory_max(server->engine, server->config.memory_max_bytes);
+    hold_set_limit_keys_max(server->engine,
+                            (uint32_t)server->config.limit_keys_max);
+}
+
+/* Journals one record of the server's own and applies it; before the loop
+ * runs, and durable whatever the mode. */
+static enum hf_status journal_now(struct server *server,
+                                  struct hold_command *command)
+{
+    char record[HOLD_RECORD_MAX];
+    enum hf_status status;
+
+    command->now_us = server_now_us(server);
+    struct hf_bytes bytes = hf_bytes(record, hold_encode(command, record));
+    status = journal_append(server->journal, bytes);
+    if (status == HF_OK)
+        status = journal_commit(server->journal);
+    while (status == HF_PENDING)
+        status = journal_poll(server->journal);
+    if (status == HF_OK)
+        status = journal_flush(server->journal);
+    return status == HF_OK ? hold_replay(server->engine, bytes) : status;
+}
+
+static bool bounds_differ(const struct hold_bounds *a,
+                          const struct hold_bounds *b)
+{
+    return memcmp(a, b, sizeof *a) != 0;
+}
+
+/* A run that may lose what it told leaves a mark in the folder, so that the
+ * next one leaves a gap in the numbers. */
+static void mark_path(const struct server *server, char out[PATH_MAX])
+{
+    snprintf(out, PATH_MAX, "%s/lossy", server->config.dir);
+}
+
+static enum hf_status leave_mark(struct server *server)
+{
+    char path[PATH_MAX];
+
+    mark_path(server, path);
+    if (server->config.durability == JOURNAL_ALWAYS)
+        return unlink(path) == 0 || errno == ENOENT ? HF_OK : HF_IO;
+    int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0640);
+    int dir = open(server->config.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool done = fd >= 0 && dir >= 0 && fsync(fd) == 0 && fsync(dir) == 0;
+    if (fd >= 0)
+        close(fd);
+    if (dir >= 0)
+        close(dir);
+    return done ? HF_OK : HF_IO;
+}
+
+static bool was_lossy(const struct server *server)
+{
+    char path[PATH_MAX];
+
+    mark_path(server, path);
+    return access(path, F_OK) == 0;
+}
+
+/* Nobody waits any more; numbers told and perhaps lost are skipped; the
+ * settings of this start become part of the state. */
+static enum hf_status begin_history(struct server *server, char *error)
+{
+    struct hold_bounds now = hold_get_bounds(server->engine);
+    const struct hold_bounds *wanted = &server->config.bounds;
+    struct hold_command *c = &server->command;
+    enum hf_status status;
+
+    *c = (struct hold_command){.kind = HOLD_RESTART, .amount = SEQUENCE_GAP};
+    if (!was_lossy(server))
+        c->amount = 0;
+    status = journal_now(server, c);
+    if (status == HF_OK && bounds_differ(&now, wanted)) {
+        *c = (struct hold_command){.kind = HOLD_BOUNDS};
+        (void)hold_add_item(c, hf_bytes_text("locks_max"), wanted->locks_max);
+        (void)hold_add_item(c, hf_bytes_text("waiters_max"),
+                            wanted->waiters_max);
+        (void)hold_add_item(c, hf_bytes_text("products_max"),
+                            wanted->products_max);
+        (void)hold_add_item(c, hf_bytes_text("reservations_max"),
+                            wanted->reservations_max);
+        (void)hold_add_item(c, hf_bytes_text("fences_max"), wanted->fences_max);
+        (void)hold_add_item(c, hf_bytes_text("requests_max"),
+                            wanted->requests_max);
+        (void)hold_add_item(c, hf_bytes_text("request_keep_ms"),
+                            wanted->request_keep_ms);
+        (void)hold_add_item(c, hf_bytes_text("ended_keep_ms"),
+                            wanted->ended_keep_ms);
+        status = journal_now(server, c);
+    }
+    if (status == HF_OK)
+        status = leave_mark(server);
+    if (status != HF_OK)
+        snprintf(error, JOURNAL_ERROR_MAX, "cannot write to %s: %s",
+                 server->config.dir, journal_error(server->journal));
+    return status;
+}
+
+static enum hf_status open_state(struct server *server, char *error)
+{
+    static struct hf_hash_seed seed; /* outlives the snapshot thread */
+    struct journal_opts opts = {
+        .dir = server->config.dir,
+        .sync = server->config.durability,
+        .segment_bytes = server->config.segment_bytes,
+        .snapshot_bytes = server->config.snapshot_bytes,
+    };
+    void *machine = NULL;
+    enum hf_status status;
+
+    if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed) {
+        snprintf(error, JOURNAL_ERROR_MAX, "the system gives no randomness");
+        return HF_IO;
+    }
+    opts.machine = server_machine(&seed);
+    status = fault_from_environment(&opts.io, error);
+    if (status != HF_OK)
+        return status;
+    status = journal_open(&server->journal, &opts, &machine, error);
+    if (status != HF_OK)
+        return status;
+    server->engine = machine;
+    start_time(server);
+    server_apply_config(server);
+    return begin_history(server, error);
+}
+
+static enum hf_status uv_failed(int code, const char *what, char *error)
+{
+    if (code == 0)
+        return HF_OK;
+    snprintf(error, JOURNAL_ERROR_MAX, "%s: %s", what, uv_strerror(code));
+    return HF_IO;
+}
+
+static enum hf_status listen_on(struct server *server, char *error)
+{
+    struct sockaddr_storage address;
+    int port = (int)server->config.port;
+    const char *bind = server->config.bind;
+    char what[128];
+    int code = uv_ip4_addr(bind, port, (struct sockaddr_in *)&address);
+
+    snprintf(what, sizeof what, "cannot listen on %.64s port %d", bind, port);
+    if (code != 0)
+        code = uv_ip6_addr(bind, port, (struct sockaddr_in6 *)&address);
+    if (code == 0)
+        code = uv_tcp_bind(&server->listener, (struct sockaddr *)&address, 0);
+    if (code == 0)
+        code =
+            uv_listen((uv_stream_t *)&server->listener, BACKLOG, conn_accept);
+    return uv_failed(code, what, error);
+}
+
+static void set_up_loop(struct server *server)
+{
+    uv_loop_t *loop = &server->loop;
+
+    uv_tcp_init(loop, &server->listener);
+    uv_check_init(loop, &server->turn_end);
+    uv_idle_init(loop, &server->again);
+    uv_timer_init(loop, &server->due_timer);
+    uv_timer_init(loop, &server->tend_timer);
+    uv_signal_init(loop, &server->term);
+    uv_signal_init(loop, &server->interrupt);
+    uv_poll_init(loop, &server->journal_wake, journal_wake_fd(server->journal));
+    server->listener.data = server;
+    server->turn_end.data = server;
+    server->again.data = server;
+    server->due_timer.data = server;
+    server->tend_timer.data = server;
+    server->term.data = server;
+    server->interrupt.data = server;
+    server->journal_wake.data = server;
+}
+
+static enum hf_status set_up_memory(struct server *server)
+{
+    struct hf_hash_seed seed = {{0, 0}}; /* tickets are our own numbers */
+
+    hf_texts_init(&server->wait_texts, &server->wait_bytes);
+    server->read_buffer = hf_alloc(SERVER_READ_BYTES);
+    if (server->read_buffer == NULL)
+        return HF_NOMEM;
+    return hf_index_init(&server->waits, (sizeof(struct wait) + 7) / 8 * 8,
+                         &server->wait_texts, seed, &server->wait_bytes);
+}
+
+enum hf_status server_open(struct server *server, const struct config *config,
+                           char *error)
+{
+    enum hf_status status;
+
+    *server = (struct server){.config = *config,
+                              .clock = hf_clock_system(),
+                              .due_armed_us = UINT64_MAX};
+    raise_file_limit();
+    server->started_ns = hf_clock_now_ns(server->clock);
+    if (set_up_memory(server) != HF_OK) {
+        snprintf(error, JOURNAL_ERROR_MAX, "out of memory");
+        return HF_NOMEM;
+    }
+    status = uv_failed(uv_loop_init(&server->loop), "loop", error);
+    if (status == HF_OK)
+        status = open_state(server, error);
+    if (status != HF_OK)
+        return status;
+    set_up_loop(server);
+    status = listen_on(server, error);
+    if (status != HF_OK)
+        return status;
+    uv_check_start(&server->turn_end, on_turn_end);
+    uv_timer_start(&server->tend_timer, on_tend, TEND_MS, TEND_MS);
+    uv_poll_start(&server->journal_wake, UV_READABLE, on_journal);
+    uv_signal_start(&server->term, on_signal, SIGTERM);
+    uv_signal_start(&server->interrupt, on_signal, SIGINT);
+    commit_arm(server);
+    return HF_OK;
+}
+
+void server_address(struct server *server, char *out, size_t len)
+{
+    struct sockaddr_storage address;
+    int address_len = sizeof address;
+    char host[64] = "?";
+    int port = 0;
+
+    uv_tcp_getsockname(&server->listener, (struct sockaddr *)&address,
+                       &address_len);
+    if (address.ss_family == AF_INET6) {
+        const struct sockaddr_in6 *in6 = (const void *)&address;
+        uv_ip6_name(in6, host, sizeof host);
+        port = ntohs(in6->sin6_port);
+    } else {
+        const struct sockaddr_in *in = (const void *)&address;
+        uv_ip4_name(in, host, sizeof host);
+        port = ntohs(in->sin_port);
+    }
+    server->config.port = (uint64_t)port;
+    snprintf(out, len, strchr(host, ':') ? "[%s]:%d" : "%s:%d", host, port);
+}
+
+void server_run(struct server *server)
+{
+    uv_run(&server->loop, UV_RUN_DEFAULT);
+}
+
+static void close_handle(uv_handle_t *handle, void *context)
+{
+    struct server *server = context;
+
+    if (uv_is_closing(handle))
+        return;
+    if (handle->type == UV_TCP && handle != (uv_handle_t *)&server->listener)
+        conn_close(handle->data);
+    else
+        uv_close(handle, NULL);
+}
+
+static void release_batch(struct batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++) {
+        if (batch->entries[i].conn != NULL)
+            conn_unpend(batch->entries[i].conn);
+    }
+    hf_free(batch->entries);
+    hf_buf_release(&batch->asks);
+}
+
+/* Also after a failed open, in whatever state it was left. */
+void server_close(struct server *server)
+{
+    if (server->loop.data == NULL || server->journal != NULL) {
+        uv_walk(&server->loop, close_handle, server);
+        uv_run(&server->loop, UV_RUN_DEFAULT);
+        conn_flush_dirty(server);
+        uv_loop_close(&server->loop);
+    }
+    release_batch(&server->building);
+    release_batch(&server->flying);
+    if (server->journal != NULL)
+        journal_close(server->journal);
+    hold_free(server->engine);
+    hf_index_release(&server->waits);
+    hf_texts_release(&server->wait_texts);
+    hf_free(server->read_buffer);
+}

@@ -1,0 +1,161 @@
+/* server.h - the daemon: one loop thread for connections, engine and commit.
+ *
+ *   read ----> decode ----> command table ----> hold_refuse: answered now
+ *                               |                (no disk for a refusal)
+ *                               v
+ *                     batch of this loop turn
+ *                               |  one commit per turn
+ *                               v
+ *                  journal ----> hold_apply ----> encode ----> write
+ *
+ * A turn of the loop reads from every connection that has something to say,
+ * then commits all of it with one write, applies it in order and answers. If
+ * the disk outlasts a few milliseconds the commit goes on without the loop:
+ * the next turns gather the next batch, answer reads, limits and refusals, and
+ * let waits time out.
+ *
+ * Order: a connection's requests are answered in their order. One that has
+ * something in a batch gets its later questions queued behind it.
+ *
+ * Threads: everything here runs on the loop thread.
+ */
+#ifndef SERVER_SERVER_H
+#define SERVER_SERVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "base/clock.h"
+#include "base/index.h"
+#include "hold/engine.h"
+#include "journal/journal.h"
+#include "resp/resp.h"
+#include "server/config.h"
+
+struct conn;
+
+/* One request that goes through the journal, or is queued behind such a one
+ * of its connection. */
+struct entry {
+    struct conn *conn;      /* NULL: the server's own, or nobody is there */
+    uint64_t deadline_us;   /* of a lock that may wait; else 0 */
+    uint32_t ask_at;        /* queued question: where in `asks` */
+    uint32_t ask_len;       /* 0: journaled */
+    enum hf_status refused; /* not HF_OK: could not be taken */
+};
+
+/* What one commit covers. */
+struct batch {
+    struct entry *entries;
+    size_t count;
+    size_t cap;
+    struct hf_buf asks; /* queued questions, encoded */
+    bool has_tick;
+};
+
+/* A client in the queue of a lock. Found by its ticket (8 bytes). */
+struct wait {
+    struct hf_named named;
+    struct conn *conn; /* NULL: gone; a grant goes back at once */
+    uint64_t ticket;
+    uint64_t deadline_us;
+    struct hf_text lock;
+};
+
+struct server_stats {
+    uint64_t connections_total;
+    uint64_t connections_refused;
+    uint64_t commands_total;
+    uint64_t errors_total;
+    uint64_t refusals_total; /* told without the journal */
+    uint64_t commits_total;
+    uint64_t expiry_lag_max_us;
+    uint64_t events[HOLD_EVENT_COUNT];
+    uint64_t limits_allowed;
+    uint64_t limits_denied;
+};
+
+struct server {
+    uv_loop_t loop;
+    uv_tcp_t listener;
+    uv_check_t turn_end;
+    uv_idle_t again;      /* keeps the loop from sleeping when work is left */
+    uv_timer_t due_timer; /* when something falls due */
+    uv_timer_t tend_timer;
+    uv_poll_t journal_wake;
+    uv_signal_t term;
+    uv_signal_t interrupt;
+    struct config config;
+    const struct hf_clock *clock;
+    uint64_t epoch_us; /* engine time = epoch + monotonic time */
+    struct hold_engine *engine;
+    struct journal *journal;
+    struct batch building;
+    struct batch flying; /* its commit outlasted the turn */
+    bool in_flight;
+    bool failed; /* the journal has failed: writes are refused */
+    bool stopping;
+    uint64_t due_armed_us;
+    struct hf_texts wait_texts;
+    struct hf_index waits;
+    size_t wait_bytes;
+    struct conn *conns; /* all of them */
+    uint32_t conn_count;
+    uint64_t conn_id;   /* the last one given */
+    struct conn *dirty; /* those with something to write or to go on with */
+    struct resp_request request;
+    struct hold_command command;
+    char *read_buffer;
+    uint64_t started_ns;
+    uint64_t tend_count;
+    struct server_stats stats;
+};
+
+/* Size of one read, and of what a connection may have unanswered. */
+#define SERVER_READ_BYTES (64u * 1024)
+
+/* HF_OK, or an error whose text is in `error` (JOURNAL_ERROR_MAX bytes). */
+enum hf_status server_open(struct server *server, const struct config *config,
+                           char *error);
+/* The address that it listens on, as host:port. */
+void server_address(struct server *server, char *out, size_t len);
+/* Runs until SIGTERM or SIGINT, then answers what was accepted. */
+void server_run(struct server *server);
+void server_close(struct server *server);
+
+/* The settings that are not part of the state take effect. */
+void server_apply_config(struct server *server);
+
+/* Time for a record: never goes back, also over restarts. */
+uint64_t server_now_us(const struct server *server);
+
+/* commit.c */
+
+/* Takes a command of the connection (NULL: of the server's own) on its way;
+ * the answer is in the connection's output when it is known. */
+void commit_submit(struct server *server, struct conn *conn,
+                   struct hold_command *command);
+/* Ends a turn: commits, applies and answers what the turn gathered. */
+void commit_turn(struct server *server);
+/* The commit under way may have ended. */
+void commit_poll(struct server *server);
+/* Time passed: lets the engine handle what is due. */
+void commit_due(struct server *server);
+void commit_arm(struct server *server);
+/* The connection goes: nothing of it is answered any more. */
+void commit_leave(struct server *server, struct conn *conn);
+/* True if nothing is gathered or on its way. */
+bool commit_is_idle(const struct server *server);
+/* True if the batch has enough: connections are read further after it. */
+bool commit_is_full(const struct server *server);
+
+/* server.c - callbacks of the loop */
+void server_again(uv_idle_t *handle);
+void server_due(uv_timer_t *handle);
+
+/* reply.c - what the engine says, in RESP */
+void reply_write(struct hf_buf *out, int version, enum hold_code code,
+                 struct hf_bytes body);
+
+#endif

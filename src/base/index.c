@@ -101,15 +101,15 @@ void hf_index_unpromise(struct hf_index *index, size_t name_len)
     hf_texts_unpromise(index->texts, name_len);
 }
 
-static uint32_t hash_name(const struct hf_index *index, struct hf_bytes name)
-{
-    return (uint32_t)hf_hash(index->seed, name) | IN_USE;
-}
-
 uint32_t hf_index_find(const struct hf_index *index, struct hf_bytes name)
 {
-    uint32_t hash = hash_name(index, name);
+    return hf_index_find_hashed(index, hf_index_hash(index, name), name);
+}
 
+uint32_t hf_index_find_hashed(const struct hf_index *index, uint32_t hash,
+                              struct hf_bytes name)
+{
+    hash |= IN_USE;
     for (uint32_t number = *bucket_of(index, hash); number != 0;) {
         struct hf_named *named = hf_slab_at(&index->slab, number);
         if (named->hash == hash &&
@@ -153,6 +153,12 @@ static void grow(struct hf_index *index)
 
 uint32_t hf_index_add(struct hf_index *index, struct hf_bytes name)
 {
+    return hf_index_add_hashed(index, hf_index_hash(index, name), name);
+}
+
+uint32_t hf_index_add_hashed(struct hf_index *index, uint32_t hash,
+                             struct hf_bytes name)
+{
     struct hf_text text;
     uint32_t number;
 
@@ -166,7 +172,7 @@ uint32_t hf_index_add(struct hf_index *index, struct hf_bytes name)
     if (index->slab.used > index->buckets)
         grow(index);
     struct hf_named *named = hf_slab_at(&index->slab, number);
-    named->hash = hash_name(index, name);
+    named->hash = hash | IN_USE;
     named->name = text;
     uint32_t *bucket = bucket_of(index, named->hash);
     named->next = *bucket;

@@ -57,6 +57,18 @@ void hf_index_clear(struct hf_index *index);
 enum hf_status hf_index_promise(struct hf_index *index, size_t name_len);
 void hf_index_unpromise(struct hf_index *index, size_t name_len);
 
+/* The hash of a name, for the calls that take it: indexes with one seed share
+ * it, so that a name is hashed once. */
+static inline uint32_t hf_index_hash(const struct hf_index *index,
+                                     struct hf_bytes name)
+{
+    return (uint32_t)hf_hash(index->seed, name);
+}
+uint32_t hf_index_find_hashed(const struct hf_index *index, uint32_t hash,
+                              struct hf_bytes name);
+uint32_t hf_index_add_hashed(struct hf_index *index, uint32_t hash,
+                             struct hf_bytes name);
+
 /* The number of the record with this name, or 0. */
 uint32_t hf_index_find(const struct hf_index *index, struct hf_bytes name);
 /* Adds a zeroed record under a name that is not there yet. 0 without memory

@@ -84,13 +84,16 @@ void hold_free(struct hold_engine *e)
     hf_free(e);
 }
 
+#define NEED_TEXTS 3
+
 /* What applying a command may take: at most one record of each index. */
 struct need {
     struct hf_index *index; /* NULL: none */
     size_t name_len;
     bool waiter;
     bool due;
-    size_t texts[3]; /* lengths of texts besides the name; 0: none */
+    size_t texts[NEED_TEXTS]; /* besides the name; 0: none */
+    size_t request_len;       /* 0: no REQ */
 };
 
 static struct need need_of(struct hold_engine *e, const struct hold_command *c)
@@ -125,54 +128,58 @@ static struct need need_of(struct hold_engine *e, const struct hold_command *c)
     default:
         break;
     }
-    if (c->request.len > 0)
+    if (c->request.len > 0) {
         need.texts[2] = request_reply_bound(c);
+        need.request_len = c->request.len;
+    }
     return need;
 }
 
-/* Promises, or takes back, the first `stages` parts of a need; returns how
- * many of them were promised. One function for both, so that they cannot
- * differ. */
-static int promise_parts(struct hold_engine *e, const struct need *need,
-                         const struct hold_command *c, bool give_back,
-                         int stages)
+static void give_back(struct hold_engine *e, const struct need *need)
 {
-    enum { INDEX, WAITER, DUE, TEXT0, TEXT1, TEXT2, REQUEST, STAGES };
-    int stage;
+    if (need->index != NULL)
+        hf_index_unpromise(need->index, need->name_len);
+    if (need->waiter)
+        hf_index_unpromise(&e->waiters, sizeof(uint64_t));
+    if (need->due)
+        hf_heap_unpromise(&e->due);
+    for (int i = 0; i < NEED_TEXTS; i++)
+        hf_texts_unpromise(&e->texts, need->texts[i]);
+    if (need->request_len > 0)
+        hf_index_unpromise(&e->requests, need->request_len);
+}
 
-    for (stage = 0; stage < (stages < 0 ? (int)STAGES : stages); stage++) {
-        enum hf_status status = HF_OK;
-        if (stage == INDEX && need->index != NULL) {
-            if (give_back)
-                hf_index_unpromise(need->index, need->name_len);
-            else
-                status = hf_index_promise(need->index, need->name_len);
-        } else if (stage == WAITER && need->waiter) {
-            if (give_back)
-                hf_index_unpromise(&e->waiters, sizeof(uint64_t));
-            else
-                status = hf_index_promise(&e->waiters, sizeof(uint64_t));
-        } else if (stage == DUE && need->due) {
-            if (give_back)
-                hf_heap_unpromise(&e->due);
-            else
-                status = hf_heap_promise(&e->due);
-        } else if (stage >= TEXT0 && stage <= TEXT2) {
-            if (give_back)
-                hf_texts_unpromise(&e->texts, need->texts[stage - TEXT0]);
-            else
-                status =
-                    hf_texts_promise(&e->texts, need->texts[stage - TEXT0]);
-        } else if (stage == REQUEST && c->request.len > 0) {
-            if (give_back)
-                hf_index_unpromise(&e->requests, c->request.len);
-            else
-                status = hf_index_promise(&e->requests, c->request.len);
-        }
-        if (status != HF_OK)
-            return stage;
+/* What was promised so far is given back if one part is not to be had: `got`
+ * is the need as far as it was met. */
+static enum hf_status promise(struct hold_engine *e, const struct need *need)
+{
+    struct need got = {.index = NULL};
+
+    if (need->index != NULL &&
+        hf_index_promise(need->index, need->name_len) != HF_OK)
+        goto failed;
+    got.index = need->index;
+    got.name_len = need->name_len;
+    if (need->waiter &&
+        hf_index_promise(&e->waiters, sizeof(uint64_t)) != HF_OK)
+        goto failed;
+    got.waiter = need->waiter;
+    if (need->due && hf_heap_promise(&e->due) != HF_OK)
+        goto failed;
+    got.due = need->due;
+    for (int i = 0; i < NEED_TEXTS; i++) {
+        if (hf_texts_promise(&e->texts, need->texts[i]) != HF_OK)
+            goto failed;
+        got.texts[i] = need->texts[i];
     }
-    return -1;
+    if (need->request_len > 0 &&
+        hf_index_promise(&e->requests, need->request_len) != HF_OK)
+        goto failed;
+    return HF_OK;
+
+failed:
+    give_back(e, &got);
+    return HF_NOMEM;
 }
 
 enum hf_status hold_prepare(struct hold_engine *e, const struct hold_command *c)
@@ -185,17 +192,14 @@ enum hf_status hold_prepare(struct hold_engine *e, const struct hold_command *c)
     size_t waiters = (size_t)e->waiters.slab.used + e->waiters.slab.promised;
     if (need.waiter && out_reserve(e, waiters + 2) != HF_OK)
         return HF_NOMEM;
-    int failed = promise_parts(e, &need, c, false, -1);
-    if (failed < 0)
-        return HF_OK;
-    promise_parts(e, &need, c, true, failed);
-    return HF_NOMEM;
+    return promise(e, &need);
 }
 
 void hold_forget(struct hold_engine *e, const struct hold_command *c)
 {
     struct need need = need_of(e, c);
-    promise_parts(e, &need, c, true, -1);
+
+    give_back(e, &need);
 }
 
 static void restart(struct hold_engine *e, const struct hold_command *c)
@@ -263,21 +267,30 @@ static void flush(struct hold_engine *e)
 
 /* The kinds that clients ask for, which may carry a REQ. */
 static const struct {
-    void (*settle)(struct hold_engine *e, struct hf_bytes name);
-    bool (*check)(struct hold_engine *e, const struct hold_command *c);
-    void (*change)(struct hold_engine *e, const struct hold_command *c);
+    size_t index; /* where the record is found, as an offset in the engine */
+    bool (*settle)(struct hold_engine *e, uint32_t number);
+    bool (*check)(struct hold_engine *e, const struct hold_command *c,
+                  struct target at);
+    void (*change)(struct hold_engine *e, const struct hold_command *c,
+                   struct target at);
 } actions[] = {
-    [HOLD_LOCK] = {lock_settle, lock_check, lock_take},
-    [HOLD_UNLOCK] = {lock_settle, unlock_check, lock_give},
-    [HOLD_RENEW] = {lock_settle, renew_check, lock_renew},
-    [HOLD_FENCE] = {NULL, fence_check, fence_raise},
-    [HOLD_STOCK_SET] = {NULL, stock_set_check, stock_set},
-    [HOLD_STOCK_ADD] = {NULL, stock_add_check, stock_add},
-    [HOLD_STOCK_DEL] = {NULL, stock_del_check, stock_del},
-    [HOLD_RESERVE] = {reservation_settle, reserve_check, reserve},
-    [HOLD_CONFIRM] = {reservation_settle, ending_check, reservation_end},
-    [HOLD_CANCEL] = {reservation_settle, ending_check, reservation_end},
-    [HOLD_EXTEND] = {reservation_settle, ending_check, reservation_extend},
+#define IN(field) offsetof(struct hold_engine, field)
+    [HOLD_LOCK] = {IN(locks), lock_settle, lock_check, lock_take},
+    [HOLD_UNLOCK] = {IN(locks), lock_settle, unlock_check, lock_give},
+    [HOLD_RENEW] = {IN(locks), lock_settle, renew_check, lock_renew},
+    [HOLD_FENCE] = {IN(fences), NULL, fence_check, fence_raise},
+    [HOLD_STOCK_SET] = {IN(products), NULL, stock_set_check, stock_set},
+    [HOLD_STOCK_ADD] = {IN(products), NULL, stock_add_check, stock_add},
+    [HOLD_STOCK_DEL] = {IN(products), NULL, stock_del_check, stock_del},
+    [HOLD_RESERVE] = {IN(reservations), reservation_settle, reserve_check,
+                      reserve},
+    [HOLD_CONFIRM] = {IN(reservations), reservation_settle, ending_check,
+                      reservation_end},
+    [HOLD_CANCEL] = {IN(reservations), reservation_settle, ending_check,
+                     reservation_end},
+    [HOLD_EXTEND] = {IN(reservations), reservation_settle, ending_check,
+                     reservation_extend},
+#undef IN
 };
 
 static bool is_action(enum hold_kind kind)
@@ -285,17 +298,33 @@ static bool is_action(enum hold_kind kind)
     return kind >= HOLD_LOCK && kind <= HOLD_EXTEND;
 }
 
+static struct target find_target(const struct hold_engine *e,
+                                 const struct hold_command *c)
+{
+    const struct hf_index *index =
+        (const void *)((const char *)e + actions[c->kind].index);
+    struct target at = {0, 0};
+
+    if (c->name.len == 0)
+        return at; /* an id will be made */
+    at.hash = hf_index_hash(index, c->name);
+    at.number = hf_index_find_hashed(index, at.hash, c->name);
+    return at;
+}
+
 static void act(struct hold_engine *e, const struct hold_command *c,
                 struct hf_bytes record)
 {
     bool keep = c->request.len > 0;
+    struct target at = find_target(e, c);
 
-    if (actions[c->kind].settle != NULL)
-        actions[c->kind].settle(e, c->name);
+    if (actions[c->kind].settle != NULL &&
+        actions[c->kind].settle(e, at.number))
+        at = find_target(e, c);
     if (keep && (request_check(e, c, record) || request_resume(e, c)))
         return;
-    if (!actions[c->kind].check(e, c))
-        actions[c->kind].change(e, c);
+    if (!actions[c->kind].check(e, c, at))
+        actions[c->kind].change(e, c, at);
     if (keep)
         request_store(e, c, record);
 }
@@ -376,7 +405,7 @@ const struct hold_out *hold_refuse(struct hold_engine *e,
         e->record.len = hold_encode(c, e->record.data);
         answered = request_check(e, c, hf_buf_bytes(&e->record));
     } else {
-        answered = actions[c->kind].check(e, c);
+        answered = actions[c->kind].check(e, c, find_target(e, c));
     }
     e->now_us = now_us;
     return answered ? finish(e) : NULL;

@@ -9,22 +9,20 @@
 
 #include "hold/state.h"
 
-static struct fence *fence_find(const struct hold_engine *e,
-                                struct hf_bytes name)
+static struct fence *fence_at(const struct hold_engine *e, uint32_t number)
 {
-    uint32_t number = hf_index_find(&e->fences, name);
-    return number == 0 ? NULL : hf_index_at(&e->fences, number);
+    return hf_index_at(&e->fences, number);
 }
 
-bool fence_check(struct hold_engine *e, const struct hold_command *c)
+bool fence_check(struct hold_engine *e, const struct hold_command *c,
+                 struct target at)
 {
-    struct fence *fence = fence_find(e, c->name);
-
-    if (fence == NULL) {
+    if (at.number == 0) {
         if (hf_index_count(&e->fences) >= e->bounds.fences_max)
             return refuse_overload(e, "fences_max", e->bounds.fences_max);
         return c->token == 0; /* not older than nothing */
     }
+    struct fence *fence = fence_at(e, at.number);
     if (c->token >= fence->newest)
         return c->token == fence->newest;
     struct hf_buf *body = refuse(e, HOLD_STALE, 3);
@@ -34,15 +32,15 @@ bool fence_check(struct hold_engine *e, const struct hold_command *c)
     return true;
 }
 
-void fence_raise(struct hold_engine *e, const struct hold_command *c)
+void fence_raise(struct hold_engine *e, const struct hold_command *c,
+                 struct target at)
 {
-    struct fence *fence = fence_find(e, c->name);
+    uint32_t number = at.number;
 
-    if (fence == NULL) {
-        uint32_t number = hf_index_add(&e->fences, c->name);
-        assert(number != 0); /* promised */
-        fence = hf_index_at(&e->fences, number);
-    }
+    if (number == 0)
+        number = hf_index_add_hashed(&e->fences, at.hash, c->name);
+    assert(number != 0); /* promised */
+    struct fence *fence = fence_at(e, number);
     assert(c->token > fence->newest);
     fence->newest = c->token;
     emit(e, EVENT_FENCE_RAISED, c->name, 0);

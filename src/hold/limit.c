@@ -76,7 +76,7 @@ static struct bucket *bucket_make(struct hold_engine *e, struct hf_bytes key,
 
 void limit_take(struct hold_engine *e, const struct hold_command *c)
 {
-    uint64_t now_us = e->bucket_now_us = max_u64(e->bucket_now_us, c->now_us);
+    uint64_t now_us = e->bucket_now_us = max_u64(e->bucket_now_us, e->now_us);
     u128 permit = (u128)c->per_ms * US_PER_MS;
     u128 edge = permit * c->burst;
     u128 cost = permit * c->cost;

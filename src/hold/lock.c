@@ -30,26 +30,21 @@ static int64_t left_ms(const struct hold_engine *e, uint64_t until_us)
                                 : 0;
 }
 
-/* The lock held with this token, or NULL. */
-static struct lock *held_with(const struct hold_engine *e,
-                              const struct hold_command *c)
+static bool is_held_with(const struct hold_engine *e,
+                         const struct hold_command *c, struct target at)
 {
-    uint32_t number = hf_index_find(&e->locks, c->name);
-    struct lock *lock = number != 0 ? lock_at(e, number) : NULL;
-
-    return lock != NULL && lock->token == c->token ? lock : NULL;
+    return at.number != 0 && lock_at(e, at.number)->token == c->token;
 }
 
-bool lock_check(struct hold_engine *e, const struct hold_command *c)
+bool lock_check(struct hold_engine *e, const struct hold_command *c,
+                struct target at)
 {
-    uint32_t number = hf_index_find(&e->locks, c->name);
-
-    if (number == 0) {
+    if (at.number == 0) {
         if (hf_index_count(&e->locks) >= e->bounds.locks_max)
             return refuse_overload(e, "locks_max", e->bounds.locks_max);
         return false;
     }
-    struct lock *lock = lock_at(e, number);
+    struct lock *lock = lock_at(e, at.number);
     if (owned_by(e, lock, c->owner)) {
         if (lock->count == HOLD_COUNT_MAX)
             return refuse_overload(e, "count_max", HOLD_COUNT_MAX);
@@ -140,12 +135,13 @@ static void join_queue(struct hold_engine *e, uint32_t lock_number,
     e->waiter_added = number;
 }
 
-void lock_take(struct hold_engine *e, const struct hold_command *c)
+void lock_take(struct hold_engine *e, const struct hold_command *c,
+               struct target at)
 {
-    uint32_t number = hf_index_find(&e->locks, c->name);
+    uint32_t number = at.number;
 
     if (number == 0) {
-        number = hf_index_add(&e->locks, c->name);
+        number = hf_index_add_hashed(&e->locks, at.hash, c->name);
         assert(number != 0); /* promised */
         struct lock *lock = lock_at(e, number);
         hf_texts_put(&e->texts, c->owner, c->owner.len, &lock->owner);
@@ -295,9 +291,10 @@ static void pass_on(struct hold_engine *e, uint32_t number)
     }
 }
 
-bool unlock_check(struct hold_engine *e, const struct hold_command *c)
+bool unlock_check(struct hold_engine *e, const struct hold_command *c,
+                  struct target at)
 {
-    if (held_with(e, c) != NULL)
+    if (is_held_with(e, c, at))
         return false;
     struct hf_buf *body = refuse(e, HOLD_NOTHELD, 2);
     reply_field_text(body, FIELD_NAME, c->name);
@@ -305,21 +302,24 @@ bool unlock_check(struct hold_engine *e, const struct hold_command *c)
     return true;
 }
 
-void lock_give(struct hold_engine *e, const struct hold_command *c)
+void lock_give(struct hold_engine *e, const struct hold_command *c,
+               struct target at)
 {
-    struct lock *lock = held_with(e, c);
+    struct lock *lock = lock_at(e, at.number);
 
+    assert(lock->token == c->token);
     emit(e, EVENT_LOCK_RELEASED, lock_name(e, lock), 0);
     lock->count--;
     reply_map(&e->body, 1);
     reply_field_number(&e->body, FIELD_REMAINING, lock->count);
     if (lock->count == 0)
-        pass_on(e, hf_index_find(&e->locks, c->name));
+        pass_on(e, at.number);
 }
 
-bool renew_check(struct hold_engine *e, const struct hold_command *c)
+bool renew_check(struct hold_engine *e, const struct hold_command *c,
+                 struct target at)
 {
-    if (held_with(e, c) != NULL)
+    if (is_held_with(e, c, at))
         return false;
     struct hf_buf *body = refuse(e, HOLD_LOST, 2);
     reply_field_text(body, FIELD_NAME, c->name);
@@ -327,9 +327,10 @@ bool renew_check(struct hold_engine *e, const struct hold_command *c)
     return true;
 }
 
-void lock_renew(struct hold_engine *e, const struct hold_command *c)
+void lock_renew(struct hold_engine *e, const struct hold_command *c,
+                struct target at)
 {
-    struct lock *lock = held_with(e, c);
+    struct lock *lock = lock_at(e, at.number);
 
     emit(e, EVENT_LOCK_RENEWED, lock_name(e, lock), 0);
     lock->expires_us = e->now_us + c->ttl_ms * US_PER_MS;
@@ -348,12 +349,12 @@ void lock_expire(struct hold_engine *e, uint32_t number)
     pass_on(e, number);
 }
 
-void lock_settle(struct hold_engine *e, struct hf_bytes name)
+bool lock_settle(struct hold_engine *e, uint32_t number)
 {
-    uint32_t number = hf_index_find(&e->locks, name);
-
-    if (number != 0 && lock_at(e, number)->expires_us <= e->now_us)
-        lock_expire(e, number);
+    if (number == 0 || lock_at(e, number)->expires_us > e->now_us)
+        return false;
+    lock_expire(e, number);
+    return true;
 }
 
 static void reply_lock(struct hf_buf *body, const struct hold_engine *e,

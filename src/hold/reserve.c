@@ -166,12 +166,15 @@ static bool refuse_items(struct hold_engine *e, const struct hold_command *c)
     return true;
 }
 
-bool reserve_check(struct hold_engine *e, const struct hold_command *c)
+bool reserve_check(struct hold_engine *e, const struct hold_command *c,
+                   struct target at)
 {
     char made[HOLD_ID_MADE_BYTES];
     struct hf_bytes id = id_of(e, c, made);
-    uint32_t number = hf_index_find(&e->reservations, id);
+    uint32_t number = at.number;
 
+    if (c->name.len == 0)
+        number = hf_index_find(&e->reservations, id);
     if (number != 0) {
         struct reservation *r = reservation_at(e, number);
         if (c->name.len == 0 || !same_items(e, r, c))
@@ -207,7 +210,8 @@ static struct hf_text store_items(struct hold_engine *e,
     return text;
 }
 
-void reserve(struct hold_engine *e, const struct hold_command *c)
+void reserve(struct hold_engine *e, const struct hold_command *c,
+             struct target at)
 {
     char made[HOLD_ID_MADE_BYTES];
     struct hf_bytes id = id_of(e, c, made);
@@ -223,7 +227,9 @@ void reserve(struct hold_engine *e, const struct hold_command *c)
         p->version = seq;
         p->updated_us = e->now_us;
     }
-    uint32_t number = hf_index_add(&e->reservations, id);
+    uint32_t number = c->name.len > 0
+                          ? hf_index_add_hashed(&e->reservations, at.hash, id)
+                          : hf_index_add(&e->reservations, id);
     assert(number != 0); /* promised */
     struct reservation *r = reservation_at(e, number);
     r->seq = seq;
@@ -276,22 +282,23 @@ void reservation_expire(struct hold_engine *e, uint32_t number)
     end(e, number, RESERVATION_EXPIRED, seq);
 }
 
-void reservation_settle(struct hold_engine *e, struct hf_bytes id)
+bool reservation_settle(struct hold_engine *e, uint32_t number)
 {
-    uint32_t number = hf_index_find(&e->reservations, id);
-
-    if (number != 0 && reservation_at(e, number)->status !=
-                           status_now(e, reservation_at(e, number)))
-        reservation_expire(e, number);
+    if (number == 0)
+        return false;
+    struct reservation *r = reservation_at(e, number);
+    if (r->status == status_now(e, r))
+        return false;
+    reservation_expire(e, number);
+    return true;
 }
 
-bool ending_check(struct hold_engine *e, const struct hold_command *c)
+bool ending_check(struct hold_engine *e, const struct hold_command *c,
+                  struct target at)
 {
-    uint32_t number = hf_index_find(&e->reservations, c->name);
-
-    if (number == 0)
+    if (at.number == 0)
         return refuse_id(e, HOLD_NOTFOUND, c->name);
-    struct reservation *r = reservation_at(e, number);
+    struct reservation *r = reservation_at(e, at.number);
     uint32_t status = status_now(e, r);
     if (status == RESERVATION_PENDING)
         return false;
@@ -307,24 +314,24 @@ bool ending_check(struct hold_engine *e, const struct hold_command *c)
     return true;
 }
 
-void reservation_end(struct hold_engine *e, const struct hold_command *c)
+void reservation_end(struct hold_engine *e, const struct hold_command *c,
+                     struct target at)
 {
-    uint32_t number = hf_index_find(&e->reservations, c->name);
-    struct reservation *r = reservation_at(e, number);
+    struct reservation *r = reservation_at(e, at.number);
     bool confirm = c->kind == HOLD_CONFIRM;
     uint64_t seq =
         emit(e, confirm ? EVENT_CONFIRMED : EVENT_CANCELLED, c->name, 0);
 
     hf_texts_put(&e->texts, c->reason, c->reason.len, &r->reason);
-    end(e, number, confirm ? RESERVATION_CONFIRMED : RESERVATION_CANCELLED,
+    end(e, at.number, confirm ? RESERVATION_CONFIRMED : RESERVATION_CANCELLED,
         seq);
     reply_reservation(e, r, 0);
 }
 
-void reservation_extend(struct hold_engine *e, const struct hold_command *c)
+void reservation_extend(struct hold_engine *e, const struct hold_command *c,
+                        struct target at)
 {
-    struct reservation *r =
-        reservation_at(e, hf_index_find(&e->reservations, c->name));
+    struct reservation *r = reservation_at(e, at.number);
 
     emit(e, EVENT_EXTENDED, c->name, 0);
     r->expires_us = e->now_us + c->ttl_ms * US_PER_MS;

@@ -235,16 +235,28 @@ void listing_begin(struct hold_engine *e, struct listing *listing,
 bool listing_more(const struct hold_engine *e, const struct listing *listing);
 void listing_end(struct hold_engine *e, struct listing *listing);
 
-/* lock.c. The check_ functions answer, and return true, when the command can
+/* The record that a command names: looked up once, then handed through. */
+struct target {
+    uint32_t number; /* 0: there is none */
+    uint32_t hash;   /* of the name, to add it */
+};
+
+/* lock.c. The check functions answer, and return true, when the command can
  * be answered without changing anything; the others then make the change. */
-bool lock_check(struct hold_engine *e, const struct hold_command *c);
-void lock_take(struct hold_engine *e, const struct hold_command *c);
-bool unlock_check(struct hold_engine *e, const struct hold_command *c);
-void lock_give(struct hold_engine *e, const struct hold_command *c);
-bool renew_check(struct hold_engine *e, const struct hold_command *c);
-void lock_renew(struct hold_engine *e, const struct hold_command *c);
-/* Expires the holder if its time is over. */
-void lock_settle(struct hold_engine *e, struct hf_bytes name);
+bool lock_check(struct hold_engine *e, const struct hold_command *c,
+                struct target at);
+void lock_take(struct hold_engine *e, const struct hold_command *c,
+               struct target at);
+bool unlock_check(struct hold_engine *e, const struct hold_command *c,
+                  struct target at);
+void lock_give(struct hold_engine *e, const struct hold_command *c,
+               struct target at);
+bool renew_check(struct hold_engine *e, const struct hold_command *c,
+                 struct target at);
+void lock_renew(struct hold_engine *e, const struct hold_command *c,
+                struct target at);
+/* Expires the holder if its time is over; true if that changed something. */
+bool lock_settle(struct hold_engine *e, uint32_t number);
 void lock_expire(struct hold_engine *e, uint32_t number);
 void waiter_time_out(struct hold_engine *e, uint32_t number);
 void waiter_drop(struct hold_engine *e, uint32_t number);
@@ -255,26 +267,39 @@ void lock_info(struct hold_engine *e, const struct hold_command *c);
 void lock_list(struct hold_engine *e, const struct hold_command *c);
 
 /* fence.c */
-bool fence_check(struct hold_engine *e, const struct hold_command *c);
-void fence_raise(struct hold_engine *e, const struct hold_command *c);
+bool fence_check(struct hold_engine *e, const struct hold_command *c,
+                 struct target at);
+void fence_raise(struct hold_engine *e, const struct hold_command *c,
+                 struct target at);
 
 /* stock.c */
-bool stock_set_check(struct hold_engine *e, const struct hold_command *c);
-void stock_set(struct hold_engine *e, const struct hold_command *c);
-bool stock_add_check(struct hold_engine *e, const struct hold_command *c);
-void stock_add(struct hold_engine *e, const struct hold_command *c);
-bool stock_del_check(struct hold_engine *e, const struct hold_command *c);
-void stock_del(struct hold_engine *e, const struct hold_command *c);
+bool stock_set_check(struct hold_engine *e, const struct hold_command *c,
+                     struct target at);
+void stock_set(struct hold_engine *e, const struct hold_command *c,
+               struct target at);
+bool stock_add_check(struct hold_engine *e, const struct hold_command *c,
+                     struct target at);
+void stock_add(struct hold_engine *e, const struct hold_command *c,
+               struct target at);
+bool stock_del_check(struct hold_engine *e, const struct hold_command *c,
+                     struct target at);
+void stock_del(struct hold_engine *e, const struct hold_command *c,
+               struct target at);
 void stock_get(struct hold_engine *e, const struct hold_command *c);
 void stock_list(struct hold_engine *e, const struct hold_command *c);
 
 /* reserve.c */
-bool reserve_check(struct hold_engine *e, const struct hold_command *c);
-void reserve(struct hold_engine *e, const struct hold_command *c);
-bool ending_check(struct hold_engine *e, const struct hold_command *c);
-void reservation_end(struct hold_engine *e, const struct hold_command *c);
-void reservation_extend(struct hold_engine *e, const struct hold_command *c);
-void reservation_settle(struct hold_engine *e, struct hf_bytes id);
+bool reserve_check(struct hold_engine *e, const struct hold_command *c,
+                   struct target at);
+void reserve(struct hold_engine *e, const struct hold_command *c,
+             struct target at);
+bool ending_check(struct hold_engine *e, const struct hold_command *c,
+                  struct target at);
+void reservation_end(struct hold_engine *e, const struct hold_command *c,
+                     struct target at);
+void reservation_extend(struct hold_engine *e, const struct hold_command *c,
+                        struct target at);
+bool reservation_settle(struct hold_engine *e, uint32_t number);
 void reservation_expire(struct hold_engine *e, uint32_t number);
 void reservation_show(struct hold_engine *e, const struct hold_command *c);
 /* Forgets the reservation that ended first. */

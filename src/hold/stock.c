@@ -49,15 +49,15 @@ static void change_total(struct hold_engine *e, struct product *product,
     reply_product(e, product);
 }
 
-bool stock_set_check(struct hold_engine *e, const struct hold_command *c)
+bool stock_set_check(struct hold_engine *e, const struct hold_command *c,
+                     struct target at)
 {
-    struct product *product = product_find(e, c->name);
-
-    if (product == NULL) {
+    if (at.number == 0) {
         if (hf_index_count(&e->products) >= e->bounds.products_max)
             return refuse_overload(e, "products_max", e->bounds.products_max);
         return false;
     }
+    struct product *product = product_at(e, at.number);
     if ((uint64_t)c->amount >= committed(product))
         return false;
     struct hf_buf *body = refuse(e, HOLD_SHORT, 4);
@@ -68,25 +68,25 @@ bool stock_set_check(struct hold_engine *e, const struct hold_command *c)
     return true;
 }
 
-void stock_set(struct hold_engine *e, const struct hold_command *c)
+void stock_set(struct hold_engine *e, const struct hold_command *c,
+               struct target at)
 {
-    struct product *product = product_find(e, c->name);
+    uint32_t number = at.number;
 
-    if (product == NULL) {
-        uint32_t number = hf_index_add(&e->products, c->name);
-        assert(number != 0); /* promised */
-        product = product_at(e, number);
-    }
-    change_total(e, product, (uint64_t)c->amount);
+    if (number == 0)
+        number = hf_index_add_hashed(&e->products, at.hash, c->name);
+    assert(number != 0); /* promised */
+    change_total(e, product_at(e, number), (uint64_t)c->amount);
 }
 
-bool stock_add_check(struct hold_engine *e, const struct hold_command *c)
+bool stock_add_check(struct hold_engine *e, const struct hold_command *c,
+                     struct target at)
 {
-    struct product *product = product_find(e, c->name);
     int64_t total;
 
-    if (product == NULL)
+    if (at.number == 0)
         return refuse_unknown(e, c->name);
+    struct product *product = product_at(e, at.number);
     if (__builtin_add_overflow((int64_t)product->total, c->amount, &total))
         return refuse_overload(e, "stock_max", HOLD_STOCK_MAX);
     if (total >= 0 && (uint64_t)total >= committed(product))
@@ -99,19 +99,20 @@ bool stock_add_check(struct hold_engine *e, const struct hold_command *c)
     return true;
 }
 
-void stock_add(struct hold_engine *e, const struct hold_command *c)
+void stock_add(struct hold_engine *e, const struct hold_command *c,
+               struct target at)
 {
-    struct product *product = product_find(e, c->name);
+    struct product *product = product_at(e, at.number);
 
     change_total(e, product, product->total + (uint64_t)c->amount);
 }
 
-bool stock_del_check(struct hold_engine *e, const struct hold_command *c)
+bool stock_del_check(struct hold_engine *e, const struct hold_command *c,
+                     struct target at)
 {
-    struct product *product = product_find(e, c->name);
-
-    if (product == NULL)
+    if (at.number == 0)
         return refuse_unknown(e, c->name);
+    struct product *product = product_at(e, at.number);
     if (product->reserved == 0)
         return false;
     struct hf_buf *body = refuse(e, HOLD_STATE, 2);
@@ -120,10 +121,11 @@ bool stock_del_check(struct hold_engine *e, const struct hold_command *c)
     return true;
 }
 
-void stock_del(struct hold_engine *e, const struct hold_command *c)
+void stock_del(struct hold_engine *e, const struct hold_command *c,
+               struct target at)
 {
     emit(e, EVENT_STOCK_DELETED, c->name, 0);
-    hf_index_remove(&e->products, hf_index_find(&e->products, c->name));
+    hf_index_remove(&e->products, at.number);
 }
 
 void stock_get(struct hold_engine *e, const struct hold_command *c)

@@ -29,8 +29,10 @@ static void answer(struct server *server, struct conn *conn,
         return;
     if (code != HOLD_OK)
         server->stats.errors_total++;
-    reply_write(&conn->out, conn->version, code, body);
-    conn_touch(conn);
+    if (reply_write(&conn->out, conn->version, code, body) == HF_OK)
+        conn_touch(conn);
+    else
+        conn_close(conn); /* better no answer than half of one */
 }
 
 static void answer_error(struct server *server, struct conn *conn,
@@ -39,8 +41,10 @@ static void answer_error(struct server *server, struct conn *conn,
     if (conn == NULL || conn->closing)
         return;
     server->stats.errors_total++;
-    (void)resp_error(&conn->out, hf_bytes_text(text));
-    conn_touch(conn);
+    if (resp_error(&conn->out, hf_bytes_text(text)) == HF_OK)
+        conn_touch(conn);
+    else
+        conn_close(conn);
 }
 
 static void answer_failed(struct server *server, struct conn *conn)

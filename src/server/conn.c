@@ -30,7 +30,7 @@ static size_t owed(const struct conn *conn)
 bool conn_is_blocked(const struct conn *conn)
 {
     return conn->closing || conn->quitting || conn->ticket != 0 ||
-           (conn->barrier && conn->pending > 0) ||
+           conn->server->stopping || (conn->barrier && conn->pending > 0) ||
            owed(conn) > conn->server->config.output_max_bytes;
 }
 
@@ -307,6 +307,15 @@ void conn_accept(uv_stream_t *listener, int status)
         conn->local = is_local(&peer);
     uv_tcp_nodelay(&conn->tcp, 1);
     set_reading(conn, true);
+}
+
+bool conn_any_owed(const struct server *server)
+{
+    for (const struct conn *conn = server->conns; conn; conn = conn->next) {
+        if (owed(conn) > 0 && !conn->closing)
+            return true;
+    }
+    return false;
 }
 
 void conn_tend(struct server *server)

@@ -61,6 +61,8 @@ void conn_close(struct conn *conn);
 void conn_unpend(struct conn *conn);
 /* Closes those that are silent, or do not read, for too long. */
 void conn_tend(struct server *server);
+/* True while some client is still owed an answer. */
+bool conn_any_owed(const struct server *server);
 /* True while later requests have to wait for an earlier one's answer. */
 bool conn_is_blocked(const struct conn *conn);
 

@@ -5,8 +5,11 @@
 
 #include "server/server.h"
 
-/* Memory for replies runs out only with the machine's; the connection then
- * gets less than a whole reply, and conn.c closes it. */
+/* A value grows by less than this factor when it is written in RESP: the
+ * worst is a field with an empty text, 4 bytes that become 26. */
+#define GROWTH         8u
+#define SENTENCE_BYTES 2048u
+
 static void write_value(struct hf_buf *out, int version, struct hf_bytes body,
                         size_t *at)
 {
@@ -43,7 +46,7 @@ static void write_value(struct hf_buf *out, int version, struct hf_bytes body,
 
 struct facts {
     struct hf_bytes body;
-    char text[2048];
+    char text[SENTENCE_BYTES];
     int len;
 };
 
@@ -193,9 +196,13 @@ static void say_refusal(struct facts *f, enum hold_code code)
     }
 }
 
-void reply_write(struct hf_buf *out, int version, enum hold_code code,
-                 struct hf_bytes body)
+enum hf_status reply_write(struct hf_buf *out, int version, enum hold_code code,
+                           struct hf_bytes body)
 {
+    size_t bound = code == HOLD_OK ? 16 + GROWTH * body.len : SENTENCE_BYTES;
+
+    if (hf_buf_reserve(out, bound) != HF_OK)
+        return HF_NOMEM; /* from here on there is room for all of it */
     if (code == HOLD_OK && body.len == 0) {
         (void)resp_simple(out, "OK");
     } else if (code == HOLD_OK) {
@@ -207,4 +214,5 @@ void reply_write(struct hf_buf *out, int version, enum hold_code code,
         say_refusal(&facts, code);
         (void)resp_error(out, hf_bytes(facts.text, (size_t)facts.len));
     }
+    return HF_OK;
 }

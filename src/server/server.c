@@ -69,9 +69,14 @@ static void on_journal(uv_poll_t *handle, int status, int events)
     commit_poll(handle->data);
 }
 
+/* A client that does not take its answers delays the stop for so long. */
+#define STOP_PATIENCE_TENDS 30
+
 static void stop_if_done(struct server *server)
 {
-    if (server->stopping && commit_is_idle(server))
+    if (!server->stopping || !commit_is_idle(server))
+        return;
+    if (!conn_any_owed(server) || ++server->stop_tends > STOP_PATIENCE_TENDS)
         uv_stop(&server->loop);
 }
 

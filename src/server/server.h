@@ -109,6 +109,7 @@ struct server {
     char *read_buffer;
     uint64_t started_ns;
     uint64_t tend_count;
+    uint64_t stop_tends; /* tending calls since the stop was asked for */
     struct server_stats stats;
 };
 
@@ -154,8 +155,8 @@ bool commit_is_full(const struct server *server);
 void server_again(uv_idle_t *handle);
 void server_due(uv_timer_t *handle);
 
-/* reply.c - what the engine says, in RESP */
-void reply_write(struct hf_buf *out, int version, enum hold_code code,
-                 struct hf_bytes body);
+/* reply.c - what the engine says, in RESP. HF_NOMEM: nothing written. */
+enum hf_status reply_write(struct hf_buf *out, int version, enum hold_code code,
+                           struct hf_bytes body);
 
 #endif

@@ -11,6 +11,9 @@
 #define LOCK_TTL_MS        30000u
 #define RESERVATION_TTL_MS 600000u
 
+/* More than the longest description of all commands or settings. */
+#define LONG_REPLY_BYTES (64u * 1024)
+
 #define PRODUCT  "map: sku total available reserved sold version updated_ms"
 #define RESERVED "map: id status expires_ms items"
 
@@ -223,14 +226,14 @@ static const struct command commands[] = {
      .summary = "Tells what the server holds and does, as text",
      .reply = "text",
      .group = "server",
-     .flags = COMMAND_HELD,
+     .flags = COMMAND_HELD | COMMAND_LONG,
      RUN(admin_info, 1, 2)},
     {.name = "CONFIG GET",
      .syntax = "pattern [pattern ...]",
      .summary = "Shows settings",
      .reply = "map: setting value",
      .group = "server",
-     .flags = COMMAND_HELD,
+     .flags = COMMAND_HELD | COMMAND_LONG,
      RUN(admin_config_get, 3, 66)},
     {.name = "CONFIG SET",
      .syntax = "setting value",
@@ -244,14 +247,14 @@ static const struct command commands[] = {
      .summary = "Describes the commands to a program",
      .reply = "by question",
      .group = "server",
-     .flags = COMMAND_HELD,
+     .flags = COMMAND_HELD | COMMAND_LONG,
      RUN(admin_command, 1, RESP_ARGS_MAX)},
     {.name = "HELP",
      .syntax = "[command]",
      .summary = "Describes the commands to a person",
      .reply = "list of lines",
      .group = "server",
-     .flags = COMMAND_HELD,
+     .flags = COMMAND_HELD | COMMAND_LONG,
      RUN(admin_help, 1, 3)},
     {.name = "FLUSHALL",
      .syntax = "",
@@ -277,19 +280,16 @@ const struct command *table_at(size_t index)
 static bool word_matches(struct hf_bytes word, const char *name,
                          const char **rest)
 {
-    size_t len = strcspn(name, " ");
-
-    if (word.len != len)
-        return false;
-    for (size_t i = 0; i < len; i++) {
+    for (size_t i = 0; i < word.len; i++) {
         char c = word.data[i];
         if (c >= 'a' && c <= 'z')
             c = (char)(c - 'a' + 'A');
-        if (c != name[i])
+        if (c != name[i] || c == '\0' || c == ' ')
             return false;
     }
-    *rest = name[len] == ' ' ? name + len + 1 : name + len;
-    return true;
+    name += word.len;
+    *rest = *name == ' ' ? name + 1 : name;
+    return *name == ' ' || *name == '\0';
 }
 
 const struct command *table_find(const struct hf_bytes *args, size_t count,
@@ -327,8 +327,14 @@ static void run_function(struct server *server, struct conn *conn,
                          const struct command *command,
                          struct resp_request *request)
 {
+    bool is_long = (command->flags & COMMAND_LONG) != 0;
     char text[PARSE_ERROR_MAX];
 
+    if (hf_buf_reserve(&conn->out, request->used + (is_long ? LONG_REPLY_BYTES
+                                                            : 512)) != HF_OK) {
+        conn_close(conn); /* the functions below write without asking */
+        return;
+    }
     if (request->count >= command->args_min &&
         request->count <= command->args_max) {
         command->run(server, conn, request);

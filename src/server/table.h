@@ -55,6 +55,7 @@ enum command_flag {
     COMMAND_BLOCKING = 1 << 2, /* may wait */
     COMMAND_ADMIN = 1 << 3,    /* only from this machine */
     COMMAND_HELD = 1 << 4,     /* waits for the connection's own writes */
+    COMMAND_LONG = 1 << 5,     /* its reply may be long */
 };
 
 struct command {

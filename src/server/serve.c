@@ -2,7 +2,6 @@
 #include "server/serve.h"
 
 #include <signal.h>
-#include <unistd.h>
 
 #include "base/memory.h"
 #include "cli/args.h"
@@ -15,13 +14,12 @@ static void greet(const char *address, const struct config *config)
 
     printf("ready %s, data in %s, durability %s\n", address, config->dir,
            config_durability_name(config->durability));
-    if (isatty(STDOUT_FILENO) || getenv("HOLDFAST_GREET") != NULL)
-        printf("try, from another terminal:\n"
-               "  redis-cli -p %llu LOCK orders/42 OWNER me TTL 30000\n"
-               "  redis-cli -p %llu STOCK SET ticket 100\n"
-               "  redis-cli -p %llu LIMIT api/me RATE 10 PER 1000\n",
-               (unsigned long long)port, (unsigned long long)port,
-               (unsigned long long)port);
+    printf("try, from another terminal:\n"
+           "  redis-cli -p %llu LOCK orders/42 OWNER me TTL 30000\n"
+           "  redis-cli -p %llu STOCK SET ticket 100\n"
+           "  redis-cli -p %llu LIMIT api/me RATE 10 PER 1000\n",
+           (unsigned long long)port, (unsigned long long)port,
+           (unsigned long long)port);
     fflush(stdout);
 }
 

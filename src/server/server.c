@@ -327,6 +327,7 @@ enum hf_status server_open(struct server *server, const struct config *config,
         return HF_NOMEM;
     }
     status = uv_failed(uv_loop_init(&server->loop), "loop", error);
+    server->loop_open = status == HF_OK;
     if (status == HF_OK)
         status = open_state(server, error);
     if (status != HF_OK)
@@ -396,7 +397,7 @@ static void release_batch(struct batch *batch)
 /* Also after a failed open, in whatever state it was left. */
 void server_close(struct server *server)
 {
-    if (server->loop.data == NULL || server->journal != NULL) {
+    if (server->loop_open) {
         uv_walk(&server->loop, close_handle, server);
         uv_run(&server->loop, UV_RUN_DEFAULT);
         conn_flush_dirty(server);

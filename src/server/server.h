@@ -96,6 +96,7 @@ struct server {
     bool in_flight;
     bool failed; /* the journal has failed: writes are refused */
     bool stopping;
+    bool loop_open;
     uint64_t due_armed_us;
     struct hf_texts wait_texts;
     struct hf_index waits;

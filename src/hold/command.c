@@ -13,66 +13,29 @@ enum {
     HEAD_BYTES = 12,
 };
 
-struct fields {
-    struct hf_bytes texts[TEXT_COUNT];
-    uint64_t numbers[NUMBER_COUNT];
-};
-
 static const size_t text_max[TEXT_COUNT] = {HOLD_NAME_MAX, HOLD_OWNER_MAX,
                                             HOLD_REASON_MAX, HOLD_ID_MAX};
 
-static void list_fields(const struct hold_command *c, struct fields *out)
+/* Where field n stands in the struct. */
+#define PLACE(field) offsetof(struct hold_command, field)
+static const size_t text_place[TEXT_COUNT] = {PLACE(name), PLACE(owner),
+                                              PLACE(reason), PLACE(request)};
+static const size_t number_place[NUMBER_COUNT] = {
+    PLACE(token),  PLACE(ttl_ms), PLACE(wait_ms), PLACE(amount), PLACE(rate),
+    PLACE(per_ms), PLACE(burst),  PLACE(cost),    PLACE(cursor), PLACE(count)};
+
+static struct hf_bytes text_of(const struct hold_command *command, int i)
 {
-    out->texts[0] = c->name;
-    out->texts[1] = c->owner;
-    out->texts[2] = c->reason;
-    out->texts[3] = c->request;
-    out->numbers[0] = c->token;
-    out->numbers[1] = c->ttl_ms;
-    out->numbers[2] = c->wait_ms;
-    out->numbers[3] = (uint64_t)c->amount;
-    out->numbers[4] = c->rate;
-    out->numbers[5] = c->per_ms;
-    out->numbers[6] = c->burst;
-    out->numbers[7] = c->cost;
-    out->numbers[8] = c->cursor;
-    out->numbers[9] = c->count;
+    return *(const struct hf_bytes *)((const char *)command + text_place[i]);
 }
 
-static void set_fields(struct hold_command *c, const struct fields *in)
+/* By memcpy, because `amount` is signed. */
+static uint64_t number_of(const struct hold_command *command, int i)
 {
-    c->name = in->texts[0];
-    c->owner = in->texts[1];
-    c->reason = in->texts[2];
-    c->request = in->texts[3];
-    c->token = in->numbers[0];
-    c->ttl_ms = in->numbers[1];
-    c->wait_ms = in->numbers[2];
-    c->amount = (int64_t)in->numbers[3];
-    c->rate = in->numbers[4];
-    c->per_ms = in->numbers[5];
-    c->burst = in->numbers[6];
-    c->cost = in->numbers[7];
-    c->cursor = in->numbers[8];
-    c->count = in->numbers[9];
-}
+    uint64_t number;
 
-size_t hold_record_bytes(const struct hold_command *command)
-{
-    struct fields fields;
-    size_t bytes = HEAD_BYTES;
-
-    list_fields(command, &fields);
-    for (int i = 0; i < TEXT_COUNT; i++)
-        bytes += fields.texts[i].len > 0 ? 2 + fields.texts[i].len : 0;
-    for (int i = 0; i < NUMBER_COUNT; i++)
-        bytes += fields.numbers[i] != 0 ? 8 : 0;
-    if (command->item_count > 0) {
-        bytes += 2;
-        for (uint32_t i = 0; i < command->item_count; i++)
-            bytes += 2 + command->items[i].sku.len + 8;
-    }
-    return bytes;
+    memcpy(&number, (const char *)command + number_place[i], sizeof number);
+    return number;
 }
 
 static char *put_text(char *out, struct hf_bytes text)
@@ -96,23 +59,23 @@ static char *put_items(char *out, const struct hold_command *command)
 
 size_t hold_encode(const struct hold_command *command, char *out)
 {
-    struct fields fields;
     char *at = out + HEAD_BYTES;
     uint32_t mask = 0;
 
-    list_fields(command, &fields);
     for (int i = 0; i < TEXT_COUNT; i++) {
-        if (fields.texts[i].len == 0)
+        struct hf_bytes text = text_of(command, i);
+        if (text.len == 0)
             continue;
-        assert(fields.texts[i].len <= text_max[i]);
+        assert(text.len <= text_max[i]);
         mask |= 1u << i;
-        at = put_text(at, fields.texts[i]);
+        at = put_text(at, text);
     }
     for (int i = 0; i < NUMBER_COUNT; i++) {
-        if (fields.numbers[i] == 0)
+        uint64_t number = number_of(command, i);
+        if (number == 0)
             continue;
         mask |= 1u << (TEXT_COUNT + i);
-        hf_put_u64(at, fields.numbers[i]);
+        hf_put_u64(at, number);
         at += 8;
     }
     if (command->item_count > 0) {
@@ -265,40 +228,46 @@ static enum hf_status check_items(const struct hold_command *c)
     return HF_OK;
 }
 
+/* Reads the fields that `mask` names, the lowest bit first. */
+static enum hf_status get_fields(struct hf_bytes record, uint32_t mask,
+                                 struct hold_command *command)
+{
+    size_t at = HEAD_BYTES;
+    uint64_t number;
+
+    for (; mask != 0; mask &= mask - 1) {
+        int bit = __builtin_ctz(mask);
+        if (bit < TEXT_COUNT) {
+            if (get_text(record, &at, text_max[bit],
+                         (void *)((char *)command + text_place[bit])) != HF_OK)
+                return HF_CORRUPT;
+        } else if (bit < ITEMS_BIT) {
+            if (get_number(record, &at, &number) != HF_OK || number == 0)
+                return HF_CORRUPT; /* a 0 is left out: one form only */
+            memcpy((char *)command + number_place[bit - TEXT_COUNT], &number,
+                   sizeof number);
+        } else if (get_items(record, &at, command) != HF_OK) {
+            return HF_CORRUPT;
+        }
+    }
+    return at == record.len ? HF_OK : HF_CORRUPT;
+}
+
 enum hf_status hold_decode(struct hf_bytes record, struct hold_command *command)
 {
-    struct fields fields = {0};
-    size_t at = HEAD_BYTES;
-
     if (record.len < HEAD_BYTES)
         return HF_CORRUPT;
     uint32_t head = hf_get_u32(record.data + 8);
     uint32_t mask = head >> 8;
     if (!kind_is_known(head & 0xff) || mask >> (ITEMS_BIT + 1) != 0)
         return HF_CORRUPT;
+    memset(command, 0, offsetof(struct hold_command, items));
     command->now_us = hf_get_u64(record.data);
     command->kind = (enum hold_kind)(head & 0xff);
-    command->item_count = 0;
-    for (int i = 0; i < TEXT_COUNT; i++) {
-        if ((mask & 1u << i) != 0 &&
-            get_text(record, &at, text_max[i], &fields.texts[i]) != HF_OK)
-            return HF_CORRUPT;
-    }
-    for (int i = 0; i < NUMBER_COUNT; i++) {
-        if ((mask & 1u << (TEXT_COUNT + i)) == 0)
-            continue;
-        if (get_number(record, &at, &fields.numbers[i]) != HF_OK ||
-            fields.numbers[i] == 0)
-            return HF_CORRUPT; /* a 0 is left out: one form only */
-    }
-    if ((mask & 1u << ITEMS_BIT) != 0 &&
-        get_items(record, &at, command) != HF_OK)
+    if (get_fields(record, mask, command) != HF_OK ||
+        check_ranges(command) != HF_OK)
         return HF_CORRUPT;
-    if (at != record.len)
-        return HF_CORRUPT;
-    set_fields(command, &fields);
-    enum hf_status status = check_ranges(command);
-    return status != HF_OK ? status : check_items(command);
+    return check_items(command);
 }
 
 enum hf_status hold_add_item(struct hold_command *command, struct hf_bytes sku,

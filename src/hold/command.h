@@ -91,8 +91,17 @@ static inline bool hold_kind_is_write(enum hold_kind kind)
 /* Where the part begins that two repetitions of a command share. */
 #define HOLD_RECORD_BODY 8u
 
-/* Bytes that encode would write. */
-size_t hold_record_bytes(const struct hold_command *command);
+/* At most so many bytes are written by encode. */
+static inline size_t hold_record_bound(const struct hold_command *command)
+{
+    size_t bytes = 12 + 4 * 2 + 10 * 8 + command->name.len +
+                   command->owner.len + command->reason.len +
+                   command->request.len;
+
+    for (uint32_t i = 0; i < command->item_count; i++)
+        bytes += 2 + command->items[i].sku.len + 8;
+    return bytes + 2;
+}
 /* Writes the record to `out`, which has room; returns its length. */
 size_t hold_encode(const struct hold_command *command, char *out);
 /* The texts point into `record`. HF_CORRUPT if it is none, or if a field is

@@ -21,6 +21,10 @@ typedef unsigned __int128 u128;
 
 #define EVICTIONS_PER_NEW_KEY 2u
 
+/* A bucket is never further from full than this (36,000 years): a burst that
+ * would take longer to earn is cut, so that the instant fits its field. */
+#define SPAN_MAX_US (1ull << 60)
+
 static u128 spent_units(const struct bucket *bucket, uint64_t rate,
                         uint64_t now_us)
 {
@@ -78,7 +82,8 @@ void limit_take(struct hold_engine *e, const struct hold_command *c)
 {
     uint64_t now_us = e->bucket_now_us = max_u64(e->bucket_now_us, e->now_us);
     u128 permit = (u128)c->per_ms * US_PER_MS;
-    u128 edge = permit * c->burst;
+    u128 span = (u128)c->rate * SPAN_MAX_US;
+    u128 edge = permit * c->burst < span ? permit * c->burst : span;
     u128 cost = permit * c->cost;
     uint32_t number = hf_index_find(&e->buckets, c->name);
     struct bucket *bucket =

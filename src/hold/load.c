@@ -168,6 +168,20 @@ static enum hf_status load_product(struct hold_engine *e, struct reader *in)
     return HF_OK;
 }
 
+/* At least one item, each whole. */
+static bool items_are_whole(struct hf_bytes items)
+{
+    size_t at = 0;
+
+    while (items.len - at >= 2) {
+        size_t len = hf_get_u16(items.data + at);
+        if (len == 0 || items.len - at < 2 + len + 8)
+            return false;
+        at += 2 + len + 8;
+    }
+    return at > 0 && at == items.len;
+}
+
 static enum hf_status load_reservation(struct hold_engine *e, struct reader *in)
 {
     struct reservation loaded = {.seq = take_number(in)};
@@ -181,7 +195,7 @@ static enum hf_status load_reservation(struct hold_engine *e, struct reader *in)
     struct hf_bytes items = take_text(in);
     uint32_t number;
 
-    if (loaded.status > RESERVATION_EXPIRED)
+    if (loaded.status > RESERVATION_EXPIRED || !items_are_whole(items))
         return HF_CORRUPT;
     enum hf_status status = add_named(in, &e->reservations, id, &number);
     if (status != HF_OK)

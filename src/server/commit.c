@@ -82,7 +82,7 @@ static enum hf_status append_record(struct server *server,
     if (hold_prepare(server->engine, command) != HF_OK)
         return HF_NOMEM;
     enum hf_status status =
-        journal_prepare(server->journal, hold_record_bytes(command), &space);
+        journal_prepare(server->journal, hold_record_bound(command), &space);
     if (status != HF_OK) {
         hold_forget(server->engine, command);
         return status;
@@ -144,7 +144,7 @@ static void queue_ask(struct server *server, struct conn *conn,
                       const struct hold_command *command)
 {
     struct batch *batch = &server->building;
-    size_t bytes = hold_record_bytes(command);
+    size_t bytes = hold_record_bound(command);
     struct entry *entry = NULL;
 
     if (hf_buf_reserve(&batch->asks, bytes) == HF_OK)

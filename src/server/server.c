@@ -321,6 +321,7 @@ enum hf_status server_open(struct server *server, const struct config *config,
                               .clock = hf_clock_system(),
                               .due_armed_us = UINT64_MAX};
     raise_file_limit();
+    reply_init();
     server->started_ns = hf_clock_now_ns(server->clock);
     if (set_up_memory(server) != HF_OK) {
         snprintf(error, JOURNAL_ERROR_MAX, "out of memory");

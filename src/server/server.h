@@ -156,7 +156,9 @@ bool commit_is_full(const struct server *server);
 void server_again(uv_idle_t *handle);
 void server_due(uv_timer_t *handle);
 
-/* reply.c - what the engine says, in RESP. HF_NOMEM: nothing written. */
+/* reply.c - what the engine says, in RESP. HF_NOMEM: nothing written. Init
+ * comes first, once. */
+void reply_init(void);
 enum hf_status reply_write(struct hf_buf *out, int version, enum hold_code code,
                            struct hf_bytes body);
 

@@ -1,0 +1,286 @@
+/* bench.c - options, the run, the check of the stock, the table. */
+#include "cli/bench.h"
+
+#include <unistd.h>
+
+#include "cli/args.h"
+#include "cli/audit.h"
+#include "cli/json.h"
+#include "cli/load.h"
+
+struct bench {
+    struct client_address address;
+    struct load_options options;
+    const char *work;
+    const char *dialect;
+    uint64_t stock; /* units of each product */
+    bool prepare;
+    bool json;
+    struct audit before; /* of the stock, for `reserve` */
+    struct audit after;
+};
+
+static const char about[] =
+    "Drives a server with many connections and reports throughput and\n"
+    "latency. Works:\n"
+    "  ping     PING\n"
+    "  lock     LOCK, then UNLOCK; every connection has its own locks; one\n"
+    "           operation is both\n"
+    "  limit    LIMIT on random keys\n"
+    "  reserve  RESERVE one unit of a random product; --prepare creates the\n"
+    "           stock; checks afterwards that total = available + reserved +\n"
+    "           sold and that nothing acknowledged is missing\n"
+    "  handoff  all connections queue for one lock; latency is from giving it\n"
+    "           back to the next grant\n"
+    "With --dialect redis, the same work as people do it with Redis: SET NX "
+    "PX\n"
+    "and a compare-and-delete script, a Lua token bucket, polling.\n"
+    "\n"
+    "exit code: 0 done, 1 errors or sums that do not agree, 64 wrong command\n"
+    "line, 69 no server\n";
+
+static const char examples[] =
+    "  holdfast bench\n"
+    "  holdfast bench --work lock --clients 50 --pipeline 16 --seconds 10\n"
+    "  holdfast bench --work reserve --keys 100000 --prepare --json\n"
+    "  holdfast bench --work lock --dialect redis --port 6379\n";
+
+static double per_second(const struct load *load, uint64_t count)
+{
+    uint64_t took_ns = load->ended_ns - load->began_ns;
+
+    return took_ns > 0 ? (double)count * 1e9 / (double)took_ns : 0;
+}
+
+static double micros(uint64_t ns)
+{
+    return (double)ns / 1000;
+}
+
+/* What is wrong with the stock; NULL: nothing. */
+static const char *stock_fault(const struct bench *bench,
+                               const struct load *load)
+{
+    if (bench->after.broken > 0)
+        return "products do not add up";
+    if (bench->after.all && bench->before.all &&
+        bench->after.reserved - bench->before.reserved != load->accepted)
+        return "acknowledged reservations are missing or too many";
+    return NULL;
+}
+
+static void print_table(const struct bench *bench, const struct load *load)
+{
+    const struct histogram *histogram = &load->histogram;
+
+    printf("%s (%s), %llu connections, pipeline %llu, %.1f s\n", bench->work,
+           bench->dialect, (unsigned long long)bench->options.clients,
+           (unsigned long long)bench->options.pipeline,
+           (double)(load->ended_ns - load->began_ns) / 1e9);
+    printf("  operations  %12llu   %12.0f a second\n",
+           (unsigned long long)load->counts.operations,
+           per_second(load, load->counts.operations));
+    printf("  requests    %12llu   %12.0f a second\n",
+           (unsigned long long)load->counts.requests,
+           per_second(load, load->counts.requests));
+    printf("  errors      %12llu   %s\n",
+           (unsigned long long)load->counts.errors, load->first_error);
+    printf("  latency, us    p50 %.1f   p99 %.1f   p99.9 %.1f   max %.1f\n",
+           micros(histogram_at(histogram, 500)),
+           micros(histogram_at(histogram, 990)),
+           micros(histogram_at(histogram, 999)), micros(histogram->max));
+    if (bench->after.products > 0) {
+        const char *fault = stock_fault(bench, load);
+        printf("  stock       %12llu   products checked%s: %s\n",
+               (unsigned long long)bench->after.products,
+               bench->after.all ? "" : " (sample)",
+               fault != NULL ? fault : "sums agree");
+    }
+}
+
+static void print_json(const struct bench *bench, const struct load *load)
+{
+    const struct histogram *histogram = &load->histogram;
+    struct hf_buf error = {0};
+
+    (void)json_string(&error, hf_bytes_text(load->first_error));
+    printf("{\"work\": \"%s\", \"dialect\": \"%s\", \"clients\": %llu, "
+           "\"pipeline\": %llu, \"keys\": %llu, \"seconds\": %.3f, ",
+           bench->work, bench->dialect,
+           (unsigned long long)bench->options.clients,
+           (unsigned long long)bench->options.pipeline,
+           (unsigned long long)bench->options.keys,
+           (double)(load->ended_ns - load->began_ns) / 1e9);
+    printf("\"operations\": %llu, \"operations_per_second\": %.0f, "
+           "\"requests\": %llu, \"requests_per_second\": %.0f, "
+           "\"errors\": %llu, \"first_error\": %.*s, ",
+           (unsigned long long)load->counts.operations,
+           per_second(load, load->counts.operations),
+           (unsigned long long)load->counts.requests,
+           per_second(load, load->counts.requests),
+           (unsigned long long)load->counts.errors, (int)error.len,
+           error.data != NULL ? error.data : "null");
+    printf("\"p50_us\": %.1f, \"p99_us\": %.1f, \"p999_us\": %.1f, "
+           "\"max_us\": %.1f",
+           micros(histogram_at(histogram, 500)),
+           micros(histogram_at(histogram, 990)),
+           micros(histogram_at(histogram, 999)), micros(histogram->max));
+    if (bench->after.products > 0)
+        printf(", \"products_checked\": %llu, \"sums_agree\": %s",
+               (unsigned long long)bench->after.products,
+               stock_fault(bench, load) == NULL ? "true" : "false");
+    printf("}\n");
+    hf_buf_release(&error);
+}
+
+static int fail(const struct bench *bench, const char *what,
+                enum hf_status status)
+{
+    fprintf(stderr, "holdfast bench: %s %s:%llu: %s\n", what,
+            bench->address.host, (unsigned long long)bench->address.port,
+            hf_status_text(status));
+    return status == HF_INVALID || status == HF_NOMEM ? CLI_FAILED
+                                                      : CLI_UNREACHABLE;
+}
+
+/* Everything between the options and the table. */
+static int measure(struct bench *bench, const struct work *work,
+                   struct load *load)
+{
+    bool stock = strcmp(bench->work, "reserve") == 0;
+    enum hf_status status = HF_OK;
+
+    if (stock && bench->prepare)
+        status =
+            audit_prepare(&bench->address, bench->options.keys, bench->stock);
+    if (stock && status == HF_OK)
+        status =
+            audit_read(&bench->address, bench->options.keys, &bench->before);
+    if (status != HF_OK)
+        return fail(bench, "cannot prepare stock at", status);
+    status = load_open(load, work, &bench->options, &bench->address);
+    if (status == HF_OK)
+        status = load_run(load);
+    if (status == HF_OK && stock)
+        status =
+            audit_read(&bench->address, bench->options.keys, &bench->after);
+    if (status != HF_OK)
+        return fail(bench, "the run ended early at", status);
+    return CLI_DONE;
+}
+
+static int run(struct bench *bench, const struct work *work)
+{
+    static struct load load;
+    int code = measure(bench, work, &load);
+
+    if (code == CLI_DONE) {
+        if (bench->json)
+            print_json(bench, &load);
+        else
+            print_table(bench, &load);
+        if (load.counts.errors > 0 || stock_fault(bench, &load) != NULL)
+            code = CLI_FAILED;
+    }
+    load_close(&load);
+    return code;
+}
+
+/* Puts the options that contradict each other right, or refuses. */
+static int check(struct bench *bench, const struct args_spec *spec)
+{
+    bool redis = strcmp(bench->dialect, "redis") == 0;
+
+    if (!redis && strcmp(bench->dialect, "holdfast") != 0)
+        return args_wrong(spec, "--dialect is holdfast or redis");
+    const struct work *work = work_find(bench->work, redis);
+    if (work == NULL)
+        return args_wrong(spec, "there is no work '%s' in dialect %s",
+                          bench->work, bench->dialect);
+    bench->options.redis = redis;
+    bench->options.progress = isatty(STDERR_FILENO) == 1;
+    if (work->single)
+        bench->options.pipeline = 1;
+    if (strcmp(bench->work, "handoff") == 0 && bench->options.clients < 2)
+        return args_wrong(spec, "handoff needs at least two --clients");
+    return run(bench, work);
+}
+
+#define NUMBER(row, word, text, place, low, high)                     \
+    {                                                                 \
+        .name = row, .value = word, .help = text, .number = &(place), \
+        .min = low, .max = high                                       \
+    }
+#define TEXT(row, word, text_, place)                               \
+    {                                                               \
+        .name = row, .value = word, .help = text_, .text = &(place) \
+    }
+
+int bench_main(int argc, char **argv)
+{
+    static struct bench bench = {
+        .work = "ping",
+        .dialect = "holdfast",
+        .stock = 1000000000,
+        .options = {.clients = 50,
+                    .pipeline = 1,
+                    .seconds = 5,
+                    .warmup = 1,
+                    .keys = 100000,
+                    .rate = 1000,
+                    .per_ms = 1000,
+                    .poll_ms = 10,
+                    .hold_us = 1000},
+    };
+    struct load_options *options = &bench.options;
+    const struct args_option table[] = {
+        TEXT("work", "NAME", "ping, lock, limit, reserve or handoff (ping)",
+             bench.work),
+        TEXT("dialect", "NAME", "holdfast or redis (holdfast)", bench.dialect),
+        NUMBER("clients", "N", "connections (50)", options->clients, 1,
+               LOAD_CLIENTS_MAX),
+        NUMBER("pipeline", "N", "requests in one write (1)", options->pipeline,
+               1, LOAD_PIPELINE_MAX),
+        NUMBER("seconds", "N", "how long to measure (5)", options->seconds, 1,
+               86400),
+        NUMBER("requests", "N", "measure so many operations instead",
+               options->requests, 1, UINT64_MAX),
+        NUMBER("warmup", "N", "seconds before that (1)", options->warmup, 0,
+               3600),
+        NUMBER("keys", "N", "keys of limit, products of reserve (100000)",
+               options->keys, 1, 99999999),
+        NUMBER("rate", "N", "limit: permits in each period (1000)",
+               options->rate, 1, UINT32_MAX),
+        NUMBER("per", "MS", "limit: the period (1000)", options->per_ms, 1,
+               UINT32_MAX),
+        NUMBER("poll", "MS", "handoff with redis: mean pause (10)",
+               options->poll_ms, 1, 10000),
+        NUMBER("hold", "US", "handoff: how long each one keeps it (1000)",
+               options->hold_us, 0, 10000000),
+        NUMBER("stock", "N", "units of each product (1000000000)", bench.stock,
+               1, UINT32_MAX),
+        {.name = "prepare",
+         .help = "reserve: create the stock first",
+         .flag = &bench.prepare},
+        CLIENT_OPTIONS(&bench.address),
+        {.name = "json", .help = "print one JSON object", .flag = &bench.json},
+    };
+    const struct args_spec spec = {
+        .name = "bench",
+        .usage = "[options]",
+        .about = about,
+        .examples = examples,
+        .options = table,
+        .option_count = sizeof table / sizeof *table,
+    };
+    struct args args;
+
+    if (client_address_init(&bench.address) != HF_OK)
+        return args_wrong(&spec, "HOLDFAST_URL is not host:port");
+    int code = args_parse(&spec, argc, argv, &args);
+    if (code != ARGS_GO)
+        return code;
+    if (args.count > 0 || args.rest != NULL)
+        return args_wrong(&spec, "only options are taken");
+    return check(&bench, &spec);
+}

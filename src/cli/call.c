@@ -1,0 +1,95 @@
+/* call.c - connects, speaks version 3 (its maps are told from arrays), calls,
+ * prints. */
+#include "cli/call.h"
+
+#include "cli/json.h"
+#include "cli/show.h"
+#include "resp/resp.h"
+
+/* Refusals that another time may turn out otherwise. */
+static const char *const busy_codes[] = {"BUSY", "SHORT", "TIMEOUT", "DENIED",
+                                         "LIMIT"};
+
+static int unreachable(const struct call *call, enum hf_status status)
+{
+    fprintf(stderr, "holdfast %s: no answer from %s:%llu: %s\n", call->name,
+            call->address.host, (unsigned long long)call->address.port,
+            hf_status_text(status));
+    return CLI_UNREACHABLE;
+}
+
+static int refused(const struct call *call, struct hf_bytes sentence)
+{
+    struct hf_buf text = {0};
+    const char *space = memchr(sentence.data, ' ', sentence.len);
+    struct hf_bytes code =
+        hf_bytes(sentence.data, space != NULL ? (size_t)(space - sentence.data)
+                                              : sentence.len);
+
+    (void)show_text(&text, sentence);
+    fprintf(stderr, "holdfast %s: %.*s\n", call->name, (int)text.len,
+            text.data != NULL ? text.data : "");
+    hf_buf_release(&text);
+    for (size_t i = 0; i < sizeof busy_codes / sizeof *busy_codes; i++) {
+        if (hf_bytes_is(code, busy_codes[i]))
+            return CLI_BUSY;
+    }
+    return CLI_REFUSED;
+}
+
+int call_send(struct call *call, size_t count, const struct hf_bytes *args,
+              struct hf_bytes *reply)
+{
+    struct hf_bytes hello[] = {hf_bytes_text("HELLO"), hf_bytes_text("3")};
+    struct client_target target;
+    struct resp_value value;
+    uint64_t now_ns = client_now_ns();
+    uint64_t reply_ns = now_ns + CLIENT_REPLY_MS * 1000000ull;
+    size_t at = 0;
+
+    enum hf_status status =
+        client_open(&call->client, &call->address,
+                    now_ns + CLIENT_CONNECT_MS * 1000000ull, &target);
+    if (status == HF_OK)
+        status = client_call(&call->client, 2, hello, reply_ns, reply);
+    if (status == HF_OK)
+        status = client_call(&call->client, count, args, reply_ns, reply);
+    if (status == HF_OK)
+        status = resp_read(*reply, &at, &value);
+    if (status != HF_OK)
+        return unreachable(call, status);
+    return value.kind == RESP_ERROR ? refused(call, value.text) : CLI_DONE;
+}
+
+int call_print(const struct call *call, struct hf_bytes reply)
+{
+    struct hf_buf text = {0};
+    enum hf_status status =
+        call->json ? json_reply(&text, reply) : show_reply(&text, reply);
+
+    if (status == HF_OK && text.len > 0)
+        fwrite(text.data, 1, text.len, stdout);
+    if (status == HF_OK && call->json)
+        putchar('\n');
+    if (status != HF_OK)
+        fprintf(stderr, "holdfast %s: the answer cannot be shown: %s\n",
+                call->name, hf_status_text(status));
+    hf_buf_release(&text);
+    return status == HF_OK && fflush(stdout) == 0 ? CLI_DONE : CLI_FAILED;
+}
+
+void call_close(struct call *call)
+{
+    client_close(&call->client);
+}
+
+int call_run(struct call *call, size_t count, const struct hf_bytes *args)
+{
+    struct hf_bytes reply;
+    int code = call_send(call, count, args, &reply);
+
+    if (code == CLI_DONE)
+        code = call_print(call, reply);
+    call_close(call);
+    return code;
+}

@@ -1,0 +1,34 @@
+/* call.h - one request, one printed answer: what the plain commands share. */
+#ifndef CLI_CALL_H
+#define CLI_CALL_H
+
+#include "cli/args.h"
+#include "cli/client.h"
+
+struct call {
+    const char *name; /* of the subcommand, for messages */
+    struct client_address address;
+    bool json;
+    struct client client;
+};
+
+/* Rows for a table of options. */
+#define CALL_OPTIONS(call)                                                     \
+    CLIENT_OPTIONS(&(call)->address),                                          \
+    {                                                                          \
+        .name = "json", .help = "print one JSON object", .flag = &(call)->json \
+    }
+
+/* Connects and calls. CLI_DONE: `*reply` is the answer, valid until
+ * call_close. Otherwise the server's sentence or the reason is on stderr, and
+ * the result is the exit code. */
+int call_send(struct call *call, size_t count, const struct hf_bytes *args,
+              struct hf_bytes *reply);
+/* Prints an answer as the options ask; CLI_DONE or CLI_FAILED. */
+int call_print(const struct call *call, struct hf_bytes reply);
+void call_close(struct call *call);
+
+/* All of it. */
+int call_run(struct call *call, size_t count, const struct hf_bytes *args);
+
+#endif

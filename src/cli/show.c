@@ -1,0 +1,105 @@
+/* show.c - replies to lines, by recursion over at most a few levels. */
+#include "cli/show.h"
+
+#include "resp/resp.h"
+
+#define DEPTH_MAX 8
+
+enum hf_status show_text(struct hf_buf *out, struct hf_bytes text)
+{
+    enum hf_status status = HF_OK;
+
+    for (size_t i = 0; status == HF_OK && i < text.len; i++) {
+        unsigned char c = (unsigned char)text.data[i];
+        status = c < 0x20 || c == 0x7f ? hf_buf_format(out, "\\x%02x", c)
+                                       : hf_buf_append(out, &text.data[i], 1);
+    }
+    return status;
+}
+
+static enum hf_status put_value(struct hf_buf *out, struct hf_bytes input,
+                                size_t *at, int depth);
+
+static enum hf_status put_text(struct hf_buf *out, const char *text)
+{
+    return hf_buf_append(out, text, strlen(text));
+}
+
+/* Whether the value at `at` is a list of maps, which gets a line for each. */
+static bool is_table(struct hf_bytes input, size_t at)
+{
+    struct resp_value list;
+    struct resp_value first;
+
+    return resp_read(input, &at, &list) == HF_OK && list.kind == RESP_ARRAY &&
+           list.number > 0 && resp_read(input, &at, &first) == HF_OK &&
+           first.kind == RESP_MAP;
+}
+
+/* What stands before member `index` of an array or a map at that depth. */
+static const char *mark(int depth, bool map, bool table, int64_t index)
+{
+    if (depth == 0)
+        return index > 0 ? "\n" : "";
+    if (depth == 1 && table)
+        return "\n  ";
+    if (index == 0)
+        return "";
+    return map ? " " : ", ";
+}
+
+static enum hf_status put_members(struct hf_buf *out, struct hf_bytes input,
+                                  size_t *at, int depth, bool table,
+                                  struct resp_value value)
+{
+    bool map = value.kind == RESP_MAP;
+    enum hf_status status = HF_OK;
+
+    for (int64_t i = 0; status == HF_OK && i < value.number; i++) {
+        status = put_text(out, mark(depth, map, table, i));
+        if (status == HF_OK && map) {
+            status = put_value(out, input, at, depth + 1);
+            bool below = depth == 0 && is_table(input, *at);
+            if (status == HF_OK)
+                status = put_text(out, depth > 0 ? "=" : below ? ":" : ": ");
+        }
+        if (status == HF_OK)
+            status = put_value(out, input, at, depth + 1);
+    }
+    return status;
+}
+
+static enum hf_status put_value(struct hf_buf *out, struct hf_bytes input,
+                                size_t *at, int depth)
+{
+    struct resp_value value;
+    bool table = is_table(input, *at);
+    enum hf_status status = resp_read(input, at, &value);
+
+    if (status != HF_OK || depth > DEPTH_MAX)
+        return HF_INVALID;
+    switch (value.kind) {
+    case RESP_NUMBER:
+        return hf_buf_format(out, "%lld", (long long)value.number);
+    case RESP_BOOL:
+        return hf_buf_format(out, value.number ? "yes" : "no");
+    case RESP_NULL:
+        return hf_buf_append(out, "none", 4);
+    case RESP_ARRAY:
+    case RESP_MAP:
+        return put_members(out, input, at, depth, table, value);
+    default:
+        return show_text(out, value.text);
+    }
+}
+
+enum hf_status show_reply(struct hf_buf *out, struct hf_bytes input)
+{
+    size_t at = 0;
+    size_t before = out->len;
+    enum hf_status status = put_value(out, input, &at, 0);
+
+    if (status != HF_OK || out->len == before)
+        return status;
+    return hf_buf_append(out, "\n", 1);
+}

@@ -14,9 +14,10 @@
  * background thread from files that are sealed, so that neither a fork nor a
  * pause of the loop is needed.
  *
- * Threads: one thread calls everything here (the loop). The journal runs its
- *          own background thread for snapshots and for preparing segments,
- *          which uses machines of its own.
+ * Threads: one thread calls everything here (the loop). The journal runs two
+ *          threads of its own: one prepares segments, one makes a snapshot
+ *          with a machine of its own. No call waits for them, or for the
+ *          disk, longer than `slow_ns`, except open, close and flush.
  * Memory:  records are copied by append.
  * Faults:  a write that fails (error, short write, no space) makes the journal
  *          refuse every further append with HF_IO; journal_error() says why.
@@ -113,8 +114,9 @@ enum hf_status journal_open(struct journal **out,
 void journal_close(struct journal *journal);
 
 /* Adds one record to the next batch. HF_FULL: the batch must be committed
- * first; HF_INVALID: the record is empty or too long; HF_IO: the journal has
- * failed; HF_NOMEM. */
+ * first; HF_INVALID: the record is empty or too long (also: longer than a
+ * segment has room for); HF_IO: the journal has failed; HF_NOMEM. May be
+ * called while a commit is on its way: the record goes into the batch after. */
 enum hf_status journal_append(struct journal *journal, struct hf_bytes record);
 
 /* The same in two steps, to encode a record in place: `*space` has room for
@@ -133,26 +135,32 @@ size_t journal_batch_bytes(const struct journal *journal);
  * HF_IO: it failed, see the head of this file. */
 enum hf_status journal_commit(struct journal *journal);
 
-/* After HF_PENDING: HF_PENDING while on its way, then once HF_OK or HF_IO. */
+/* After HF_PENDING: HF_PENDING while on its way, then once HF_OK or HF_IO.
+ * HF_EMPTY: no commit is waiting for an answer. Call it whenever the wake fd
+ * is readable: it makes it unreadable again. */
 enum hf_status journal_poll(struct journal *journal);
 
 /* The records of the batch that the last commit wrote (or is writing), in
  * order, until the next commit: call with `*at` = 0 first; HF_EMPTY at the
- * end. `record` stays valid until the next commit. */
+ * end. `record` stays valid until the next commit. There are none after a
+ * commit that failed or had nothing to write. */
 enum hf_status journal_committed(const struct journal *journal, size_t *at,
                                  struct hf_bytes *record);
 
 /* A file descriptor that becomes readable when journal_poll() has news. */
 int journal_wake_fd(const struct journal *journal);
 
-/* Once a batch is under way or due: starts the once-a-second sync of the
- * interval mode, seals, and starts a snapshot when one is called for. Cheap;
- * call about every 100 ms with a monotonic time. */
+/* Starts the once-a-second sync of the interval mode, starts a snapshot when
+ * one is called for, tries again to prepare a segment when there was no room.
+ * Cheap, does not wait; call about every 100 ms with a monotonic time. */
 void journal_tend(struct journal *journal, uint64_t now_ns);
 
-/* Seals the open segment and starts a snapshot now. HF_PENDING if one runs. */
+/* Seals the open segment and has a snapshot made of everything up to here;
+ * journal_tend() and journal_commit() see it through. HF_OK: on its way, or
+ * there is nothing that the newest one does not hold. HF_PENDING: one is being
+ * made already. HF_IO: the journal has failed. */
 enum hf_status journal_snapshot(struct journal *journal);
-/* True while the background thread makes one. */
+/* True from then on until it is made, or has failed. */
 bool journal_snapshot_running(const struct journal *journal);
 
 /* Makes everything committed so far durable whatever the mode; blocks. */
@@ -163,13 +171,16 @@ const char *journal_error(const struct journal *journal);
 void journal_stats(const struct journal *journal, struct journal_stats *out);
 
 /* Offline: reads `dir` without changing it and applies all of it to a new
- * machine, as open would. `error` tells damage as open does. */
+ * machine, as open would; the caller destroys it. `error` tells damage as open
+ * does. HF_EXISTS: somebody has it open; read a copy. */
 enum hf_status journal_read(const char *dir,
                             const struct journal_machine *machine, void **out,
                             struct journal_stats *stats, char *error);
 
-/* Offline: what a repair would drop from the first damaged batch on, as text;
- * with `apply` it does so, keeping the dropped files under dir/dropped. */
+/* Offline: what a repair would drop from the first damaged batch on, as text
+ * added to `text`; with `apply` it does so, keeping the dropped files under
+ * dir/dropped. HF_OK also if there is nothing to repair; HF_NOTFOUND: no such
+ * folder; HF_EXISTS, HF_IO, HF_NOMEM with `error` as open. */
 enum hf_status journal_repair(const char *dir, bool apply, struct hf_buf *text,
                               char *error);
 

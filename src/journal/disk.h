@@ -1,0 +1,74 @@
+/* disk.h - the seam between the journal and the disk.
+ *
+ * Everything the journal does to files goes through one table, so that a test
+ * can put a disk there that fails or stalls where it likes.
+ *
+ *   files   open, read, write, sync, rename, remove: block until done
+ *   batch   start ... wait: the one write that somebody waits for. wait()
+ *           gives up after a time; the write goes on, and `wake_fd` becomes
+ *           readable when it has ended. It stays so until cleared, which is
+ *           done before wait() is called again: an end in between is then
+ *           seen by wait(), a later one makes it readable anew
+ *
+ * Names are relative to `dir`, an open folder. Errors are errno values, 0 is
+ * success; a write that could not be finished is an error, whatever part of it
+ * reached the file.
+ *
+ *             batch write made by     use
+ *   uring     the kernel's ring       where io_uring is allowed
+ *   thread    a thread of its own     everywhere else
+ *   plain     the caller, in start()  offline tools; never gives up
+ *
+ * Threads: file calls from any thread; start and wait from one.
+ * Memory:  `data` given to start() stays untouched until wait() says HF_OK.
+ */
+#ifndef JOURNAL_DISK_H
+#define JOURNAL_DISK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "holdfast/status.h"
+
+struct journal_io {
+    /* As openat(2) with mode 0640; O_DIRECT is dropped where the file system
+     * has none. */
+    int (*open)(struct journal_io *io, int dir, const char *name, int flags,
+                int *fd);
+    /* Up to `len` bytes at `offset`; `*got` is less only at the file's end. */
+    int (*read)(struct journal_io *io, int fd, void *data, size_t len,
+                uint64_t offset, size_t *got);
+    int (*write)(struct journal_io *io, int fd, const void *data, size_t len,
+                 uint64_t offset);
+    int (*sync)(struct journal_io *io, int fd);
+    int (*sync_folder)(struct journal_io *io, int dir);
+    int (*rename)(struct journal_io *io, int dir, const char *from,
+                  const char *to);
+    int (*remove)(struct journal_io *io, int dir, const char *name);
+
+    /* One write at a time; every start() is followed by wait() until HF_OK. */
+    void (*start)(struct journal_io *io, int fd, const void *data, size_t len,
+                  uint64_t offset);
+    /* HF_OK: ended, with `*error`. HF_PENDING: `timeout_ns` passed first. */
+    enum hf_status (*wait)(struct journal_io *io, uint64_t timeout_ns,
+                           int *error);
+    int wake_fd; /* an eventfd, not blocking */
+
+    void (*close)(struct journal_io *io);
+};
+
+/* Makes one; close it with its close(). HF_NOTFOUND: the system has no (or
+ * forbids) io_uring; HF_NOMEM; HF_IO. */
+enum hf_status journal_io_uring(struct journal_io **out);
+enum hf_status journal_io_thread(struct journal_io **out);
+enum hf_status journal_io_plain(struct journal_io **out);
+
+/* Fills in the file calls and makes `wake_fd`; start, wait and close are the
+ * caller's. HF_IO without a file descriptor. */
+enum hf_status journal_io_files(struct journal_io *io);
+
+/* Makes `wake_fd` readable, or unreadable. */
+void journal_io_wake(struct journal_io *io);
+void journal_io_wake_clear(struct journal_io *io);
+
+#endif

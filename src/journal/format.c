@@ -1,0 +1,227 @@
+/* format.c - encoding and decoding, as drawn in the header. */
+#include "journal/format.h"
+
+#include <assert.h>
+
+#include <xxhash.h>
+
+#include "journal/journal.h"
+
+#define SEGMENT_MAGIC   "HFSEGM01"
+#define BATCH_MAGIC     "HFBATC01"
+#define SNAPSHOT_MAGIC  "HFSNAP01"
+#define MAGIC_BYTES     8
+#define FORMAT_VERSION  1u
+#define SNAPSHOT_ENDING UINT32_MAX
+
+static void put_u32(char *out, uint32_t value)
+{
+    for (int i = 0; i < 4; i++)
+        out[i] = (char)(uint8_t)(value >> (8 * i));
+}
+
+static void put_u64(char *out, uint64_t value)
+{
+    put_u32(out, (uint32_t)value);
+    put_u32(out + 4, (uint32_t)(value >> 32));
+}
+
+static uint32_t get_u32(const char *in)
+{
+    uint32_t value = 0;
+
+    for (int i = 0; i < 4; i++)
+        value |= (uint32_t)(uint8_t)in[i] << (8 * i);
+    return value;
+}
+
+static uint64_t get_u64(const char *in)
+{
+    return get_u32(in) | (uint64_t)get_u32(in + 4) << 32;
+}
+
+static uint64_t checksum(const char *data, size_t len, uint64_t seed)
+{
+    return XXH3_64bits_withSeed(data, len, seed);
+}
+
+void segment_header_encode(const struct segment_header *header, char *block)
+{
+    memset(block, 0, JOURNAL_BLOCK);
+    memcpy(block, SEGMENT_MAGIC, MAGIC_BYTES);
+    put_u32(block + 16, FORMAT_VERSION);
+    put_u32(block + 20, JOURNAL_BLOCK);
+    put_u64(block + 24, header->first);
+    put_u64(block + 32, header->synced);
+    put_u64(block + 40, header->salt);
+    put_u64(block + 8, checksum(block + 16, JOURNAL_BLOCK - 16, 0));
+}
+
+enum hf_status segment_header_decode(const char *block,
+                                     struct segment_header *out)
+{
+    if (memcmp(block, SEGMENT_MAGIC, MAGIC_BYTES) != 0 ||
+        get_u64(block + 8) != checksum(block + 16, JOURNAL_BLOCK - 16, 0) ||
+        get_u32(block + 16) != FORMAT_VERSION ||
+        get_u32(block + 20) != JOURNAL_BLOCK)
+        return HF_CORRUPT;
+    out->first = get_u64(block + 24);
+    out->synced = get_u64(block + 32);
+    out->salt = get_u64(block + 40);
+    return out->first > 0 && out->synced < out->first ? HF_OK : HF_CORRUPT;
+}
+
+size_t batch_disk_bytes(size_t len)
+{
+    size_t bytes = BATCH_HEADER_BYTES + len;
+
+    return (bytes + JOURNAL_BLOCK - 1) / JOURNAL_BLOCK * JOURNAL_BLOCK;
+}
+
+void batch_encode(char *data, const struct batch *batch, uint64_t salt)
+{
+    size_t len = batch->records.len;
+    size_t used = BATCH_HEADER_BYTES + len;
+
+    assert(batch->number > batch->synced);
+    assert(batch->count > 0);
+    assert(len <= JOURNAL_BATCH_MAX);
+    memcpy(data, BATCH_MAGIC, MAGIC_BYTES);
+    put_u64(data + 16, batch->number);
+    put_u64(data + 24, batch->synced);
+    put_u32(data + 32, (uint32_t)len);
+    put_u32(data + 36, batch->count);
+    put_u64(data + 8, checksum(data + 16, used - 16, salt));
+    memset(data + used, 0, batch_disk_bytes(len) - used);
+}
+
+/* True if `records` is exactly `count` records, none empty or too long. */
+static bool records_fit(struct hf_bytes records, uint32_t count)
+{
+    size_t at = 0;
+
+    for (; count > 0; count--) {
+        if (records.len - at < BATCH_RECORD_BYTES)
+            return false;
+        uint32_t len = get_u32(records.data + at);
+        at += BATCH_RECORD_BYTES;
+        if (len == 0 || len > JOURNAL_RECORD_MAX || len > records.len - at)
+            return false;
+        at += len;
+    }
+    return at == records.len;
+}
+
+enum hf_status batch_decode(struct hf_bytes bytes, uint64_t salt,
+                            struct batch *out)
+{
+    const char *data = bytes.data;
+
+    if (bytes.len < BATCH_HEADER_BYTES) {
+        out->disk_bytes = JOURNAL_BLOCK;
+        return HF_MORE;
+    }
+    if (memcmp(data, BATCH_MAGIC, MAGIC_BYTES) != 0)
+        return HF_CORRUPT;
+    size_t len = get_u32(data + 32);
+    if (len == 0 || len > JOURNAL_BATCH_MAX)
+        return HF_CORRUPT;
+    out->disk_bytes = batch_disk_bytes(len);
+    if (bytes.len < out->disk_bytes)
+        return HF_MORE;
+    if (get_u64(data + 8) !=
+        checksum(data + 16, BATCH_HEADER_BYTES - 16 + len, salt))
+        return HF_CORRUPT;
+    out->number = get_u64(data + 16);
+    out->synced = get_u64(data + 24);
+    out->count = get_u32(data + 36);
+    out->records = hf_bytes(data + BATCH_HEADER_BYTES, len);
+    if (out->number <= out->synced || out->count == 0 ||
+        !records_fit(out->records, out->count))
+        return HF_CORRUPT;
+    return HF_OK;
+}
+
+uint64_t batch_claim(const char *block, size_t *disk_bytes)
+{
+    if (memcmp(block, BATCH_MAGIC, MAGIC_BYTES) != 0)
+        return 0;
+    *disk_bytes = batch_disk_bytes(get_u32(block + 32));
+    return get_u64(block + 16);
+}
+
+void batch_record_encode(char *out, uint32_t len)
+{
+    put_u32(out, len);
+}
+
+enum hf_status batch_record(struct hf_bytes records, size_t *at,
+                            struct hf_bytes *record)
+{
+    if (*at >= records.len)
+        return HF_EMPTY;
+    assert(records.len - *at > BATCH_RECORD_BYTES);
+    uint32_t len = get_u32(records.data + *at);
+    *at += BATCH_RECORD_BYTES;
+    assert(len <= records.len - *at);
+    *record = hf_bytes(records.data + *at, len);
+    *at += len;
+    return HF_OK;
+}
+
+void snapshot_head_encode(char *out, uint64_t last)
+{
+    memset(out, 0, SNAPSHOT_HEAD_BYTES);
+    memcpy(out, SNAPSHOT_MAGIC, MAGIC_BYTES);
+    put_u32(out + 16, FORMAT_VERSION);
+    put_u64(out + 24, last);
+    put_u64(out + 8, checksum(out + 16, SNAPSHOT_HEAD_BYTES - 16, 0));
+}
+
+enum hf_status snapshot_head_decode(const char *in, uint64_t *last)
+{
+    if (memcmp(in, SNAPSHOT_MAGIC, MAGIC_BYTES) != 0 ||
+        get_u64(in + 8) != checksum(in + 16, SNAPSHOT_HEAD_BYTES - 16, 0) ||
+        get_u32(in + 16) != FORMAT_VERSION)
+        return HF_CORRUPT;
+    *last = get_u64(in + 24);
+    return HF_OK;
+}
+
+void snapshot_frame_encode(char *out, struct hf_bytes piece, uint64_t index)
+{
+    assert(piece.len <= SNAPSHOT_PIECE_MAX);
+    put_u32(out, (uint32_t)piece.len);
+    put_u32(out + 4, 0);
+    put_u64(out + 8, checksum(piece.data, piece.len, index));
+}
+
+enum hf_status snapshot_frame_decode(const char *in, uint32_t *len)
+{
+    *len = get_u32(in);
+    return *len == SNAPSHOT_ENDING ? HF_EMPTY : HF_OK;
+}
+
+bool snapshot_piece_valid(const char *frame, struct hf_bytes piece,
+                          uint64_t index)
+{
+    return get_u32(frame) == piece.len && get_u32(frame + 4) == 0 &&
+           get_u64(frame + 8) == checksum(piece.data, piece.len, index);
+}
+
+void snapshot_end_encode(char *out, uint64_t pieces, uint64_t last)
+{
+    put_u32(out, SNAPSHOT_ENDING);
+    put_u32(out + 4, 0);
+    put_u64(out + 16, pieces);
+    put_u64(out + 24, last);
+    put_u64(out + 8, checksum(out + 16, 16, 0));
+}
+
+bool snapshot_end_valid(const char *in, uint64_t pieces, uint64_t last)
+{
+    char expected[SNAPSHOT_END_BYTES];
+
+    snapshot_end_encode(expected, pieces, last);
+    return memcmp(in, expected, SNAPSHOT_END_BYTES) == 0;
+}

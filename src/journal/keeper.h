@@ -1,0 +1,98 @@
+/* keeper.h - the background thread that looks after segments.
+ *
+ *   prepare   keeps one spare ready, so that a full segment costs no wait
+ *   switch    turns a spare into the next segment and hands it over
+ *   sync      fdatasync, in the modes where commit does not
+ *
+ * In that order of patience: a switch goes before a sync, a sync before a
+ * preparation. A preparation that fails (no space) is tried again when told;
+ * it harms nobody until a switch needs the spare.
+ *
+ * Threads: `open`, `close`, `switch`, `sync` from the loop; `recycle` from the
+ *          snapshot's thread. No call of the loop waits for the disk, except
+ *          those that say so.
+ */
+#ifndef JOURNAL_KEEPER_H
+#define JOURNAL_KEEPER_H
+
+#include <pthread.h>
+
+#include "journal/journal.h"
+#include "journal/segment.h"
+
+enum keeper_spare { SPARE_NONE, SPARE_BUSY, SPARE_READY };
+
+struct keeper { /* (i) immutable  (m) under mutex  (k) the thread's own */
+    struct folder *folder;  /* (i) */
+    bool always;            /* (i) commit syncs by itself */
+    uint64_t segment_bytes; /* (i) */
+    char *fill;             /* (i) zeros */
+    char *block;            /* (k) a header being written */
+    pthread_t thread;
+    pthread_mutex_t mutex;
+    pthread_cond_t work; /* for the thread: something to do */
+    pthread_cond_t done; /* for the loop: something is done */
+    bool running;        /* (m) the thread was started */
+    bool stop;           /* (m) */
+
+    enum keeper_spare spares[FOLDER_SPARES_MAX]; /* (m) */
+    bool spare_failed; /* (m) making one failed; not before a retry */
+    uint64_t bytes;    /* (m) all files of the journal */
+
+    bool switch_wanted;            /* (m) */
+    bool switch_done;              /* (m) */
+    bool notify;                   /* (m) the loop has given up waiting */
+    enum hf_status switch_end;     /* (m) */
+    struct segment old;            /* (m) sealed by the switch; fd -1: none */
+    struct segment next;           /* (m) what the switch made */
+    char error[JOURNAL_ERROR_MAX]; /* (m) why it failed */
+
+    int sync_fd;             /* (m) to be synced; -1: none */
+    uint64_t sync_number;    /* (m) last batch written to it */
+    uint64_t synced;         /* (m) last batch known durable */
+    enum hf_status sync_end; /* (m) HF_IO once a sync has failed */
+};
+
+/* Takes over the spares in `list`, removing those of another size; starts no
+ * thread yet. `synced` is the last batch known to be durable. */
+enum hf_status keeper_open(struct keeper *keeper, struct folder *folder,
+                           const struct folder_list *list, bool always,
+                           uint64_t segment_bytes, uint64_t synced,
+                           char *error);
+enum hf_status keeper_run(struct keeper *keeper, char *error);
+/* Finishes the work under way, not more. */
+void keeper_close(struct keeper *keeper);
+
+/* Before keeper_run(): the segment that starts with `first`; blocks. */
+enum hf_status keeper_first(struct keeper *keeper, uint64_t first,
+                            struct segment *out, char *error);
+
+/* Asks for the segment that starts with batch `first`; takes `old` over. */
+void keeper_switch_start(struct keeper *keeper, const struct segment *old,
+                         uint64_t first, uint64_t synced);
+/* HF_OK: `*out` is it. HF_PENDING: not within `timeout_ns`; the folder's
+ * `wake_fd` becomes readable. HF_IO: `error` says why. */
+enum hf_status keeper_switch_wait(struct keeper *keeper, uint64_t timeout_ns,
+                                  struct segment *out, char *error);
+
+/* Asks for a sync of `fd`, which holds batches up to `number`. */
+void keeper_sync_start(struct keeper *keeper, int fd, uint64_t number);
+/* HF_OK, or HF_IO with `error` once a sync has failed; `*synced` is the last
+ * batch known to be durable. Does not wait. */
+enum hf_status keeper_sync_state(struct keeper *keeper, uint64_t *synced,
+                                 char *error);
+/* Waits until batch `number` is durable. */
+enum hf_status keeper_sync_wait(struct keeper *keeper, uint64_t number,
+                                char *error);
+
+/* Tries again to prepare a spare, if that has failed. */
+void keeper_retry(struct keeper *keeper);
+
+/* From any thread: the segment `first` is no longer needed; it becomes a spare
+ * or goes. */
+void keeper_recycle(struct keeper *keeper, uint64_t first);
+/* From any thread: files grew, or shrank. */
+void keeper_count(struct keeper *keeper, int64_t bytes);
+uint64_t keeper_bytes(struct keeper *keeper);
+
+#endif

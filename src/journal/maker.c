@@ -1,0 +1,152 @@
+/* maker.c - replays sealed segments into a snapshot. */
+#include "journal/maker.h"
+
+#include <sys/stat.h>
+
+#include "journal/recover.h"
+#include "journal/snapshot.h"
+
+void maker_init(struct maker *maker, struct folder *folder,
+                struct keeper *keeper, const struct journal_machine *machine,
+                uint64_t newest, uint64_t bytes)
+{
+    *maker = (struct maker){.folder = folder,
+                            .keeper = keeper,
+                            .machine = *machine,
+                            .newest = newest,
+                            .bytes = bytes};
+    pthread_mutex_init(&maker->mutex, NULL);
+}
+
+static void join(struct maker *maker)
+{
+    if (maker->started)
+        pthread_join(maker->thread, NULL);
+    maker->started = false;
+}
+
+void maker_release(struct maker *maker)
+{
+    join(maker);
+    pthread_mutex_destroy(&maker->mutex);
+}
+
+/* The state after batch `last`, in a new machine. */
+static enum hf_status replay(struct maker *maker, struct folder_list *list,
+                             void *state, char *error)
+{
+    struct walk walk = {.folder = maker->folder,
+                        .list = list,
+                        .machine = &maker->machine,
+                        .state = state,
+                        .until = maker->last};
+    uint64_t bytes;
+
+    if (list->snapshot_count > 0) {
+        walk.after = list->snapshots[list->snapshot_count - 1];
+        enum hf_status status = snapshot_load(maker->folder, &maker->machine,
+                                              state, walk.after, &bytes, error);
+        if (status != HF_OK)
+            return status;
+    }
+    enum hf_status status = walk_run(&walk, error);
+    if (status == HF_OK && walk.last != maker->last)
+        status = HF_CORRUPT; /* a sealed batch cannot be read any more */
+    return status;
+}
+
+static enum hf_status make(struct maker *maker, uint64_t *bytes)
+{
+    char error[JOURNAL_ERROR_MAX];
+    struct folder_list list;
+    enum hf_status status = folder_list(maker->folder, &list, error);
+
+    if (status != HF_OK)
+        return status;
+    void *state = maker->machine.create(maker->machine.context);
+    if (state == NULL) {
+        folder_list_release(&list);
+        return HF_NOMEM;
+    }
+    status = replay(maker, &list, state, error);
+    if (status == HF_OK)
+        status = snapshot_save(maker->folder, &maker->machine, state,
+                               maker->last, bytes, error);
+    maker->machine.destroy(state);
+    if (status == HF_OK) {
+        keeper_count(maker->keeper, (int64_t)*bytes);
+        maker_clean(maker->folder, maker->keeper, &list, maker->last);
+    }
+    folder_list_release(&list);
+    return status;
+}
+
+static void *maker_main(void *argument)
+{
+    struct maker *maker = argument;
+    uint64_t bytes = 0;
+    enum hf_status status = make(maker, &bytes);
+
+    pthread_mutex_lock(&maker->mutex);
+    maker->running = false;
+    if (status == HF_OK) {
+        maker->count++;
+        maker->newest = maker->last;
+        maker->bytes = bytes;
+    } else {
+        maker->failures++;
+    }
+    pthread_mutex_unlock(&maker->mutex);
+    return NULL;
+}
+
+enum hf_status maker_start(struct maker *maker, uint64_t last)
+{
+    join(maker);
+    maker->last = last;
+    maker->running = true;
+    if (pthread_create(&maker->thread, NULL, maker_main, maker) == 0) {
+        maker->started = true;
+        return HF_OK;
+    }
+    maker->running = false;
+    maker->failures++;
+    return HF_NOMEM;
+}
+
+bool maker_running(struct maker *maker)
+{
+    pthread_mutex_lock(&maker->mutex);
+    bool running = maker->running;
+    pthread_mutex_unlock(&maker->mutex);
+    return running;
+}
+
+uint64_t maker_newest(struct maker *maker, uint64_t *bytes)
+{
+    pthread_mutex_lock(&maker->mutex);
+    uint64_t newest = maker->newest;
+    *bytes = maker->bytes;
+    pthread_mutex_unlock(&maker->mutex);
+    return newest;
+}
+
+void maker_clean(struct folder *folder, struct keeper *keeper,
+                 const struct folder_list *list, uint64_t last)
+{
+    char name[FOLDER_NAME_MAX];
+    struct stat info;
+
+    for (size_t i = 0; i < list->snapshot_count; i++) {
+        if (list->snapshots[i] >= last)
+            continue;
+        folder_snapshot_name(name, list->snapshots[i]);
+        if (fstatat(folder->fd, name, &info, 0) == 0 &&
+            folder->io->remove(folder->io, folder->fd, name) == 0)
+            keeper_count(keeper, -(int64_t)info.st_size);
+    }
+    for (size_t i = 0; i < list->segment_count; i++) {
+        if (list->segments[i] <= last)
+            keeper_recycle(keeper, list->segments[i]);
+    }
+}

@@ -1,0 +1,49 @@
+/* maker.h - makes a snapshot by replay, in a thread of its own.
+ *
+ * The thread loads the newest snapshot into a machine of its own, applies the
+ * sealed segments behind it, saves the result, and then removes what the new
+ * snapshot stands for. The loop's machine is not touched, so the loop does not
+ * wait.
+ *
+ * Threads: all calls from the loop.
+ */
+#ifndef JOURNAL_MAKER_H
+#define JOURNAL_MAKER_H
+
+#include <pthread.h>
+
+#include "journal/keeper.h"
+
+struct maker { /* (i) immutable  (m) under mutex  (l) the loop's own */
+    struct folder *folder;          /* (i) */
+    struct keeper *keeper;          /* (i) */
+    struct journal_machine machine; /* (i) */
+    pthread_t thread;               /* (l) */
+    bool started;                   /* (l) to be joined */
+    uint64_t last;                  /* (i) while the thread runs */
+    pthread_mutex_t mutex;
+    bool running;      /* (m) */
+    uint64_t newest;   /* (m) last batch of the newest snapshot; 0: none */
+    uint64_t bytes;    /* (m) its size */
+    uint64_t count;    /* (m) made since open */
+    uint64_t failures; /* (m) */
+};
+
+void maker_init(struct maker *maker, struct folder *folder,
+                struct keeper *keeper, const struct journal_machine *machine,
+                uint64_t newest, uint64_t bytes);
+/* Waits for the thread. */
+void maker_release(struct maker *maker);
+
+/* Starts one of all batches up to `last`, whose segments are sealed. HF_NOMEM:
+ * no thread could be had; counted as a failure. */
+enum hf_status maker_start(struct maker *maker, uint64_t last);
+bool maker_running(struct maker *maker);
+uint64_t maker_newest(struct maker *maker, uint64_t *bytes);
+
+/* Removes snapshots below `last`, and the segments whose batches are all in
+ * it. Used after a snapshot, and by open for what a crash left. */
+void maker_clean(struct folder *folder, struct keeper *keeper,
+                 const struct folder_list *list, uint64_t last);
+
+#endif

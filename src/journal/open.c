@@ -1,0 +1,362 @@
+/* open.c - opens and closes a journal: recovers, then gets ready to write.
+ *
+ * Between reading and writing lies the cut. What is behind the last good batch
+ * must never be taken for batches later, so before the first new one is
+ * written:
+ *
+ *   1. segments behind the one that holds the end are removed, and the
+ *      removal is on disk;
+ *   2. everything recovered is on disk (it may have been in memory only);
+ *   3. if the rest of the last segment holds a valid batch, a new segment
+ *      starts with the next number: the walk then leaves the old one before
+ *      it comes to that batch. Otherwise the old segment goes on.
+ *
+ * A crash anywhere in between leaves a folder whose walk ends at the same
+ * batch, so that the same steps are taken again.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "journal/recover.h"
+#include "journal/snapshot.h"
+#include "journal/state.h"
+
+#define SEGMENT_BYTES_DEFAULT  (64u << 20)
+#define SNAPSHOT_BYTES_DEFAULT (256u << 20)
+#define SLOW_NS_DEFAULT        2000000u
+
+/* Loads the newest snapshot, if any, and walks the batches behind it. HF_EMPTY
+ * as walk_run(). */
+static enum hf_status recover(struct walk *walk, uint64_t *snapshot_bytes,
+                              char *error)
+{
+    const struct folder_list *list = walk->list;
+
+    if (list->snapshot_count > 0) {
+        walk->after = list->snapshots[list->snapshot_count - 1];
+        enum hf_status status =
+            snapshot_load(walk->folder, walk->machine, walk->state, walk->after,
+                          snapshot_bytes, error);
+        if (status != HF_OK)
+            return status;
+    }
+    return walk_run(walk, error);
+}
+
+static enum hf_status cannot(struct folder *folder, const char *what,
+                             const char *name, int cause, char *error)
+{
+    return journal_say(error, HF_IO, "cannot %s %s/%s: %s", what, folder->path,
+                       name, strerror(cause));
+}
+
+/* Step 1 of the cut. */
+static enum hf_status remove_later(struct folder *folder, struct walk *walk,
+                                   char *error)
+{
+    struct journal_io *io = folder->io;
+    struct folder_list *list = walk->list;
+    char name[FOLDER_NAME_MAX];
+    struct stat info;
+
+    if (walk->tail_index + 1 == list->segment_count)
+        return HF_OK;
+    while (list->segment_count > walk->tail_index + 1) {
+        folder_segment_name(name, list->segments[list->segment_count - 1]);
+        if (fstatat(folder->fd, name, &info, 0) == 0)
+            list->bytes -= (uint64_t)info.st_size;
+        int cause = io->remove(io, folder->fd, name);
+        if (cause != 0)
+            return cannot(folder, "remove", name, cause, error);
+        list->segment_count--;
+    }
+    int cause = io->sync_folder(io, folder->fd);
+    if (cause != 0)
+        return cannot(folder, "sync", ".", cause, error);
+    return HF_OK;
+}
+
+/* Step 2 of the cut. */
+static enum hf_status sync_walked(struct folder *folder,
+                                  const struct walk *walk, char *error)
+{
+    struct journal_io *io = folder->io;
+    char name[FOLDER_NAME_MAX];
+    int fd;
+
+    for (size_t i = 0; i <= walk->tail_index; i++) {
+        if (walk->list->segments[i] <= walk->after)
+            continue;
+        folder_segment_name(name, walk->list->segments[i]);
+        int cause = io->open(io, folder->fd, name, O_RDWR, &fd);
+        if (cause != 0)
+            return cannot(folder, "open", name, cause, error);
+        cause = io->sync(io, fd);
+        close(fd);
+        if (cause != 0)
+            return cannot(folder, "sync", name, cause, error);
+    }
+    return HF_OK;
+}
+
+/* From what the walk found to a segment that can be written. */
+static enum hf_status make_writable(struct journal *journal, struct walk *walk,
+                                    uint64_t segment_bytes, char *error)
+{
+    struct folder *folder = &journal->folder;
+    bool always = journal->sync == JOURNAL_ALWAYS;
+    bool fresh = walk->tail_index == SIZE_MAX;
+    enum hf_status status = HF_OK;
+
+    if (!fresh) {
+        status = remove_later(folder, walk, error);
+        if (status == HF_OK)
+            status = sync_walked(folder, walk, error);
+    }
+    if (status != HF_OK)
+        return status;
+    status = keeper_open(&journal->keeper, folder, walk->list, always,
+                         segment_bytes, walk->last, error);
+    if (status != HF_OK)
+        return status;
+    journal->last = walk->last;
+    journal->synced = walk->last;
+    if (fresh || walk->stale) {
+        status = keeper_first(&journal->keeper, walk->last + 1,
+                              &journal->segment, error);
+    } else {
+        journal->segment = walk->tail;
+        status = segment_reopen(folder, always, &journal->segment, error);
+    }
+    if (status == HF_OK)
+        status = keeper_run(&journal->keeper, error);
+    if (status != HF_OK) {
+        if (journal->segment.fd >= 0)
+            close(journal->segment.fd);
+        keeper_close(&journal->keeper);
+    }
+    return status;
+}
+
+static void remove_temporaries(struct folder *folder)
+{
+    struct journal_io *io = folder->io;
+
+    (void)io->remove(io, folder->fd, FOLDER_SEGMENT_TEMPORARY);
+    (void)io->remove(io, folder->fd, FOLDER_SNAPSHOT_TEMPORARY);
+}
+
+/* Bytes of the journal behind the newest snapshot. */
+static uint64_t walked_bytes(const struct walk *walk, uint64_t segment_bytes)
+{
+    if (walk->tail_index == SIZE_MAX)
+        return 0;
+    uint64_t bytes = walk->tail.offset - JOURNAL_BLOCK;
+    for (size_t i = 0; i < walk->tail_index; i++) {
+        if (walk->list->segments[i] > walk->after)
+            bytes += segment_bytes;
+    }
+    return bytes;
+}
+
+/* Recovers into `state` and starts everything; the folder is open. */
+static enum hf_status start(struct journal *journal,
+                            const struct journal_opts *opts,
+                            uint64_t segment_bytes, void *state, char *error)
+{
+    struct folder *folder = &journal->folder;
+    struct folder_list list;
+    uint64_t snapshot_bytes = 0;
+
+    remove_temporaries(folder);
+    enum hf_status status = folder_list(folder, &list, error);
+    if (status != HF_OK)
+        return status;
+    struct walk walk = {.folder = folder,
+                        .list = &list,
+                        .machine = opts->machine,
+                        .state = state,
+                        .until = UINT64_MAX};
+    status = recover(&walk, &snapshot_bytes, error);
+    if (status == HF_OK || status == HF_EMPTY)
+        status = make_writable(journal, &walk, segment_bytes, error);
+    if (status == HF_OK) {
+        journal->stats.replayed_count = walk.records;
+        journal->stats.cut_bytes = walk.cut_bytes;
+        journal->since_snapshot = walked_bytes(&walk, segment_bytes);
+        maker_init(&journal->maker, folder, &journal->keeper, opts->machine,
+                   walk.after, snapshot_bytes);
+        maker_clean(folder, &journal->keeper, &list, walk.after);
+    }
+    folder_list_release(&list);
+    return status;
+}
+
+/* The caller's disk, or the best there is. */
+static enum hf_status choose_io(struct journal *journal,
+                                const struct journal_opts *opts,
+                                struct journal_io **io, char *error)
+{
+    *io = opts->io;
+    if (*io != NULL)
+        return HF_OK;
+    enum hf_status status = journal_io_uring(io);
+    if (status == HF_NOTFOUND)
+        status = journal_io_thread(io);
+    if (status != HF_OK)
+        return journal_say(error, status, "cannot start to write to %s: %s",
+                           opts->dir, hf_status_text(status));
+    journal->io = *io;
+    return HF_OK;
+}
+
+static struct journal *journal_new(const struct journal_opts *opts,
+                                   uint64_t segment_bytes)
+{
+    struct journal *journal = hf_alloc_zeroed(sizeof *journal);
+    size_t dir_bytes = strlen(opts->dir) + 1;
+
+    if (journal == NULL)
+        return NULL;
+    journal->dir = hf_alloc(dir_bytes);
+    if (journal->dir == NULL) {
+        hf_free(journal);
+        return NULL;
+    }
+    memcpy(journal->dir, opts->dir, dir_bytes);
+    journal->sync = opts->sync;
+    journal->snapshot_bytes =
+        opts->snapshot_bytes ? opts->snapshot_bytes : SNAPSHOT_BYTES_DEFAULT;
+    journal->slow_ns = opts->slow_ns ? opts->slow_ns : SLOW_NS_DEFAULT;
+    journal->segment.fd = -1;
+    journal->building = &journal->buffers[0];
+    journal->committed = &journal->buffers[1];
+    uint64_t room = segment_bytes - JOURNAL_BLOCK - BATCH_HEADER_BYTES;
+    journal->batch_max =
+        room < JOURNAL_BATCH_MAX ? (size_t)room : JOURNAL_BATCH_MAX;
+    return journal;
+}
+
+static void journal_delete(struct journal *journal)
+{
+    if (journal->io != NULL)
+        journal->io->close(journal->io);
+    hf_free(journal->buffers[0].data);
+    hf_free(journal->buffers[1].data);
+    hf_free(journal->dir);
+    hf_free(journal);
+}
+
+enum hf_status journal_open(struct journal **out,
+                            const struct journal_opts *opts, void **machine,
+                            char *error)
+{
+    uint64_t segment_bytes =
+        opts->segment_bytes ? opts->segment_bytes : SEGMENT_BYTES_DEFAULT;
+    struct journal_io *io;
+    void *state = NULL;
+
+    error[0] = '\0';
+    if (segment_bytes % JOURNAL_BLOCK != 0 || segment_bytes < 2 * JOURNAL_BLOCK)
+        return journal_say(error, HF_INVALID,
+                           "the segment size must be a multiple of %u, and at "
+                           "least %u",
+                           JOURNAL_BLOCK, 2 * JOURNAL_BLOCK);
+    struct journal *journal = journal_new(opts, segment_bytes);
+    if (journal == NULL)
+        return journal_say(error, HF_NOMEM, "no memory to open %s", opts->dir);
+    enum hf_status status = choose_io(journal, opts, &io, error);
+    if (status != HF_OK)
+        goto no_io;
+    status =
+        folder_open(&journal->folder, journal->dir, FOLDER_MAKE, io, error);
+    if (status != HF_OK)
+        goto no_io;
+    state = opts->machine->create(opts->machine->context);
+    if (state == NULL)
+        status =
+            journal_say(error, HF_NOMEM, "no memory to open %s", opts->dir);
+    else
+        status = start(journal, opts, segment_bytes, state, error);
+    if (status == HF_OK) {
+        *out = journal;
+        *machine = state;
+        return HF_OK;
+    }
+    if (state != NULL)
+        opts->machine->destroy(state);
+    folder_close(&journal->folder);
+no_io:
+    journal_delete(journal);
+    return status;
+}
+
+void journal_close(struct journal *journal)
+{
+    struct journal_io *io;
+
+    if (journal == NULL)
+        return;
+    io = journal->folder.io;
+    journal_settle(journal);
+    maker_release(&journal->maker);
+    keeper_close(&journal->keeper);
+    if (journal->segment.fd >= 0) {
+        if (journal->sync == JOURNAL_INTERVAL)
+            (void)io->sync(io, journal->segment.fd);
+        close(journal->segment.fd);
+    }
+    folder_close(&journal->folder);
+    journal_delete(journal);
+}
+
+enum hf_status journal_read(const char *dir,
+                            const struct journal_machine *machine, void **out,
+                            struct journal_stats *stats, char *error)
+{
+    struct journal_io *io = NULL;
+    struct folder folder;
+    struct folder_list list;
+    uint64_t snapshot_bytes = 0;
+
+    error[0] = '\0';
+    enum hf_status status = journal_io_plain(&io);
+    if (status != HF_OK)
+        return journal_say(error, status, "cannot read %s: %s", dir,
+                           hf_status_text(status));
+    status = folder_open(&folder, dir, FOLDER_READ, io, error);
+    if (status != HF_OK)
+        goto no_folder;
+    status = folder_list(&folder, &list, error);
+    if (status != HF_OK)
+        goto no_list;
+    void *state = machine->create(machine->context);
+    struct walk walk = {.folder = &folder,
+                        .list = &list,
+                        .machine = machine,
+                        .state = state,
+                        .until = UINT64_MAX};
+    if (state == NULL)
+        status = journal_say(error, HF_NOMEM, "no memory to read %s", dir);
+    else
+        status = recover(&walk, &snapshot_bytes, error);
+    if (status == HF_OK || status == HF_EMPTY) {
+        *stats = (struct journal_stats){.snapshot_bytes = snapshot_bytes,
+                                        .disk_bytes = list.bytes,
+                                        .replayed_count = walk.records,
+                                        .cut_bytes = walk.cut_bytes};
+        *out = state;
+        status = HF_OK;
+    } else if (state != NULL) {
+        machine->destroy(state);
+    }
+    folder_list_release(&list);
+no_list:
+    folder_close(&folder);
+no_folder:
+    io->close(io);
+    return status;
+}

@@ -1,0 +1,243 @@
+/* recover.c - reads batches in order and decides whether the place where they
+ * stop is a torn tail or damage. */
+#include "journal/recover.h"
+
+#include <assert.h>
+
+#define REPAIR_HINT                                                    \
+    "'holdfast repair %s' shows what repairing would drop, 'holdfast " \
+    "repair %s --apply' does it"
+
+/* Applies the records of one batch. */
+static enum hf_status apply_batch(struct walk *walk, const struct batch *batch,
+                                  uint64_t offset, char *error)
+{
+    const char *path = walk->folder->path;
+    char name[FOLDER_NAME_MAX];
+    struct hf_bytes record;
+    size_t at = 0;
+
+    while (batch_record(batch->records, &at, &record) == HF_OK) {
+        enum hf_status status = HF_OK;
+        if (walk->machine != NULL)
+            status = walk->machine->apply(walk->state, record);
+        if (status != HF_OK) {
+            folder_segment_name(name, walk->tail.header.first);
+            return journal_say(
+                error, status,
+                "%s/%s: a record of batch %llu at offset %llu cannot be "
+                "applied: %s",
+                path, name, (unsigned long long)batch->number,
+                (unsigned long long)offset, hf_status_text(status));
+        }
+        walk->records++;
+    }
+    return HF_OK;
+}
+
+/* Reads batches of the open segment from its start until no valid next batch
+ * follows, or the next one is the first of segment `next`. HF_OK: moved to the
+ * end, `last` says how far; HF_CORRUPT only from apply. */
+static enum hf_status walk_segment(struct walk *walk,
+                                   struct segment_reader *reader, uint64_t next,
+                                   char *error)
+{
+    uint64_t expected = reader->header.first;
+    struct batch batch;
+
+    walk->tail =
+        (struct segment){-1, reader->bytes, JOURNAL_BLOCK, reader->header};
+    while (expected != next && expected - 1 < walk->until) {
+        uint64_t offset = walk->tail.offset;
+        enum hf_status status =
+            segment_reader_batch(reader, offset, &batch, error);
+        if (status == HF_EMPTY || status == HF_CORRUPT)
+            break;
+        if (status != HF_OK)
+            return status;
+        if (batch.number != expected)
+            break;
+        status = apply_batch(walk, &batch, offset, error);
+        if (status != HF_OK)
+            return status;
+        walk->last = expected++;
+        walk->tail.offset += batch.disk_bytes;
+    }
+    return HF_OK;
+}
+
+/* Looks at every block of the open segment from `offset` for valid batches
+ * from `expected` on. */
+static enum hf_status look_ahead(struct walk *walk,
+                                 struct segment_reader *reader, uint64_t offset,
+                                 uint64_t expected, bool *durable, char *error)
+{
+    struct batch batch;
+
+    for (;;) {
+        enum hf_status status =
+            segment_reader_batch(reader, offset, &batch, error);
+        if (status == HF_EMPTY)
+            return HF_OK;
+        if (status != HF_OK && status != HF_CORRUPT)
+            return status;
+        if (status != HF_OK || batch.number < expected) {
+            offset += JOURNAL_BLOCK;
+            continue;
+        }
+        walk->later_count++;
+        walk->later_records += batch.count;
+        if (batch.synced >= expected && !*durable) {
+            *durable = true;
+            walk->proof = batch.number;
+        }
+        offset += batch.disk_bytes;
+        if (reader->header.first == walk->tail.header.first) {
+            walk->stale = true;
+            walk->cut_bytes = offset - walk->tail.offset;
+        }
+    }
+}
+
+static enum hf_status damaged(struct walk *walk, uint64_t segment,
+                              uint64_t offset, uint64_t number, char *error)
+{
+    const char *path = walk->folder->path;
+    char name[FOLDER_NAME_MAX];
+    char proof[64] = "a later segment";
+
+    if (walk->proof != 0)
+        snprintf(proof, sizeof proof, "batch %llu",
+                 (unsigned long long)walk->proof);
+    folder_segment_name(name, segment);
+    return journal_say(error, HF_CORRUPT,
+                       "%s/%s: batch %llu at offset %llu is damaged or "
+                       "missing (%s says that it was on disk); " REPAIR_HINT,
+                       path, name, (unsigned long long)number,
+                       (unsigned long long)offset, proof, path, path);
+}
+
+static enum hf_status damaged_header(struct walk *walk, uint64_t segment,
+                                     char *error)
+{
+    const char *path = walk->folder->path;
+    char name[FOLDER_NAME_MAX];
+
+    folder_segment_name(name, segment);
+    return journal_say(error, HF_CORRUPT,
+                       "%s/%s: the header at offset 0, before batch %llu, is "
+                       "damaged; " REPAIR_HINT,
+                       path, name, (unsigned long long)segment, path, path);
+}
+
+/* No valid batch `expected` at the tail: torn, or damaged? */
+static enum hf_status judge(struct walk *walk, struct segment_reader *reader,
+                            uint64_t expected, char *error)
+{
+    uint64_t offset = walk->tail.offset;
+    bool durable = false;
+    bool header_bad = false;
+    uint64_t bad_segment = 0;
+    size_t claim_bytes = 0;
+    enum hf_status status;
+
+    if (segment_reader_claim(reader, offset, &claim_bytes) == expected)
+        walk->cut_bytes = claim_bytes;
+    status = look_ahead(walk, reader, offset, expected, &durable, error);
+    for (size_t i = walk->tail_index + 1;
+         i < walk->list->segment_count && status == HF_OK; i++) {
+        uint64_t first = walk->list->segments[i];
+        status = segment_reader_open(reader, first, error);
+        if (status == HF_CORRUPT) {
+            bad_segment = header_bad ? bad_segment : first;
+            header_bad = true;
+            status = HF_OK;
+            continue;
+        }
+        if (status != HF_OK)
+            break;
+        durable = durable || reader->header.synced >= expected;
+        walk->cut_bytes += reader->bytes;
+        status =
+            look_ahead(walk, reader, JOURNAL_BLOCK, expected, &durable, error);
+    }
+    if (status != HF_OK)
+        return status;
+    if (durable)
+        return damaged(walk, walk->tail.header.first, offset, expected, error);
+    if (header_bad)
+        return damaged_header(walk, bad_segment, error);
+    return HF_OK;
+}
+
+/* The segment that begins with the batch after `after`, or SIZE_MAX. There is
+ * one: a snapshot is only made once the segment behind it exists. */
+static size_t start_index(const struct walk *walk)
+{
+    for (size_t i = 0; i < walk->list->segment_count; i++) {
+        if (walk->list->segments[i] == walk->after + 1)
+            return i;
+    }
+    return SIZE_MAX;
+}
+
+static enum hf_status no_start(struct walk *walk, char *error)
+{
+    const char *path = walk->folder->path;
+    char name[FOLDER_NAME_MAX];
+
+    walk->tail_index = SIZE_MAX;
+    if (walk->after == 0 && walk->list->segment_count == 0)
+        return HF_EMPTY;
+    if (walk->after == 0) {
+        folder_segment_name(name, walk->list->segments[0]);
+        return journal_say(error, HF_CORRUPT,
+                           "%s: the snapshot before %s is missing; put it "
+                           "back, or " REPAIR_HINT,
+                           path, name, path, path);
+    }
+    folder_segment_name(name, walk->after + 1);
+    return journal_say(error, HF_CORRUPT,
+                       "%s/%s is missing; put it back, or " REPAIR_HINT, path,
+                       name, path, path);
+}
+
+/* From segment to segment, beginning with tail_index. */
+static enum hf_status walk_from(struct walk *walk,
+                                struct segment_reader *reader, char *error)
+{
+    const struct folder_list *list = walk->list;
+
+    for (;;) {
+        uint64_t first = list->segments[walk->tail_index];
+        bool more = walk->tail_index + 1 < list->segment_count;
+        uint64_t next = more ? list->segments[walk->tail_index + 1] : 0;
+        enum hf_status status = segment_reader_open(reader, first, error);
+        if (status == HF_CORRUPT) {
+            walk->tail =
+                (struct segment){-1, reader->bytes, 0, {.first = first}};
+            return damaged_header(walk, first, error);
+        }
+        if (status == HF_OK)
+            status = walk_segment(walk, reader, next, error);
+        if (status != HF_OK || walk->last >= walk->until)
+            return status;
+        if (!more || walk->last + 1 != next)
+            return judge(walk, reader, walk->last + 1, error);
+        walk->tail_index++;
+    }
+}
+
+enum hf_status walk_run(struct walk *walk, char *error)
+{
+    struct segment_reader reader;
+
+    walk->last = walk->after;
+    walk->tail_index = start_index(walk);
+    if (walk->tail_index == SIZE_MAX)
+        return no_start(walk, error);
+    segment_reader_init(&reader, walk->folder);
+    enum hf_status status = walk_from(walk, &reader, error);
+    segment_reader_release(&reader);
+    return status;
+}

@@ -1,0 +1,311 @@
+/* repair.c - makes a damaged journal readable again by dropping the rest.
+ *
+ *   ... batch e-1 | damaged batch e | batches behind it, perhaps intact
+ *   kept          | dropped
+ *
+ * Batches build on each other, so nothing behind a gap can be applied. The
+ * cut is the one that open makes: a new segment that starts with batch e ends
+ * the one before it at batch e-1. It is made last, after everything dropped
+ * has been moved (or copied, where a file is partly kept) to dropped/; a crash
+ * before that leaves a journal that still calls for a repair.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "journal/recover.h"
+#include "journal/snapshot.h"
+
+#define DROPPED          "dropped"
+#define DROPPED_NAME_MAX (FOLDER_NAME_MAX + 32)
+#define COPY_BYTES       SEGMENT_FILL_BYTES
+
+/* The segment that ends the kept part: a header and room for one block; the
+ * next one has the usual size again. */
+#define NEW_SEGMENT_BYTES (2 * JOURNAL_BLOCK)
+
+struct repair {
+    struct folder folder;
+    struct folder_list list;
+    struct walk walk;
+    size_t snapshots_kept; /* of list.snapshots; those behind are damaged */
+    bool damaged;
+    struct hf_buf *text;
+    char *error;
+};
+
+static enum hf_status failed(struct repair *repair, const char *what,
+                             const char *name, int cause)
+{
+    return journal_say(repair->error, HF_IO, "cannot %s %s/%s: %s", what,
+                       repair->folder.path, name, strerror(cause));
+}
+
+/* Finds the newest snapshot that is whole, and walks from there. HF_CORRUPT:
+ * the batches need a cut. */
+static enum hf_status examine(struct repair *repair)
+{
+    struct folder_list *list = &repair->list;
+    char why[JOURNAL_ERROR_MAX];
+    uint64_t bytes;
+    enum hf_status status = HF_OK;
+
+    for (; list->snapshot_count > 0; list->snapshot_count--) {
+        uint64_t last = list->snapshots[list->snapshot_count - 1];
+        status = snapshot_load(&repair->folder, NULL, NULL, last, &bytes, why);
+        if (status != HF_CORRUPT)
+            break;
+        repair->damaged = true;
+    }
+    repair->snapshots_kept = list->snapshot_count;
+    if (status != HF_OK && status != HF_CORRUPT)
+        return journal_say(repair->error, status, "%s", why);
+    repair->walk = (struct walk){
+        .folder = &repair->folder, .list = list, .until = UINT64_MAX};
+    if (list->snapshot_count > 0)
+        repair->walk.after = list->snapshots[list->snapshot_count - 1];
+    status = walk_run(&repair->walk, why);
+    /* A journal of which nothing but a damaged snapshot is left. */
+    if (status == HF_EMPTY)
+        return repair->damaged ? HF_CORRUPT : HF_OK;
+    if (status == HF_CORRUPT)
+        repair->damaged = true;
+    else if (status != HF_OK)
+        return journal_say(repair->error, status, "%s", why);
+    return status;
+}
+
+/* The first segment that is dropped whole. */
+static size_t first_dropped(const struct repair *repair)
+{
+    const struct walk *walk = &repair->walk;
+    size_t i = 0;
+
+    if (walk->tail_index != SIZE_MAX)
+        return walk->tail.header.first == walk->last + 1 ? walk->tail_index
+                                                         : walk->tail_index + 1;
+    while (i < repair->list.segment_count &&
+           repair->list.segments[i] <= walk->after)
+        i++;
+    return i;
+}
+
+/* The segment of which the beginning is kept; false if there is none. */
+static bool partly_kept(const struct repair *repair, char *name)
+{
+    const struct walk *walk = &repair->walk;
+
+    if (walk->tail_index == SIZE_MAX ||
+        walk->tail.header.first == walk->last + 1)
+        return false;
+    folder_segment_name(name, walk->tail.header.first);
+    return true;
+}
+
+static enum hf_status tell_cut(struct repair *repair)
+{
+    const struct walk *walk = &repair->walk;
+    struct hf_buf *text = repair->text;
+    char name[FOLDER_NAME_MAX];
+    enum hf_status status = hf_buf_format(
+        text,
+        "kept: everything up to batch %llu\n"
+        "dropped: batch %llu, which is damaged or missing, and %llu intact "
+        "batches behind it with %llu records\n",
+        (unsigned long long)walk->last, (unsigned long long)walk->last + 1,
+        (unsigned long long)walk->later_count,
+        (unsigned long long)walk->later_records);
+
+    if (status == HF_OK && partly_kept(repair, name))
+        status =
+            hf_buf_format(text, "  %s from offset %llu on (copied whole)\n",
+                          name, (unsigned long long)walk->tail.offset);
+    for (size_t i = first_dropped(repair);
+         i < repair->list.segment_count && status == HF_OK; i++) {
+        folder_segment_name(name, repair->list.segments[i]);
+        status = hf_buf_format(text, "  %s\n", name);
+    }
+    return status;
+}
+
+static enum hf_status tell(struct repair *repair, bool cut, size_t snapshots,
+                           bool apply)
+{
+    struct hf_buf *text = repair->text;
+    const char *path = repair->folder.path;
+    char name[FOLDER_NAME_MAX];
+    enum hf_status status = HF_OK;
+
+    if (!repair->damaged)
+        return hf_buf_format(text, "%s: nothing to repair\n", path);
+    for (size_t i = repair->snapshots_kept; i < snapshots && status == HF_OK;
+         i++) {
+        folder_snapshot_name(name, repair->list.snapshots[i]);
+        status = hf_buf_format(text, "dropped: %s, which is damaged\n", name);
+    }
+    if (status == HF_OK && cut)
+        status = tell_cut(repair);
+    else if (status == HF_OK)
+        status = hf_buf_format(text, "kept: every batch of the journal\n");
+    if (status != HF_OK)
+        return status;
+    if (apply)
+        return hf_buf_format(text, "done; the dropped files are in %s/%s\n",
+                             path, DROPPED);
+    return hf_buf_format(text,
+                         "nothing has been changed; 'holdfast repair %s "
+                         "--apply' does it and keeps the dropped files in "
+                         "%s/%s\n",
+                         path, path, DROPPED);
+}
+
+/* A name under dropped/ that is still free. */
+static void dropped_name(const struct repair *repair, const char *name,
+                         char *out)
+{
+    snprintf(out, DROPPED_NAME_MAX, DROPPED "/%s", name);
+    for (unsigned i = 1; faccessat(repair->folder.fd, out, F_OK, 0) == 0; i++)
+        snprintf(out, DROPPED_NAME_MAX, DROPPED "/%s.%u", name, i);
+}
+
+static enum hf_status move_away(struct repair *repair, const char *name)
+{
+    struct journal_io *io = repair->folder.io;
+    char to[DROPPED_NAME_MAX];
+
+    dropped_name(repair, name, to);
+    int cause = io->rename(io, repair->folder.fd, name, to);
+    return cause == 0 ? HF_OK : failed(repair, "move", name, cause);
+}
+
+static int copy_bytes(struct journal_io *io, int from, int to, char *memory)
+{
+    uint64_t offset = 0;
+    size_t got;
+    int cause;
+
+    do {
+        cause = io->read(io, from, memory, COPY_BYTES, offset, &got);
+        if (cause == 0 && got > 0)
+            cause = io->write(io, to, memory, got, offset);
+        offset += got;
+    } while (cause == 0 && got > 0);
+    return cause == 0 ? io->sync(io, to) : cause;
+}
+
+static enum hf_status copy_away(struct repair *repair, const char *name,
+                                char *memory)
+{
+    struct journal_io *io = repair->folder.io;
+    char to[DROPPED_NAME_MAX];
+    int from_fd;
+    int to_fd;
+
+    dropped_name(repair, name, to);
+    int cause = io->open(io, repair->folder.fd, name, O_RDONLY, &from_fd);
+    if (cause != 0)
+        return failed(repair, "open", name, cause);
+    cause = io->open(io, repair->folder.fd, to, O_WRONLY | O_CREAT | O_EXCL,
+                     &to_fd);
+    if (cause == 0) {
+        cause = copy_bytes(io, from_fd, to_fd, memory);
+        close(to_fd);
+    }
+    close(from_fd);
+    return cause == 0 ? HF_OK : failed(repair, "write", to, cause);
+}
+
+/* Moves what is dropped, later segments first. */
+static enum hf_status move_all(struct repair *repair, bool cut,
+                               size_t snapshots, char *memory)
+{
+    char name[FOLDER_NAME_MAX];
+    enum hf_status status = HF_OK;
+    size_t kept = cut ? first_dropped(repair) : repair->list.segment_count;
+
+    if (mkdirat(repair->folder.fd, DROPPED, 0750) != 0 && errno != EEXIST)
+        return failed(repair, "make", DROPPED, errno);
+    if (cut && partly_kept(repair, name))
+        status = copy_away(repair, name, memory);
+    for (size_t i = repair->list.segment_count; i > kept && status == HF_OK;
+         i--) {
+        folder_segment_name(name, repair->list.segments[i - 1]);
+        status = move_away(repair, name);
+    }
+    for (size_t i = repair->snapshots_kept; i < snapshots && status == HF_OK;
+         i++) {
+        folder_snapshot_name(name, repair->list.snapshots[i]);
+        status = move_away(repair, name);
+    }
+    if (status != HF_OK)
+        return status;
+    int cause =
+        repair->folder.io->sync_folder(repair->folder.io, repair->folder.fd);
+    return cause == 0 ? HF_OK : failed(repair, "sync", ".", cause);
+}
+
+static enum hf_status start_segment(struct repair *repair, char *memory)
+{
+    struct folder *folder = &repair->folder;
+    uint64_t last = repair->walk.last;
+    struct segment segment;
+
+    memset(memory, 0, COPY_BYTES);
+    enum hf_status status = segment_make(folder, 0, NEW_SEGMENT_BYTES, memory,
+                                         false, repair->error);
+    if (status == HF_OK)
+        status = segment_open(folder, 0, last + 1, last, false, memory,
+                              &segment, repair->error);
+    if (status == HF_OK)
+        close(segment.fd);
+    return status;
+}
+
+static enum hf_status repair_folder(struct repair *repair, bool apply)
+{
+    size_t snapshots = repair->list.snapshot_count;
+    enum hf_status status = examine(repair);
+    bool cut = status == HF_CORRUPT;
+
+    if (status != HF_OK && !cut)
+        return status;
+    status = HF_OK;
+    if (apply && repair->damaged) {
+        char *memory = hf_alloc_aligned(JOURNAL_BLOCK, COPY_BYTES);
+        if (memory == NULL)
+            return journal_say(repair->error, HF_NOMEM, "no memory");
+        status = move_all(repair, cut, snapshots, memory);
+        if (status == HF_OK && cut)
+            status = start_segment(repair, memory);
+        hf_free(memory);
+    }
+    if (status == HF_OK && tell(repair, cut, snapshots, apply) != HF_OK)
+        status = journal_say(repair->error, HF_NOMEM, "no memory");
+    return status;
+}
+
+enum hf_status journal_repair(const char *dir, bool apply, struct hf_buf *text,
+                              char *error)
+{
+    struct repair repair = {.text = text, .error = error};
+    struct journal_io *io;
+
+    error[0] = '\0';
+    enum hf_status status = journal_io_plain(&io);
+    if (status != HF_OK)
+        return journal_say(error, status, "cannot read %s: %s", dir,
+                           hf_status_text(status));
+    status = folder_open(&repair.folder, dir,
+                         apply ? FOLDER_WRITE : FOLDER_READ, io, error);
+    if (status == HF_OK) {
+        status = folder_list(&repair.folder, &repair.list, error);
+        if (status == HF_OK)
+            status = repair_folder(&repair, apply);
+        folder_list_release(&repair.list);
+        folder_close(&repair.folder);
+    }
+    io->close(io);
+    return status;
+}

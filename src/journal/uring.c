@@ -1,0 +1,178 @@
+/* uring.c - the batch write by io_uring: one system call when the disk is
+ * quick, and no thread that waits when it is not.
+ *
+ * start() only notes the write; wait() submits it and waits in the same call.
+ * The ring's eventfd stays switched off until somebody gives up waiting, so
+ * that a quick write wakes nobody.
+ */
+#include "journal/disk.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include <liburing.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+
+#define RING_ENTRIES 4
+
+struct uring {
+    struct journal_io io;
+    struct io_uring ring;
+    int fd; /* the write under way */
+    const char *data;
+    size_t len;
+    uint64_t offset;
+    bool notify; /* the ring tells the eventfd */
+};
+
+static void prepare(struct uring *uring)
+{
+    struct io_uring_sqe *sqe = io_uring_get_sqe(&uring->ring);
+
+    /* One write at a time and more entries than that: there is always one. */
+    io_uring_prep_write(sqe, uring->fd, uring->data, (unsigned)uring->len,
+                        uring->offset);
+}
+
+static void uring_start(struct journal_io *io, int fd, const void *data,
+                        size_t len, uint64_t offset)
+{
+    struct uring *uring = (struct uring *)io;
+
+    uring->fd = fd;
+    uring->data = data;
+    uring->len = len;
+    uring->offset = offset;
+    prepare(uring);
+}
+
+static void set_notify(struct uring *uring, bool on)
+{
+    if (uring->notify == on)
+        return;
+    (void)io_uring_cq_eventfd_toggle(&uring->ring, on);
+    uring->notify = on;
+}
+
+/* Takes the end of the write from the queue. True when the whole is done;
+ * after a short write the rest has been prepared. */
+static bool take(struct uring *uring, struct io_uring_cqe *cqe, int *error)
+{
+    int result = cqe->res;
+
+    io_uring_cqe_seen(&uring->ring, cqe);
+    if (result > 0 && (size_t)result < uring->len) {
+        uring->data += result;
+        uring->len -= (size_t)result;
+        uring->offset += (uint64_t)result;
+        prepare(uring);
+        return false;
+    }
+    *error = result < 0 ? -result : result == 0 ? EIO : 0;
+    set_notify(uring, false);
+    return true;
+}
+
+/* Submits what is prepared and waits for one end, until `deadline_ns`. */
+static int submit_and_wait(struct uring *uring, uint64_t deadline_ns,
+                           struct io_uring_cqe **cqe)
+{
+    int result;
+
+    do {
+        uint64_t now_ns = hf_clock_now_ns(hf_clock_system());
+        uint64_t left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+        struct __kernel_timespec timeout = {
+            .tv_sec = (int64_t)(left_ns / 1000000000u),
+            .tv_nsec = (long long)(left_ns % 1000000000u),
+        };
+        result = io_uring_submit_and_wait_timeout(&uring->ring, cqe, 1,
+                                                  &timeout, NULL);
+    } while (result == -EINTR);
+    return result;
+}
+
+static enum hf_status uring_wait(struct journal_io *io, uint64_t timeout_ns,
+                                 int *error)
+{
+    struct uring *uring = (struct uring *)io;
+    uint64_t deadline_ns;
+
+    if (__builtin_add_overflow(hf_clock_now_ns(hf_clock_system()), timeout_ns,
+                               &deadline_ns))
+        deadline_ns = UINT64_MAX;
+    for (;;) {
+        struct io_uring_cqe *cqe = NULL;
+        int result = submit_and_wait(uring, deadline_ns, &cqe);
+        if (cqe == NULL && result < 0 && result != -ETIME) {
+            *error = -result;
+            return HF_OK;
+        }
+        if (cqe == NULL) {
+            /* Look once more after switching on: an end in between would
+             * have told nobody. */
+            set_notify(uring, true);
+            if (io_uring_peek_cqe(&uring->ring, &cqe) != 0)
+                return HF_PENDING;
+        }
+        if (take(uring, cqe, error))
+            return HF_OK;
+    }
+}
+
+static void uring_close(struct journal_io *io)
+{
+    struct uring *uring = (struct uring *)io;
+
+    io_uring_queue_exit(&uring->ring);
+    close(io->wake_fd);
+    hf_free(uring);
+}
+
+/* Ends are noted when this thread next enters the kernel, not by interrupting
+ * it: nobody looks in between. Older systems do not know that. */
+static int init_ring(struct io_uring *ring)
+{
+    int result =
+        io_uring_queue_init(RING_ENTRIES, ring, IORING_SETUP_COOP_TASKRUN);
+
+    if (result == -EINVAL)
+        result = io_uring_queue_init(RING_ENTRIES, ring, 0);
+    return result;
+}
+
+enum hf_status journal_io_uring(struct journal_io **out)
+{
+    enum hf_status status = HF_NOTFOUND;
+    struct uring *uring = hf_alloc_zeroed(sizeof *uring);
+
+    if (uring == NULL)
+        return HF_NOMEM;
+    if (init_ring(&uring->ring) != 0)
+        goto no_ring;
+    /* Without this feature a bounded wait costs a second request. */
+    if (!(uring->ring.features & IORING_FEAT_EXT_ARG))
+        goto no_files;
+    status = journal_io_files(&uring->io);
+    if (status != HF_OK)
+        goto no_files;
+    if (io_uring_register_eventfd(&uring->ring, uring->io.wake_fd) != 0 ||
+        io_uring_cq_eventfd_toggle(&uring->ring, false) != 0) {
+        close(uring->io.wake_fd);
+        status = HF_NOTFOUND;
+        goto no_files;
+    }
+    uring->io.start = uring_start;
+    uring->io.wait = uring_wait;
+    uring->io.close = uring_close;
+    *out = &uring->io;
+    return HF_OK;
+
+no_files:
+    io_uring_queue_exit(&uring->ring);
+no_ring:
+    hf_free(uring);
+    return status;
+}

@@ -1,0 +1,167 @@
+/* journal_format.c - tests of the file format: every byte counts. */
+#include "journal/format.h"
+
+#include "journal/journal.h"
+#include "support/test.h"
+
+#define SALT 0x1122334455667788u
+
+/* A batch of two records, "one" and "three". */
+static struct batch build(char *block)
+{
+    struct batch batch = {.number = 7, .synced = 5, .count = 2};
+    char *at = block + BATCH_HEADER_BYTES;
+
+    batch_record_encode(at, 3);
+    memcpy(at + 4, "one", 3);
+    batch_record_encode(at + 7, 5);
+    memcpy(at + 11, "three", 5);
+    batch.records = hf_bytes(at, 16);
+    batch_encode(block, &batch, SALT);
+    return batch;
+}
+
+TEST(a_batch_comes_back)
+{
+    char block[JOURNAL_BLOCK];
+    struct batch batch;
+    struct hf_bytes record;
+    size_t at = 0;
+
+    build(block);
+    CHECK_EQ(batch_decode(hf_bytes(block, sizeof block), SALT, &batch), HF_OK);
+    CHECK_EQ(batch.number, 7);
+    CHECK_EQ(batch.synced, 5);
+    CHECK_EQ(batch.count, 2);
+    CHECK_EQ(batch.disk_bytes, JOURNAL_BLOCK);
+    CHECK_EQ(batch_record(batch.records, &at, &record), HF_OK);
+    CHECK_TEXT(record.data, record.len, "one");
+    CHECK_EQ(batch_record(batch.records, &at, &record), HF_OK);
+    CHECK_TEXT(record.data, record.len, "three");
+    CHECK_EQ(batch_record(batch.records, &at, &record), HF_EMPTY);
+}
+
+/* Files written by one version must be readable by the next. */
+TEST(the_bytes_of_a_batch_and_a_header_are_fixed)
+{
+    static const char batch_bytes[] =
+        "HFBATC01"
+        "\x00\x00\x00\x00\x00\x00\x00\x00" /* checksum, not compared */
+        "\x07\0\0\0\0\0\0\0"
+        "\x05\0\0\0\0\0\0\0"
+        "\x10\0\0\0"
+        "\x02\0\0\0"
+        "\x03\0\0\0one"
+        "\x05\0\0\0three";
+    static const char header_bytes[] = "\x01\0\0\0"
+                                       "\0\x10\0\0"
+                                       "\x09\0\0\0\0\0\0\0"
+                                       "\x08\0\0\0\0\0\0\0"
+                                       "\x88\x77\x66\x55\x44\x33\x22\x11";
+    char block[JOURNAL_BLOCK];
+    struct segment_header header = {9, 8, SALT};
+
+    build(block);
+    CHECK(memcmp(block, batch_bytes, 8) == 0);
+    CHECK(memcmp(block + 16, batch_bytes + 16, sizeof batch_bytes - 17) == 0);
+    segment_header_encode(&header, block);
+    CHECK(memcmp(block, "HFSEGM01", 8) == 0);
+    CHECK(memcmp(block + 16, header_bytes, sizeof header_bytes - 1) == 0);
+}
+
+TEST(a_batch_with_any_bit_changed_is_no_batch)
+{
+    char block[JOURNAL_BLOCK];
+    struct batch batch = build(block);
+    size_t used = BATCH_HEADER_BYTES + batch.records.len;
+
+    for (size_t bit = 0; bit < used * 8; bit++) {
+        block[bit / 8] ^= (char)(1 << bit % 8);
+        enum hf_status status =
+            batch_decode(hf_bytes(block, sizeof block), SALT, &batch);
+        CHECK(status == HF_CORRUPT || status == HF_MORE);
+        block[bit / 8] ^= (char)(1 << bit % 8);
+    }
+    CHECK_EQ(batch_decode(hf_bytes(block, sizeof block), SALT + 1, &batch),
+             HF_CORRUPT);
+    CHECK_EQ(batch_decode(hf_bytes(block, sizeof block), SALT, &batch), HF_OK);
+}
+
+TEST(a_batch_cut_short_asks_for_what_it_needs)
+{
+    char block[JOURNAL_BLOCK];
+    struct batch batch;
+
+    build(block);
+    for (size_t len = 0; len < sizeof block; len++) {
+        CHECK_EQ(batch_decode(hf_bytes(block, len), SALT, &batch), HF_MORE);
+        CHECK_EQ(batch.disk_bytes, JOURNAL_BLOCK);
+    }
+}
+
+/* The checksum holds but the records do not fill the batch. */
+TEST(records_that_do_not_fit_are_refused_whatever_the_checksum_says)
+{
+    static const uint32_t lengths[] = {
+        0, 2, 4, 12, JOURNAL_RECORD_MAX + 1, UINT32_MAX};
+    char block[JOURNAL_BLOCK];
+    struct batch out;
+
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        struct batch batch = build(block);
+        batch_record_encode(block + BATCH_HEADER_BYTES, lengths[i]);
+        batch_encode(block, &batch, SALT);
+        CHECK_EQ(batch_decode(hf_bytes(block, sizeof block), SALT, &out),
+                 HF_CORRUPT);
+    }
+    for (uint32_t count = 1; count < 5; count++) {
+        struct batch batch = build(block);
+        batch.count = count;
+        batch_encode(block, &batch, SALT);
+        CHECK_EQ(batch_decode(hf_bytes(block, sizeof block), SALT, &out),
+                 count == 2 ? HF_OK : HF_CORRUPT);
+    }
+}
+
+TEST(a_segment_header_with_any_bit_changed_is_none)
+{
+    char block[JOURNAL_BLOCK];
+    struct segment_header header = {9, 8, SALT};
+    struct segment_header back = {0, 0, 0};
+
+    segment_header_encode(&header, block);
+    for (size_t bit = 0; bit < sizeof block * 8; bit += bit < 512 ? 1 : 13) {
+        block[bit / 8] ^= (char)(1 << bit % 8);
+        CHECK_EQ(segment_header_decode(block, &back), HF_CORRUPT);
+        block[bit / 8] ^= (char)(1 << bit % 8);
+    }
+    CHECK_EQ(segment_header_decode(block, &back), HF_OK);
+    CHECK_EQ(back.first, 9);
+    CHECK_EQ(back.synced, 8);
+    CHECK_EQ(back.salt, SALT);
+}
+
+TEST(snapshot_frames_notice_changed_moved_and_missing_pieces)
+{
+    char head[SNAPSHOT_HEAD_BYTES];
+    char frame[SNAPSHOT_FRAME_BYTES];
+    char end[SNAPSHOT_END_BYTES];
+    uint64_t last;
+    uint32_t len;
+
+    snapshot_head_encode(head, 42);
+    CHECK_EQ(snapshot_head_decode(head, &last), HF_OK);
+    CHECK_EQ(last, 42);
+    snapshot_frame_encode(frame, hf_bytes_text("piece"), 3);
+    CHECK_EQ(snapshot_frame_decode(frame, &len), HF_OK);
+    CHECK_EQ(len, 5);
+    CHECK(snapshot_piece_valid(frame, hf_bytes_text("piece"), 3));
+    CHECK(!snapshot_piece_valid(frame, hf_bytes_text("piecf"), 3));
+    CHECK(!snapshot_piece_valid(frame, hf_bytes_text("piece"), 2));
+    CHECK(!snapshot_piece_valid(frame, hf_bytes_text("pieces"), 3));
+    snapshot_end_encode(end, 4, 42);
+    CHECK_EQ(snapshot_frame_decode(end, &len), HF_EMPTY);
+    CHECK(snapshot_end_valid(end, 4, 42));
+    CHECK(!snapshot_end_valid(end, 5, 42));
+    CHECK(!snapshot_end_valid(end, 4, 43));
+}

@@ -1,0 +1,140 @@
+/* journal_repair.c - tests of what a repair says, drops and keeps. */
+#include <sys/stat.h>
+
+#include "support/disk.h"
+#include "support/journal.h"
+#include "support/test.h"
+
+static bool contains(const struct hf_buf *text, const char *part)
+{
+    return memmem(text->data, text->len, part, strlen(part)) != NULL;
+}
+
+/* Shows, then does; afterwards the journal opens and is `expected`. */
+static void repair_and_expect(struct rig *rig, const struct tally *expected,
+                              const char *part)
+{
+    struct hf_buf shown = {0};
+    struct hf_buf done = {0};
+    int files = rig_files(rig, "", 0, NULL);
+
+    CHECK_EQ(journal_repair(rig->opts.dir, false, &shown, rig->error), HF_OK);
+    CHECK(contains(&shown, part));
+    CHECK(contains(&shown, "nothing has been changed"));
+    CHECK_EQ(rig_files(rig, "", 0, NULL), files);
+    CHECK_EQ(rig_open(rig), HF_CORRUPT);
+    CHECK_EQ(journal_repair(rig->opts.dir, true, &done, rig->error), HF_OK);
+    CHECK(contains(&done, part));
+    CHECK(contains(&done, "done; "));
+    rig_expect(rig, expected);
+    done.len = 0;
+    CHECK_EQ(journal_repair(rig->opts.dir, true, &done, rig->error), HF_OK);
+    CHECK(contains(&done, "nothing to repair"));
+    hf_buf_release(&shown);
+    hf_buf_release(&done);
+}
+
+TEST(repair_drops_from_the_first_damaged_batch_on)
+{
+    struct test_disk disk;
+    struct rig rig;
+    struct stat info;
+    struct tally two = rig_crafted(2);
+    struct tally five = rig_crafted(5);
+    struct tally none = {0};
+
+    rig_init(&rig, "a", test_disk_quick(&disk));
+    CHECK_EQ(mkdir(rig.opts.dir, 0700), 0);
+    rig_craft(&rig, 1, 5, 1 << 3, 4);
+    rig_craft(&rig, 6, 8, 0, 5);
+    repair_and_expect(&rig, &two,
+                      "batch 3, which is damaged or missing, and 5 intact "
+                      "batches behind it with 5 records");
+    CHECK_EQ(
+        stat(rig_path(&rig, "dropped/journal-0000000000000001.seg"), &info), 0);
+    CHECK_EQ(
+        stat(rig_path(&rig, "dropped/journal-0000000000000006.seg"), &info), 0);
+
+    rig_init(&rig, "b", &disk.io); /* the first batch of a segment */
+    CHECK_EQ(mkdir(rig.opts.dir, 0700), 0);
+    rig_craft(&rig, 1, 5, 0, 0);
+    rig_craft(&rig, 6, 8, 1 << 6, 5);
+    rig_craft(&rig, 9, 9, 0, 8);
+    repair_and_expect(&rig, &five, "batch 6");
+
+    rig_init(&rig, "c", &disk.io); /* a segment is missing */
+    CHECK_EQ(mkdir(rig.opts.dir, 0700), 0);
+    rig_craft(&rig, 1, 5, 0, 0);
+    rig_craft(&rig, 9, 9, 0, 8);
+    repair_and_expect(&rig, &five, "batch 6");
+
+    rig_init(&rig, "d", &disk.io); /* the snapshot is missing */
+    CHECK_EQ(mkdir(rig.opts.dir, 0700), 0);
+    rig_craft(&rig, 9, 9, 0, 8);
+    repair_and_expect(&rig, &none, "everything up to batch 0");
+    test_disk_release(&disk);
+}
+
+TEST(repair_drops_a_damaged_segment_header_and_all_behind_it)
+{
+    struct test_disk disk;
+    struct rig rig;
+    struct tally five = rig_crafted(5);
+
+    rig_init(&rig, "j", test_disk_quick(&disk));
+    CHECK_EQ(mkdir(rig.opts.dir, 0700), 0);
+    rig_craft(&rig, 1, 5, 0, 0);
+    rig_craft(&rig, 6, 8, 0, 5);
+    const char *path = rig_path(&rig, "journal-0000000000000006.seg");
+    struct hf_buf file = rig_read_file(path);
+    file.data[30] ^= 1;
+    rig_write_file(rig_path(&rig, "journal-0000000000000006.seg"), file.data,
+                   file.len);
+    repair_and_expect(&rig, &five, "batch 6");
+    hf_buf_release(&file);
+    test_disk_release(&disk);
+}
+
+TEST(repair_falls_back_to_an_older_snapshot_whose_journal_is_there)
+{
+    static const char newest[] = "snapshot-0000000000000017.snap";
+    struct test_disk disk;
+    struct rig whole;
+    struct rig rig;
+    struct tally none = {0};
+    char name[64];
+
+    struct journal_io *io = test_disk_quick(&disk);
+    rig_init(&whole, "whole", io);
+    rig_init(&rig, "j", io);
+    rig_write_with_snapshot(&whole);
+    rig_copy(&whole, &rig);
+    rig_write_file(rig_path(&rig, newest), "damaged", 7);
+    repair_and_expect(&rig, &whole.acked, newest);
+
+    rig_copy(&whole, &rig); /* without an older one, everything goes */
+    rig_files(&rig, "snapshot-", 0, name);
+    rig_write_file(rig_path(&rig, name), "damaged", 7);
+    repair_and_expect(&rig, &none, name);
+    test_disk_release(&disk);
+}
+
+TEST(repair_of_a_sound_journal_does_nothing)
+{
+    struct test_disk disk;
+    struct rig rig;
+    struct hf_buf text = {0};
+
+    rig_init(&rig, "j", test_disk_quick(&disk));
+    CHECK_EQ(journal_repair(rig.opts.dir, true, &text, rig.error), HF_NOTFOUND);
+    rig_write_with_snapshot(&rig);
+    int files = rig_files(&rig, "", 0, NULL);
+    CHECK_EQ(journal_repair(rig.opts.dir, true, &text, rig.error), HF_OK);
+    CHECK(contains(&text, "nothing to repair"));
+    CHECK_EQ(rig_files(&rig, "", 0, NULL), files);
+    CHECK_EQ(rig_open(&rig), HF_OK);
+    rig_check(&rig);
+    rig_close(&rig);
+    hf_buf_release(&text);
+    test_disk_release(&disk);
+}

@@ -9,6 +9,12 @@
 #define SEGMENT_SHIFT   12
 #define SEGMENT_BUCKETS (1u << SEGMENT_SHIFT)
 #define BUCKETS_MAX     (1u << 30)
+#define SEGMENT_BYTES   (SEGMENT_BUCKETS * sizeof(uint32_t))
+
+/* Segments that are allocated one by one; from then on a huge block is cut
+ * into segments. */
+#define SINGLE_SEGMENTS 64u
+#define BLOCK_SEGMENTS  (HF_HUGE_BYTES / SEGMENT_BYTES)
 
 /* Marks a hash as in use; the buckets are chosen by the bits below it. */
 #define IN_USE 0x80000000u
@@ -28,12 +34,21 @@ static uint32_t *bucket_of(const struct hf_index *index, uint32_t hash)
     return bucket_at(index, bucket);
 }
 
+static uint32_t block_segments(uint32_t first)
+{
+    return first < SINGLE_SEGMENTS ? 1 : (uint32_t)BLOCK_SEGMENTS;
+}
+
 static enum hf_status add_segment(struct hf_index *index)
 {
-    size_t bytes = SEGMENT_BUCKETS * sizeof(uint32_t);
+    uint32_t more = block_segments(index->segment_count);
+    uint32_t count = index->segment_count + more;
+    size_t bytes = more * SEGMENT_BYTES;
 
-    if (index->segment_count == index->segment_cap) {
-        uint32_t cap = index->segment_cap ? index->segment_cap * 2 : 4;
+    if (count > index->segment_cap) {
+        uint32_t cap = index->segment_cap ? index->segment_cap : 4;
+        while (cap < count)
+            cap *= 2;
         uint32_t **segments =
             hf_realloc(index->segments, cap * sizeof *segments);
         if (segments == NULL)
@@ -41,10 +56,13 @@ static enum hf_status add_segment(struct hf_index *index)
         index->segments = segments;
         index->segment_cap = cap;
     }
-    uint32_t *segment = hf_alloc_zeroed(bytes);
-    if (segment == NULL)
+    uint32_t *block = more == 1 ? hf_alloc(bytes) : hf_alloc_huge();
+    if (block == NULL)
         return HF_NOMEM;
-    index->segments[index->segment_count++] = segment;
+    memset(block, 0, bytes);
+    for (uint32_t i = 0; i < more; i++)
+        index->segments[index->segment_count + i] = block + i * SEGMENT_BUCKETS;
+    index->segment_count = count;
     *index->account += bytes;
     return HF_OK;
 }
@@ -67,7 +85,7 @@ enum hf_status hf_index_init(struct hf_index *index, size_t record_bytes,
 
 void hf_index_release(struct hf_index *index)
 {
-    for (uint32_t i = 0; i < index->segment_count; i++)
+    for (uint32_t i = 0; i < index->segment_count; i += block_segments(i))
         hf_free(index->segments[i]);
     hf_free(index->segments);
     index->segments = NULL;
@@ -76,10 +94,29 @@ void hf_index_release(struct hf_index *index)
     hf_slab_release(&index->slab);
 }
 
+void hf_index_expect(struct hf_index *index, uint64_t count)
+{
+    assert(index->slab.used == 0);
+    if (count > HF_INDEX_EXPECT_MAX)
+        count = HF_INDEX_EXPECT_MAX;
+    while ((uint64_t)index->segment_count << SEGMENT_SHIFT < count) {
+        if (add_segment(index) != HF_OK)
+            break;
+    }
+    uint64_t room = (uint64_t)index->segment_count << SEGMENT_SHIFT;
+    if (count > room)
+        count = room;
+    if (count <= index->buckets)
+        return;
+    index->buckets = (uint32_t)count;
+    while (2 * (uint64_t)index->low <= count)
+        index->low *= 2;
+}
+
 void hf_index_clear(struct hf_index *index)
 {
     for (uint32_t i = 0; i < index->segment_count; i++)
-        memset(index->segments[i], 0, SEGMENT_BUCKETS * sizeof(uint32_t));
+        memset(index->segments[i], 0, SEGMENT_BYTES);
     hf_slab_clear(&index->slab);
 }
 

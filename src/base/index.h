@@ -49,6 +49,11 @@ enum hf_status hf_index_init(struct hf_index *index, size_t record_bytes,
                              struct hf_texts *texts, struct hf_hash_seed seed,
                              size_t *account);
 void hf_index_release(struct hf_index *index);
+/* Makes buckets for `count` records of an empty index at once: loading so many
+ * then splits none. Without memory, and beyond HF_INDEX_EXPECT_MAX, it makes
+ * fewer, which is only slower. */
+#define HF_INDEX_EXPECT_MAX (1u << 26)
+void hf_index_expect(struct hf_index *index, uint64_t count);
 /* Removes every record and keeps the memory. The names are not dropped: the
  * caller clears the store that they share. */
 void hf_index_clear(struct hf_index *index);

@@ -1,6 +1,8 @@
 /* memory.c - the allocator's door, with a counter that tests can trip. */
 #include "base/memory.h"
 
+#include <sys/mman.h>
+
 #include "holdfast/atomic.h"
 
 static struct hf_atomic_u64 allocation_count;         /* (a) */
@@ -32,6 +34,15 @@ void *hf_realloc(void *old, size_t bytes)
 void *hf_alloc_aligned(size_t alignment, size_t bytes)
 {
     return must_fail() ? NULL : aligned_alloc(alignment, bytes);
+}
+
+void *hf_alloc_huge(void)
+{
+    void *block = hf_alloc_aligned(HF_HUGE_BYTES, HF_HUGE_BYTES);
+
+    if (block != NULL) /* a wish: without huge pages it is a plain block */
+        (void)madvise(block, HF_HUGE_BYTES, MADV_HUGEPAGE);
+    return block;
 }
 
 void hf_free(void *memory)

@@ -17,6 +17,11 @@ void *hf_alloc_zeroed(size_t bytes);
 void *hf_realloc(void *old, size_t bytes);
 /* `alignment` is a power of two and divides `bytes`. Free with hf_free. */
 void *hf_alloc_aligned(size_t alignment, size_t bytes);
+/* A block of HF_HUGE_BYTES for tables that are read at random: the system is
+ * asked to map it with one huge page, which spares most of the address
+ * look-ups that would miss. */
+#define HF_HUGE_BYTES (2u << 20)
+void *hf_alloc_huge(void);
 void hf_free(void *memory);
 
 /* For tests: the allocation after `count` more successful ones fails, and

@@ -1,4 +1,8 @@
-/* slab.c - chunks of about 128 KiB and a list of free items through them. */
+/* slab.c - chunks of about 128 KiB and a list of free items through them.
+ *
+ * The first chunks are allocated one by one, so that a small slab is small;
+ * from then on a huge block is cut into chunks.
+ */
 #include "base/slab.h"
 
 #include <assert.h>
@@ -7,7 +11,8 @@
 
 #include "base/memory.h"
 
-#define CHUNK_BYTES (128u * 1024)
+#define CHUNK_BYTES   (128u * 1024)
+#define SINGLE_CHUNKS 16u
 
 /* How a free item looks. */
 struct free_item {
@@ -25,44 +30,72 @@ void hf_slab_init(struct hf_slab *slab, size_t item_bytes, size_t *account)
         slab->shift++;
 }
 
-void hf_slab_release(struct hf_slab *slab)
+static size_t chunk_bytes(const struct hf_slab *slab)
 {
-    for (uint32_t i = 0; i < slab->chunk_count; i++)
-        hf_free(slab->chunks[i]);
-    hf_free(slab->chunks);
-    hf_slab_init(slab, slab->item_bytes, slab->account);
+    return (size_t)slab->item_bytes << slab->shift;
 }
 
-/* Marks the items, because a walk tells free from used by the mark. */
+/* Chunks in one allocation, if it begins with chunk number `first`. */
+static uint32_t block_chunks(const struct hf_slab *slab, uint32_t first)
+{
+    if (first < SINGLE_CHUNKS)
+        return 1;
+    return (uint32_t)(HF_HUGE_BYTES / chunk_bytes(slab));
+}
+
+void hf_slab_release(struct hf_slab *slab)
+{
+    for (uint32_t i = 0; i < slab->chunk_count; i += block_chunks(slab, i))
+        hf_free(slab->chunks[i]);
+    hf_free(slab->chunks);
+    /* not by init: a zeroed slab has no item size */
+    *slab = (struct hf_slab){.item_bytes = slab->item_bytes,
+                             .shift = slab->shift,
+                             .top = 1,
+                             .account = slab->account};
+}
+
+/* Numbers are given out anew from 1, so no item needs to be touched. */
 void hf_slab_clear(struct hf_slab *slab)
 {
-    for (uint32_t number = 1; number < slab->top; number++)
-        ((struct free_item *)hf_slab_at(slab, number))->mark = 0;
     slab->top = 1;
     slab->free = 0;
     slab->used = 0;
 }
 
+static enum hf_status make_places(struct hf_slab *slab, uint32_t count)
+{
+    uint32_t cap = slab->chunk_cap ? slab->chunk_cap : 4;
+
+    if (count <= slab->chunk_cap)
+        return HF_OK;
+    while (cap < count)
+        cap *= 2;
+    char **chunks = hf_realloc(slab->chunks, cap * sizeof *chunks);
+    if (chunks == NULL)
+        return HF_NOMEM;
+    slab->chunks = chunks;
+    slab->chunk_cap = cap;
+    return HF_OK;
+}
+
 static enum hf_status add_chunk(struct hf_slab *slab)
 {
-    size_t bytes = (size_t)slab->item_bytes << slab->shift;
+    uint32_t more = block_chunks(slab, slab->chunk_count);
+    uint32_t count = slab->chunk_count + more;
 
-    if (slab->chunk_count == slab->chunk_cap) {
-        uint32_t cap = slab->chunk_cap ? slab->chunk_cap * 2 : 4;
-        char **chunks = hf_realloc(slab->chunks, cap * sizeof *chunks);
-        if (chunks == NULL)
-            return HF_NOMEM;
-        slab->chunks = chunks;
-        slab->chunk_cap = cap;
-    }
-    if ((uint64_t)(slab->chunk_count + 1) << slab->shift > UINT32_MAX)
+    if ((uint64_t)count << slab->shift > UINT32_MAX)
         return HF_NOMEM; /* the numbers are used up */
-    char *chunk = hf_alloc(bytes);
-    if (chunk == NULL)
+    if (make_places(slab, count) != HF_OK)
         return HF_NOMEM;
-    slab->chunks[slab->chunk_count++] = chunk;
+    char *block = more == 1 ? hf_alloc(chunk_bytes(slab)) : hf_alloc_huge();
+    if (block == NULL)
+        return HF_NOMEM;
+    for (uint32_t i = 0; i < more; i++)
+        slab->chunks[slab->chunk_count + i] = block + i * chunk_bytes(slab);
+    slab->chunk_count = count;
     if (slab->account != NULL)
-        *slab->account += bytes;
+        *slab->account += more == 1 ? chunk_bytes(slab) : HF_HUGE_BYTES;
     return HF_OK;
 }
 

@@ -27,7 +27,7 @@ enum hold_kind {
     /* journaled: they change state */
     HOLD_TICK = 1,       /* time has passed */
     HOLD_RESTART = 2,    /* a server starts: nobody waits; seq + amount */
-    HOLD_ABANDON = 3,    /* the wait with ticket `token` is given up */
+    HOLD_ABANDON = 3,    /* an answer reaches nobody; see engine.h */
     HOLD_BOUNDS = 4,     /* settings: items are name = value */
     HOLD_FLUSH = 5,      /* everything goes, the sequence goes on */
     HOLD_LOCK = 10,      /* name owner ttl wait */

@@ -84,6 +84,12 @@ void hold_free(struct hold_engine *e)
     hf_free(e);
 }
 
+/* The kinds that clients ask for, which may carry a REQ. */
+static bool is_action(enum hold_kind kind)
+{
+    return kind >= HOLD_LOCK && kind <= HOLD_EXTEND;
+}
+
 #define NEED_TEXTS 3
 
 /* What applying a command may take: at most one record of each index. */
@@ -128,7 +134,7 @@ static struct need need_of(struct hold_engine *e, const struct hold_command *c)
     default:
         break;
     }
-    if (c->request.len > 0) {
+    if (c->request.len > 0 && is_action(c->kind)) {
         need.texts[2] = request_reply_bound(c);
         need.request_len = c->request.len;
     }
@@ -265,7 +271,7 @@ static void flush(struct hold_engine *e)
     emit(e, EVENT_FLUSHED, hf_bytes("", 0), 0);
 }
 
-/* The kinds that clients ask for, which may carry a REQ. */
+/* How each of them is done. */
 static const struct {
     size_t index; /* where the record is found, as an offset in the engine */
     bool (*settle)(struct hold_engine *e, uint32_t number);
@@ -292,11 +298,6 @@ static const struct {
                      reservation_extend},
 #undef IN
 };
-
-static bool is_action(enum hold_kind kind)
-{
-    return kind >= HOLD_LOCK && kind <= HOLD_EXTEND;
-}
 
 static struct target find_target(const struct hold_engine *e,
                                  const struct hold_command *c)
@@ -329,11 +330,28 @@ static void act(struct hold_engine *e, const struct hold_command *c,
         request_store(e, c, record);
 }
 
+static void abandon(struct hold_engine *e, const struct hold_command *c)
+{
+    if (c->name.len > 0) {
+        struct target at = {hf_index_find(&e->locks, c->name), 0};
+        if (lock_settle(e, at.number))
+            at.number = hf_index_find(&e->locks, c->name);
+        if (!unlock_check(e, c, at))
+            lock_give(e, c, at);
+        e->out.code = HOLD_OK;
+        e->body.len = 0;
+    } else {
+        uint32_t waiter = waiter_find(e, c->token);
+        if (waiter != 0)
+            waiter_drop(e, waiter);
+    }
+    if (c->request.len > 0)
+        request_forget(e, c->request);
+}
+
 static void dispatch(struct hold_engine *e, const struct hold_command *c,
                      struct hf_bytes record)
 {
-    uint32_t waiter;
-
     if (is_action(c->kind)) {
         act(e, c, record);
         return;
@@ -343,9 +361,7 @@ static void dispatch(struct hold_engine *e, const struct hold_command *c,
         restart(e, c);
         break;
     case HOLD_ABANDON:
-        waiter = waiter_find(e, c->token);
-        if (waiter != 0)
-            waiter_drop(e, waiter);
+        abandon(e, c);
         break;
     case HOLD_BOUNDS:
         set_bounds(e, c);

@@ -18,6 +18,11 @@
  *   - Memory is promised before a record is journaled (hold_prepare), so that
  *     applying it cannot fail.
  *
+ * HOLD_ABANDON undoes what was asked by somebody who is gone: the wait with
+ * ticket `token` leaves its queue; with a name, the hold with that token is
+ * given back instead, once; with a request id, its stored answer is forgotten,
+ * so that asking again asks anew.
+ *
  * Limits (HOLD_LIMIT) live beside the journaled state: they are not in the
  * journal, not in a snapshot and not in the digest.
  *

@@ -5,7 +5,7 @@
  * of the walk, and that order depends on slab numbers; where the order is part
  * of the state (queues, the lists by time), the place goes into the hash.
  *
- *   H  format seq now bounds...
+ *   H  format seq now bounds... locks products reservations
  *   L  token expires acquired count           | name owner
  *   W  lock's token, ticket deadline queued ttl | owner
  *   P  total reserved sold version updated    | sku
@@ -22,7 +22,7 @@
 #include "hold/state.h"
 
 #define IMAGE_FORMAT 1u
-#define NUMBERS_MAX  12
+#define NUMBERS_MAX  14
 #define TEXTS_MAX    4
 
 /* The longest entry: a request with its stored reply. */
@@ -70,14 +70,15 @@ static enum hf_status walk_head(struct walk *walk)
 {
     const struct hold_engine *e = walk->e;
     const struct hold_bounds *b = &e->bounds;
-    struct entry entry = {'H',
-                          3 + HOLD_BOUNDS_COUNT,
-                          0,
-                          {IMAGE_FORMAT, e->seq, e->now_us, b->locks_max,
-                           b->waiters_max, b->products_max, b->reservations_max,
-                           b->fences_max, b->requests_max, b->request_keep_ms,
-                           b->ended_keep_ms},
-                          {{NULL, 0}}};
+    struct entry entry = {
+        'H',
+        6 + HOLD_BOUNDS_COUNT,
+        0,
+        {IMAGE_FORMAT, e->seq, e->now_us, b->locks_max, b->waiters_max,
+         b->products_max, b->reservations_max, b->fences_max, b->requests_max,
+         b->request_keep_ms, b->ended_keep_ms, hf_index_count(&e->locks),
+         hf_index_count(&e->products), hf_index_count(&e->reservations)},
+        {{NULL, 0}}};
 
     return give(walk, &entry, 0);
 }

@@ -83,6 +83,9 @@ static enum hf_status load_head(struct hold_engine *e, struct reader *in)
     e->bounds.requests_max = take_number(in);
     e->bounds.request_keep_ms = take_number(in);
     e->bounds.ended_keep_ms = take_number(in);
+    hf_index_expect(&e->locks, take_number(in));
+    hf_index_expect(&e->products, take_number(in));
+    hf_index_expect(&e->reservations, take_number(in));
     return HF_OK;
 }
 

@@ -348,8 +348,9 @@ void reservation_show(struct hold_engine *e, const struct hold_command *c)
         return;
     }
     struct reservation *r = reservation_at(e, number);
-    bool unswept = status_now(e, r) != r->status;
-    uint64_t ended_us = unswept ? r->expires_us : r->ended_us;
+    /* the same before and after it was swept */
+    bool expired = status_now(e, r) == RESERVATION_EXPIRED;
+    uint64_t ended_us = expired ? r->expires_us : r->ended_us;
     reply_reservation(e, r, 4);
     reply_field_text(&e->body, FIELD_OWNER, hf_text_bytes(&e->texts, r->owner));
     reply_field_number(&e->body, FIELD_CREATED_MS,

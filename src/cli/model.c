@@ -1,0 +1,467 @@
+/* model.c - what the model does with every command: time, REQ, settings. */
+#include "cli/model.h"
+
+#include <assert.h>
+
+#include "base/memory.h"
+
+struct model *model_new(void)
+{
+    struct model *model = hf_alloc_zeroed(sizeof *model);
+
+    if (model == NULL)
+        abort();
+    model->bounds = hold_bounds_default();
+    return model;
+}
+
+struct model_text model_text(struct hf_bytes bytes)
+{
+    struct model_text text = {.len = bytes.len};
+
+    assert(bytes.len <= sizeof text.data);
+    if (bytes.len > 0)
+        memcpy(text.data, bytes.data, bytes.len);
+    return text;
+}
+
+struct hf_bytes model_bytes(const struct model_text *text)
+{
+    return hf_bytes(text->data, text->len);
+}
+
+bool model_is(const struct model_text *text, struct hf_bytes bytes)
+{
+    return hf_bytes_equal(model_bytes(text), bytes);
+}
+
+void model_close_gap(void *array, size_t item_bytes, size_t *count, size_t at)
+{
+    char *gap = (char *)array + at * item_bytes;
+
+    assert(at < *count);
+    memmove(gap, gap + item_bytes, (*count - at - 1) * item_bytes);
+    (*count)--;
+}
+
+static void append(struct hf_buf *out, struct hf_bytes bytes)
+{
+    if (hf_buf_append(out, bytes.data, bytes.len) != HF_OK)
+        abort();
+}
+
+/* Room for the longest body that the model writes. */
+#define BODY_MAX (128u * 1024)
+
+static void reserve_body(struct hf_buf *out)
+{
+    if (hf_buf_reserve(out, BODY_MAX) != HF_OK)
+        abort();
+}
+
+struct hf_buf *model_reply(struct model *model, enum hold_code code)
+{
+    model->code = code;
+    model->body.len = 0;
+    reserve_body(&model->body);
+    return &model->body;
+}
+
+void model_overloaded(struct model *model, const char *name, uint64_t maximum)
+{
+    struct hf_buf *out = model_reply(model, HOLD_OVERLOADED);
+
+    reply_map(out, 2);
+    reply_field_text(out, FIELD_NAME, hf_bytes_text(name));
+    reply_field_number(out, FIELD_MAXIMUM, (int64_t)maximum);
+}
+
+uint64_t model_event(struct model *model, enum hold_event_kind kind,
+                     struct hf_bytes name, uint64_t lag_us)
+{
+    assert(model->event_count < MODEL_MAX);
+    model->events[model->event_count++] =
+        (struct model_event){++model->seq, kind, lag_us, model_text(name)};
+    return model->seq;
+}
+
+struct hf_buf *model_answer(struct model *model, enum hold_code code,
+                            uint64_t ticket)
+{
+    assert(model->answer_count < MODEL_MAX);
+    struct model_answer *answer = &model->answers[model->answer_count++];
+    answer->ticket = ticket;
+    answer->code = code;
+    answer->body.len = 0;
+    if (answer->body.cap == 0 && hf_buf_reserve(&answer->body, 1024) != HF_OK)
+        abort();
+    return &answer->body;
+}
+
+/* Requests. */
+
+static uint64_t stored_until(const struct model *model,
+                             const struct model_request *request)
+{
+    return request->stored_us + model->bounds.request_keep_ms * 1000;
+}
+
+static struct model_request *find_request(struct model *model,
+                                          struct hf_bytes id)
+{
+    for (size_t i = 0; i < model->request_count; i++) {
+        if (model_is(&model->requests[i].id, id))
+            return &model->requests[i];
+    }
+    return NULL;
+}
+
+static void forget_request(struct model *model, struct model_request *request)
+{
+    hf_buf_release(&request->record);
+    hf_buf_release(&request->body);
+    model_close_gap(model->requests, sizeof *request, &model->request_count,
+                    (size_t)(request - model->requests));
+}
+
+static void store(struct model *model, struct model_request *request,
+                  enum hold_code code, struct hf_bytes body)
+{
+    request->waiting = false;
+    request->stored_us = model->now_us;
+    request->stored_order = ++model->order;
+    request->code = code;
+    request->body.len = 0;
+    append(&request->body, body);
+}
+
+void model_store_answer(struct model *model, struct hf_bytes id)
+{
+    struct model_answer *answer = &model->answers[model->answer_count - 1];
+    struct model_request *request = find_request(model, id);
+
+    if (request != NULL)
+        store(model, request, answer->code, hf_buf_bytes(&answer->body));
+}
+
+/* Somebody asks again for what is still waiting: the wait is theirs now. */
+static void move_wait(struct model *model, struct hf_bytes id)
+{
+    for (size_t i = 0; i < model->waiter_count; i++) {
+        struct model_waiter *waiter = &model->waiters[i];
+        if (!model_is(&waiter->request, id))
+            continue;
+        model_answer(model, HOLD_MOVED, waiter->ticket);
+        waiter->ticket = ++model->seq;
+        model_reply(model, HOLD_WAITING);
+        model->ticket = waiter->ticket;
+        return;
+    }
+    assert(!"a request that waits has a waiter");
+}
+
+static bool is_over(const struct model *model,
+                    const struct model_request *request)
+{
+    return !request->waiting && stored_until(model, request) <= model->now_us;
+}
+
+/* True if `command` carries a REQ that settles it without being done. */
+static bool answer_from_request(struct model *model,
+                                const struct hold_command *command,
+                                struct hf_bytes shared)
+{
+    struct model_request *known = find_request(model, command->request);
+
+    /* More may be due than one sweep takes; what is over is over. */
+    if (known == NULL || is_over(model, known)) {
+        if (model->request_count < model->bounds.requests_max)
+            return false;
+        model_overloaded(model, "requests_max", model->bounds.requests_max);
+    } else if (!hf_bytes_equal(hf_buf_bytes(&known->record), shared)) {
+        struct hf_buf *out = model_reply(model, HOLD_CONFLICT);
+        reply_map(out, 1);
+        reply_field_text(out, FIELD_ID, command->request);
+    } else if (known->waiting) {
+        move_wait(model, command->request);
+    } else {
+        append(model_reply(model, known->code), hf_buf_bytes(&known->body));
+    }
+    return true;
+}
+
+static void remember_request(struct model *model, struct hf_bytes id,
+                             struct hf_bytes shared)
+{
+    struct model_request *old = find_request(model, id);
+
+    if (old != NULL)
+        forget_request(model, old);
+    assert(model->request_count < MODEL_MAX);
+    struct model_request *request = &model->requests[model->request_count++];
+    *request = (struct model_request){.id = model_text(id)};
+    append(&request->record, shared);
+    if (model->code == HOLD_WAITING)
+        request->waiting = true;
+    else
+        store(model, request, model->code, hf_buf_bytes(&model->body));
+}
+
+/* Time. */
+
+/* The next of the things that are due in order of (when, tie). */
+struct due {
+    uint64_t when;
+    uint64_t tie;
+    struct model_lock *lock;
+    struct model_waiter *waiter;
+    struct model_reservation *reservation;
+};
+
+static bool sooner(uint64_t when, uint64_t tie, const struct due *due)
+{
+    return when < due->when || (when == due->when && tie < due->tie);
+}
+
+static struct due first_due(struct model *model)
+{
+    struct due due = {.when = UINT64_MAX, .tie = UINT64_MAX};
+
+    for (size_t i = 0; i < model->lock_count; i++) {
+        struct model_lock *lock = &model->locks[i];
+        if (sooner(lock->expires_us, lock->token, &due))
+            due = (struct due){lock->expires_us, lock->token, lock, NULL, NULL};
+    }
+    for (size_t i = 0; i < model->waiter_count; i++) {
+        struct model_waiter *waiter = &model->waiters[i];
+        if (sooner(waiter->deadline_us, waiter->ticket, &due))
+            due = (struct due){waiter->deadline_us, waiter->ticket, NULL,
+                               waiter, NULL};
+    }
+    for (size_t i = 0; i < model->reservation_count; i++) {
+        struct model_reservation *r = &model->reservations[i];
+        if (r->status == MODEL_PENDING && sooner(r->expires_us, r->seq, &due))
+            due = (struct due){r->expires_us, r->seq, NULL, NULL, r};
+    }
+    return due;
+}
+
+static struct model_reservation *oldest_ended(struct model *model)
+{
+    struct model_reservation *oldest = NULL;
+
+    for (size_t i = 0; i < model->reservation_count; i++) {
+        struct model_reservation *r = &model->reservations[i];
+        if (r->status != MODEL_PENDING &&
+            (oldest == NULL || r->ended_order < oldest->ended_order))
+            oldest = r;
+    }
+    return oldest;
+}
+
+static struct model_request *oldest_request(struct model *model)
+{
+    struct model_request *oldest = NULL;
+
+    for (size_t i = 0; i < model->request_count; i++) {
+        struct model_request *request = &model->requests[i];
+        if (!request->waiting &&
+            (oldest == NULL || request->stored_order < oldest->stored_order))
+            oldest = request;
+    }
+    return oldest;
+}
+
+static uint64_t ended_until(const struct model *model,
+                            const struct model_reservation *reservation)
+{
+    return reservation->ended_us + model->bounds.ended_keep_ms * 1000;
+}
+
+static void sweep(struct model *model)
+{
+    for (unsigned steps = 0; steps < HOLD_STEP_MAX; steps++) {
+        struct due due = first_due(model);
+        struct model_reservation *ended = oldest_ended(model);
+        struct model_request *request = oldest_request(model);
+
+        if (due.when <= model->now_us && due.lock != NULL)
+            model_expire_lock(model, due.lock);
+        else if (due.when <= model->now_us && due.waiter != NULL)
+            model_time_out(model, due.waiter);
+        else if (due.when <= model->now_us && due.reservation != NULL)
+            model_expire_reservation(model, due.reservation);
+        else if (ended != NULL && ended_until(model, ended) <= model->now_us)
+            model_forget_reservation(model, ended);
+        else if (request != NULL &&
+                 stored_until(model, request) <= model->now_us)
+            forget_request(model, request);
+        else
+            break;
+    }
+}
+
+uint64_t model_next_due_us(const struct model *model)
+{
+    struct model *all = (struct model *)model; /* only looked at */
+    uint64_t next = first_due(all).when;
+    struct model_reservation *ended = oldest_ended(all);
+    struct model_request *request = oldest_request(all);
+
+    if (ended != NULL && ended_until(model, ended) < next)
+        next = ended_until(model, ended);
+    if (request != NULL && stored_until(model, request) < next)
+        next = stored_until(model, request);
+    return next;
+}
+
+/* Commands about the whole. */
+
+static void forget_waiter(struct model *model, struct model_waiter *waiter)
+{
+    struct model_request *request =
+        find_request(model, model_bytes(&waiter->request));
+
+    if (request != NULL && waiter->request.len > 0)
+        forget_request(model, request);
+    model_close_gap(model->waiters, sizeof *waiter, &model->waiter_count,
+                    (size_t)(waiter - model->waiters));
+}
+
+static void forget_ticket(struct model *model, uint64_t ticket)
+{
+    for (size_t i = 0; i < model->waiter_count; i++) {
+        if (model->waiters[i].ticket == ticket) {
+            forget_waiter(model, &model->waiters[i]);
+            return;
+        }
+    }
+}
+
+static void abandon(struct model *model, const struct hold_command *c)
+{
+    if (c->name.len > 0)
+        model_abandon_lock(model, c);
+    else
+        forget_ticket(model, c->token);
+    struct model_request *request = find_request(model, c->request);
+    if (request != NULL && !request->waiting)
+        forget_request(model, request);
+    model_reply(model, HOLD_OK);
+}
+
+static void set_bound(struct hold_bounds *bounds, struct hf_bytes name,
+                      uint64_t value)
+{
+    struct {
+        const char *name;
+        uint64_t *value;
+    } all[HOLD_BOUNDS_COUNT] = {
+        {"locks_max", &bounds->locks_max},
+        {"waiters_max", &bounds->waiters_max},
+        {"products_max", &bounds->products_max},
+        {"reservations_max", &bounds->reservations_max},
+        {"fences_max", &bounds->fences_max},
+        {"requests_max", &bounds->requests_max},
+        {"request_keep_ms", &bounds->request_keep_ms},
+        {"ended_keep_ms", &bounds->ended_keep_ms},
+    };
+
+    for (size_t i = 0; i < HOLD_BOUNDS_COUNT; i++) {
+        if (hf_bytes_equal(name, hf_bytes_text(all[i].name)))
+            *all[i].value = value;
+    }
+    if (bounds->waiters_max > HOLD_QUEUE_MAX)
+        bounds->waiters_max = HOLD_QUEUE_MAX;
+    if (bounds->request_keep_ms > HOLD_TTL_MAX_MS)
+        bounds->request_keep_ms = HOLD_TTL_MAX_MS;
+    if (bounds->ended_keep_ms > HOLD_TTL_MAX_MS)
+        bounds->ended_keep_ms = HOLD_TTL_MAX_MS;
+}
+
+static void clear(struct model *model)
+{
+    model->lock_count = 0;
+    model->waiter_count = 0;
+    model->product_count = 0;
+    model->fence_count = 0;
+    while (model->reservation_count > 0)
+        model_forget_reservation(model, &model->reservations[0]);
+    while (model->request_count > 0)
+        forget_request(model, &model->requests[0]);
+}
+
+static void flush(struct model *model)
+{
+    for (size_t i = 0; i < model->waiter_count; i++)
+        model_answer(model, HOLD_NOTHELD, model->waiters[i].ticket);
+    clear(model);
+    model_event(model, EVENT_FLUSHED, hf_bytes("", 0), 0);
+}
+
+static void whole_command(struct model *model,
+                          const struct hold_command *command)
+{
+    model_reply(model, HOLD_OK);
+    switch (command->kind) {
+    case HOLD_RESTART:
+        while (model->waiter_count > 0)
+            forget_waiter(model, &model->waiters[0]);
+        model->seq += (uint64_t)command->amount;
+        break;
+    case HOLD_ABANDON:
+        abandon(model, command);
+        break;
+    case HOLD_BOUNDS:
+        for (uint32_t i = 0; i < command->item_count; i++)
+            set_bound(&model->bounds, command->items[i].sku,
+                      command->items[i].quantity);
+        break;
+    case HOLD_FLUSH:
+        flush(model);
+        break;
+    default: /* HOLD_TICK */
+        break;
+    }
+}
+
+void model_apply(struct model *model, const struct hold_command *command,
+                 struct hf_bytes record)
+{
+    struct hf_bytes shared =
+        hf_bytes(record.data + HOLD_RECORD_BODY, record.len - HOLD_RECORD_BODY);
+
+    model->event_count = 0;
+    model->answer_count = 0;
+    model->ticket = 0;
+    if (command->now_us > model->now_us)
+        model->now_us = command->now_us;
+    sweep(model);
+    if (command->kind < HOLD_LOCK) {
+        whole_command(model, command);
+        return;
+    }
+    if (command->kind < HOLD_FENCE)
+        model_settle_lock(model, command->name);
+    else if (command->kind >= HOLD_RESERVE)
+        model_settle_reservation(model, command->name);
+    if (command->request.len > 0 && answer_from_request(model, command, shared))
+        return;
+    if (command->kind < HOLD_STOCK_SET)
+        model_lock_command(model, command);
+    else if (command->kind < HOLD_RESERVE)
+        model_stock_command(model, command);
+    else
+        model_reserve_command(model, command);
+    if (command->request.len > 0)
+        remember_request(model, command->request, shared);
+}
+
+void model_free(struct model *model)
+{
+    clear(model);
+    hf_buf_release(&model->body);
+    for (size_t i = 0; i < MODEL_MAX; i++)
+        hf_buf_release(&model->answers[i].body);
+    hf_free(model);
+}

@@ -1,0 +1,171 @@
+/* model_ask.c - what the model answers without a change, and limits. */
+#include <assert.h>
+
+#include "cli/model.h"
+
+static void lock_info(struct model *model, const struct hold_command *c,
+                      uint64_t now_us)
+{
+    struct model_lock *lock = model_find_lock(model, c->name);
+
+    if (lock == NULL || lock->expires_us <= now_us) {
+        struct hf_buf *out = model_reply(model, HOLD_NOTFOUND);
+        reply_map(out, 1);
+        reply_field_text(out, FIELD_NAME, c->name);
+        return;
+    }
+    struct hf_buf *out = model_reply(model, HOLD_OK);
+    reply_map(out, 7);
+    reply_field_text(out, FIELD_NAME, c->name);
+    reply_field_text(out, FIELD_OWNER, model_bytes(&lock->owner));
+    reply_field_number(out, FIELD_TOKEN, (int64_t)lock->token);
+    reply_field_number(out, FIELD_EXPIRES_MS,
+                       (int64_t)((lock->expires_us - now_us) / 1000));
+    reply_field_number(out, FIELD_COUNT, (int64_t)lock->count);
+    reply_field_number(out, FIELD_WAITING,
+                       (int64_t)model_waiting(model, c->name));
+    reply_field_number(out, FIELD_HELD_MS,
+                       (int64_t)((now_us - lock->acquired_us) / 1000));
+}
+
+static void stock_get(struct model *model, const struct hold_command *c)
+{
+    struct hf_buf *out = model_reply(model, HOLD_OK);
+
+    if (c->item_count > 1)
+        reply_list(out, c->item_count);
+    for (uint32_t i = 0; i < c->item_count; i++) {
+        struct model_product *product =
+            model_find_product(model, c->items[i].sku);
+        if (product != NULL) {
+            model_write_product(out, product);
+        } else if (c->item_count > 1) {
+            reply_null(out);
+        } else {
+            out = model_reply(model, HOLD_NOTFOUND);
+            reply_map(out, 1);
+            reply_field_text(out, FIELD_SKU, c->items[i].sku);
+        }
+    }
+}
+
+static void write_items(struct hf_buf *out, const struct model_reservation *r)
+{
+    reply_field(out, FIELD_ITEMS);
+    reply_list(out, (uint32_t)r->item_count);
+    for (size_t i = 0; i < r->item_count; i++) {
+        reply_map(out, 2);
+        reply_field_text(out, FIELD_SKU, model_bytes(&r->items[i].sku));
+        reply_field_number(out, FIELD_QUANTITY, (int64_t)r->items[i].quantity);
+    }
+}
+
+static void reservation(struct model *model, const struct hold_command *c,
+                        uint64_t now_us)
+{
+    struct model_reservation *r = model_find_reservation(model, c->name);
+
+    if (r == NULL) {
+        struct hf_buf *out = model_reply(model, HOLD_NOTFOUND);
+        reply_map(out, 1);
+        reply_field_text(out, FIELD_ID, c->name);
+        return;
+    }
+    bool over = r->status == MODEL_PENDING && r->expires_us <= now_us;
+    bool pending = r->status == MODEL_PENDING && !over;
+    uint64_t left_us = pending ? r->expires_us - now_us : 0;
+    uint64_t ended_us =
+        over || r->status == MODEL_EXPIRED ? r->expires_us : r->ended_us;
+    const char *status = over ? "EXPIRED" : model_status_name(r->status);
+    struct hf_buf *out = model_reply(model, HOLD_OK);
+
+    reply_map(out, 8);
+    reply_field_text(out, FIELD_ID, c->name);
+    reply_field_text(out, FIELD_STATUS, hf_bytes_text(status));
+    reply_field_number(out, FIELD_EXPIRES_MS, (int64_t)(left_us / 1000));
+    write_items(out, r);
+    reply_field_text(out, FIELD_OWNER, model_bytes(&r->owner));
+    reply_field_number(out, FIELD_CREATED_MS, (int64_t)(r->created_us / 1000));
+    reply_field_number(out, FIELD_ENDED_MS,
+                       pending ? 0 : (int64_t)(ended_us / 1000));
+    reply_field_text(out, FIELD_REASON, model_bytes(&r->reason));
+}
+
+static struct model_limit *find_limit(struct model *model,
+                                      const struct hold_command *c)
+{
+    for (size_t i = 0; i < model->limit_count; i++) {
+        if (model_is(&model->limits[i].name, c->name))
+            return &model->limits[i];
+    }
+    assert(model->limit_count < MODEL_LIMIT_MAX);
+    struct model_limit *limit = &model->limits[model->limit_count++];
+    *limit = (struct model_limit){
+        .name = model_text(c->name),
+        .rate = c->rate,
+        .per_us = c->per_ms * 1000,
+        .burst = c->burst,
+        .seen_us = model->limit_now_us,
+        .level = (unsigned __int128)c->burst * c->per_ms * 1000,
+    };
+    return limit;
+}
+
+/* Milliseconds until `parts` more have been earned, rounded up. */
+static int64_t earn_ms(const struct model_limit *limit, unsigned __int128 parts)
+{
+    unsigned __int128 per_ms = (unsigned __int128)limit->rate * 1000;
+    return (int64_t)((parts + per_ms - 1) / per_ms);
+}
+
+static void take_limit(struct model *model, const struct hold_command *c)
+{
+    struct model_limit *limit = find_limit(model, c);
+    uint64_t passed_us = model->limit_now_us - limit->seen_us;
+    unsigned __int128 full = (unsigned __int128)limit->burst * limit->per_us;
+    unsigned __int128 cost = (unsigned __int128)c->cost * limit->per_us;
+
+    limit->seen_us = model->limit_now_us;
+    limit->level += (unsigned __int128)passed_us * limit->rate;
+    if (limit->level > full)
+        limit->level = full;
+    bool allowed = cost <= limit->level;
+    int64_t retry_ms = 0;
+    if (allowed)
+        limit->level -= cost;
+    else if (c->cost > c->burst)
+        retry_ms = -1;
+    else
+        retry_ms = earn_ms(limit, cost - limit->level);
+    struct hf_buf *out = model_reply(model, HOLD_OK);
+    reply_map(out, 5);
+    reply_field_number(out, FIELD_ALLOWED, allowed);
+    reply_field_number(out, FIELD_LIMIT, (int64_t)limit->burst);
+    reply_field_number(out, FIELD_REMAINING,
+                       (int64_t)(limit->level / limit->per_us));
+    reply_field_number(out, FIELD_RETRY_MS, retry_ms);
+    reply_field_number(out, FIELD_RESET_MS,
+                       earn_ms(limit, full - limit->level));
+}
+
+void model_ask(struct model *model, const struct hold_command *command)
+{
+    uint64_t now_us =
+        command->now_us > model->now_us ? command->now_us : model->now_us;
+
+    model->event_count = 0;
+    model->answer_count = 0;
+    model->ticket = 0;
+    if (command->kind == HOLD_LOCK_INFO) {
+        lock_info(model, command, now_us);
+    } else if (command->kind == HOLD_STOCK_GET) {
+        stock_get(model, command);
+    } else if (command->kind == HOLD_RESERVATION) {
+        reservation(model, command, now_us);
+    } else {
+        assert(command->kind == HOLD_LIMIT);
+        if (now_us > model->limit_now_us)
+            model->limit_now_us = now_us;
+        take_limit(model, command);
+    }
+}

@@ -1,0 +1,485 @@
+/* proof.c - the book that a proof keeps, and what it expects of each event. */
+#include "cli/proof.h"
+
+#include <stdarg.h>
+
+#include "base/memory.h"
+#include "hold/image.h"
+
+/* A lock as its events tell it. */
+struct held {
+    struct hf_named named;
+    uint64_t token;
+    uint64_t expires_us; /* up to a millisecond early: it is asked for in ms */
+    uint64_t count;
+};
+
+struct pending {
+    struct hf_named named;
+    uint64_t seq;
+};
+
+struct proof {
+    struct proof_result *result;
+    struct hold_engine *engine;
+    size_t account;
+    struct hf_texts texts;
+    struct hf_index held;
+    struct hf_index pending;
+    uint64_t unlisted; /* pending ones of the snapshot, whose ids are unknown */
+    uint64_t overdue;  /* locks of the snapshot that were over but not swept */
+    bool started;
+    struct hold_command command; /* being applied */
+    struct hold_command ask;
+    struct hf_buf events; /* of the record being applied, copied */
+    struct hf_buf names;
+};
+
+static enum hf_status wrong(struct proof *proof, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static enum hf_status wrong(struct proof *proof, const char *format, ...)
+{
+    char *out = proof->result->wrong;
+    int len =
+        snprintf(out, PROOF_ERROR_MAX,
+                 "record %llu: ", (unsigned long long)proof->result->records);
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(out + len, PROOF_ERROR_MAX - (size_t)len, format, args);
+    va_end(args);
+    return HF_CORRUPT;
+}
+
+struct proof *proof_new(struct hf_hash_seed seed, struct proof_result *result)
+{
+    struct proof *proof = hf_alloc_zeroed(sizeof *proof);
+
+    if (proof == NULL)
+        return NULL;
+    *result = (struct proof_result){0};
+    proof->result = result;
+    hf_texts_init(&proof->texts, &proof->account);
+    proof->engine = hold_new(seed);
+    if (proof->engine == NULL ||
+        hf_index_init(&proof->held, sizeof(struct held), &proof->texts, seed,
+                      &proof->account) != HF_OK ||
+        hf_index_init(&proof->pending, sizeof(struct pending), &proof->texts,
+                      seed, &proof->account) != HF_OK) {
+        proof_free(proof);
+        return NULL;
+    }
+    return proof;
+}
+
+void proof_free(struct proof *proof)
+{
+    if (proof == NULL)
+        return;
+    hold_free(proof->engine);
+    hf_index_release(&proof->held);
+    hf_index_release(&proof->pending);
+    hf_texts_release(&proof->texts);
+    hf_buf_release(&proof->events);
+    hf_buf_release(&proof->names);
+    hf_free(proof);
+}
+
+static const struct hold_out *ask(struct proof *proof, enum hold_kind kind,
+                                  struct hf_bytes name)
+{
+    struct hold_command *c = &proof->ask;
+
+    memset(c, 0, offsetof(struct hold_command, items));
+    c->kind = kind;
+    c->name = name;
+    c->now_us = hold_now_us(proof->engine);
+    if (kind == HOLD_STOCK_GET) {
+        c->name = hf_bytes(NULL, 0);
+        c->item_count = 1;
+        c->items[0] = (struct hold_item){name, 0};
+    }
+    return hold_ask(proof->engine, c);
+}
+
+/* Locks. */
+
+static struct held *find_held(struct proof *proof, struct hf_bytes name)
+{
+    uint32_t number = hf_index_find(&proof->held, name);
+    return number == 0 ? NULL : hf_index_at(&proof->held, number);
+}
+
+static struct held *add_held(struct proof *proof, struct hf_bytes name)
+{
+    uint32_t number = hf_index_add(&proof->held, name);
+    return number == 0 ? NULL : hf_index_at(&proof->held, number);
+}
+
+static enum hf_status granted(struct proof *proof, const struct hold_event *e)
+{
+    struct held *held = find_held(proof, e->name);
+
+    if (held != NULL)
+        return wrong(proof,
+                     "lock '%.*s' is granted with token %llu while the hold "
+                     "with token %llu has not ended",
+                     (int)e->name.len, e->name.data, (unsigned long long)e->seq,
+                     (unsigned long long)held->token);
+    held = add_held(proof, e->name);
+    if (held == NULL)
+        return HF_NOMEM;
+    held->token = e->seq;
+    held->count = 1;
+    return HF_OK;
+}
+
+static enum hf_status expired(struct proof *proof, const struct hold_event *e,
+                              struct held *held)
+{
+    uint64_t now_us = hold_now_us(proof->engine);
+    uint64_t expires_us = now_us - e->lag_us;
+
+    if (e->lag_us > now_us || expires_us < held->expires_us ||
+        expires_us - held->expires_us >= 1000)
+        return wrong(proof, "lock '%.*s' expires at %llu us, not at its time",
+                     (int)e->name.len, e->name.data,
+                     (unsigned long long)expires_us);
+    hf_index_remove(&proof->held, hf_index_find(&proof->held, e->name));
+    return HF_OK;
+}
+
+static enum hf_status lock_event(struct proof *proof,
+                                 const struct hold_event *e)
+{
+    struct held *held = find_held(proof, e->name);
+
+    if (e->kind == EVENT_LOCK_GRANTED)
+        return granted(proof, e);
+    if (held == NULL && e->kind == EVENT_LOCK_EXPIRED && proof->overdue > 0) {
+        proof->overdue--;
+        return HF_OK;
+    }
+    if (held == NULL)
+        return wrong(proof, "event %llu is about lock '%.*s', which is free",
+                     (unsigned long long)e->seq, (int)e->name.len,
+                     e->name.data);
+    if (e->kind == EVENT_LOCK_EXPIRED)
+        return expired(proof, e, held);
+    if (e->kind == EVENT_LOCK_REENTERED)
+        held->count++;
+    else if (e->kind == EVENT_LOCK_RELEASED && --held->count == 0)
+        hf_index_remove(&proof->held, hf_index_find(&proof->held, e->name));
+    return HF_OK;
+}
+
+/* After the last event: the engine shows the lock as the book does. */
+static enum hf_status compare_lock(struct proof *proof, struct hf_bytes name)
+{
+    const struct hold_out *out = ask(proof, HOLD_LOCK_INFO, name);
+    struct held *held = find_held(proof, name);
+
+    if ((out->code == HOLD_OK) != (held != NULL))
+        return wrong(proof, "lock '%.*s' is %s, but its events say otherwise",
+                     (int)name.len, name.data,
+                     out->code == HOLD_OK ? "held" : "free");
+    if (held == NULL)
+        return HF_OK;
+    if ((uint64_t)reply_get_number(out->body, FIELD_TOKEN) != held->token ||
+        (uint64_t)reply_get_number(out->body, FIELD_COUNT) != held->count)
+        return wrong(proof, "lock '%.*s' has another token or count than given",
+                     (int)name.len, name.data);
+    held->expires_us =
+        hold_now_us(proof->engine) +
+        (uint64_t)reply_get_number(out->body, FIELD_EXPIRES_MS) * 1000;
+    return HF_OK;
+}
+
+/* Products and reservations. */
+
+static enum hf_status check_sums(struct proof *proof, struct hf_bytes sku,
+                                 struct hf_bytes body)
+{
+    int64_t total = reply_get_number(body, FIELD_TOTAL);
+    int64_t available = reply_get_number(body, FIELD_AVAILABLE);
+    int64_t reserved = reply_get_number(body, FIELD_RESERVED);
+    int64_t sold = reply_get_number(body, FIELD_SOLD);
+
+    proof->result->product_checks++;
+    if (available < 0 || reserved < 0 || sold < 0 ||
+        (__int128)available + reserved + sold != total)
+        return wrong(proof,
+                     "product '%.*s': available %lld + reserved %lld + sold "
+                     "%lld is not total %lld",
+                     (int)sku.len, sku.data, (long long)available,
+                     (long long)reserved, (long long)sold, (long long)total);
+    return HF_OK;
+}
+
+static enum hf_status check_product(struct proof *proof, struct hf_bytes sku)
+{
+    const struct hold_out *out = ask(proof, HOLD_STOCK_GET, sku);
+
+    if (out->code != HOLD_OK && proof->command.kind == HOLD_STOCK_DEL &&
+        hf_bytes_equal(sku, proof->command.name))
+        return HF_OK; /* deleted right after a reservation of it expired */
+    if (out->code != HOLD_OK)
+        return wrong(proof, "product '%.*s' is gone", (int)sku.len, sku.data);
+    return check_sums(proof, sku, out->body);
+}
+
+/* Asks for the reservation `id` and checks the products of its items. */
+static enum hf_status check_items(struct proof *proof, struct hf_bytes id)
+{
+    const struct hold_out *out = ask(proof, HOLD_RESERVATION, id);
+    struct hf_buf copy = {0};
+    enum hf_status status = HF_OK;
+    size_t at = 0;
+
+    if (out->code != HOLD_OK)
+        return HF_OK; /* it ended and was forgotten in the same step */
+    if (hf_buf_append(&copy, out->body.data, out->body.len) != HF_OK)
+        return HF_NOMEM;
+    struct hf_bytes body = hf_buf_bytes(&copy);
+    reply_next(body, &at);
+    while (reply_next_field(body, &at) != FIELD_ITEMS)
+        reply_next(body, &at);
+    uint32_t count = reply_next(body, &at).count;
+    for (uint32_t i = 0; i < count && status == HF_OK; i++) {
+        reply_next(body, &at);
+        reply_next_field(body, &at);
+        struct hf_bytes sku = reply_next(body, &at).text;
+        reply_next_field(body, &at);
+        reply_next(body, &at);
+        status = check_product(proof, sku);
+    }
+    hf_buf_release(&copy);
+    return status;
+}
+
+static enum hf_status reservation_event(struct proof *proof,
+                                        const struct hold_event *e)
+{
+    uint32_t number = hf_index_find(&proof->pending, e->name);
+
+    if (e->kind == EVENT_RESERVED) {
+        if (number != 0)
+            return wrong(proof, "reservation '%.*s' is made a second time",
+                         (int)e->name.len, e->name.data);
+        number = hf_index_add(&proof->pending, e->name);
+        return number == 0 ? HF_NOMEM : HF_OK;
+    }
+    if (number == 0 && proof->unlisted == 0)
+        return wrong(proof,
+                     "event %llu is about reservation '%.*s', which is not "
+                     "pending",
+                     (unsigned long long)e->seq, (int)e->name.len,
+                     e->name.data);
+    if (e->kind == EVENT_EXTENDED)
+        return HF_OK;
+    if (number != 0)
+        hf_index_remove(&proof->pending, number);
+    else
+        proof->unlisted--;
+    return HF_OK;
+}
+
+/* Events. */
+
+static void forget_all(struct proof *proof)
+{
+    for (uint32_t i = 1; i < hf_index_top(&proof->held); i++) {
+        if (hf_index_used(&proof->held, i) != NULL)
+            hf_index_remove(&proof->held, i);
+    }
+    for (uint32_t i = 1; i < hf_index_top(&proof->pending); i++) {
+        if (hf_index_used(&proof->pending, i) != NULL)
+            hf_index_remove(&proof->pending, i);
+    }
+    proof->unlisted = 0;
+    proof->overdue = 0;
+}
+
+static enum hf_status check_event(struct proof *proof,
+                                  const struct hold_event *e)
+{
+    struct proof_result *result = proof->result;
+
+    if (e->seq <= result->last_seq)
+        return wrong(proof, "event %llu follows event %llu",
+                     (unsigned long long)e->seq,
+                     (unsigned long long)result->last_seq);
+    result->last_seq = e->seq;
+    result->events[e->kind]++;
+    result->event_count++;
+    switch (e->kind) {
+    case EVENT_LOCK_GRANTED:
+    case EVENT_LOCK_REENTERED:
+    case EVENT_LOCK_RENEWED:
+    case EVENT_LOCK_RELEASED:
+    case EVENT_LOCK_EXPIRED:
+        return lock_event(proof, e);
+    case EVENT_RESERVED:
+    case EVENT_CONFIRMED:
+    case EVENT_CANCELLED:
+    case EVENT_EXTENDED:
+    case EVENT_RESERVATION_EXPIRED:
+        return reservation_event(proof, e);
+    case EVENT_FLUSHED:
+        forget_all(proof);
+        return HF_OK;
+    default:
+        return HF_OK;
+    }
+}
+
+/* What the engine shows now must fit what the event said. */
+static enum hf_status check_outcome(struct proof *proof,
+                                    const struct hold_event *e)
+{
+    switch (e->kind) {
+    case EVENT_LOCK_GRANTED:
+    case EVENT_LOCK_REENTERED:
+    case EVENT_LOCK_RENEWED:
+    case EVENT_LOCK_RELEASED:
+    case EVENT_LOCK_EXPIRED:
+        return compare_lock(proof, e->name);
+    case EVENT_STOCK_CHANGED:
+        return check_product(proof, e->name);
+    case EVENT_RESERVED:
+    case EVENT_CONFIRMED:
+    case EVENT_CANCELLED:
+    case EVENT_RESERVATION_EXPIRED:
+        return check_items(proof, e->name);
+    default:
+        return HF_OK;
+    }
+}
+
+/* The next question makes the engine's own copy invalid. */
+static enum hf_status copy_events(struct proof *proof,
+                                  const struct hold_out *out)
+{
+    size_t at = 0;
+
+    proof->events.len = 0;
+    proof->names.len = 0;
+    if (hf_buf_append(&proof->events, out->events,
+                      out->event_count * sizeof *out->events) != HF_OK)
+        return HF_NOMEM;
+    for (size_t i = 0; i < out->event_count; i++) {
+        if (hf_buf_append(&proof->names, out->events[i].name.data,
+                          out->events[i].name.len) != HF_OK)
+            return HF_NOMEM;
+    }
+    struct hold_event *events = (struct hold_event *)proof->events.data;
+    for (size_t i = 0; i < out->event_count; i++) {
+        events[i].name.data = proof->names.data + at;
+        at += events[i].name.len;
+    }
+    return HF_OK;
+}
+
+/* Books one page of the engine's locks; returns where the next one starts. */
+static enum hf_status book_page(struct proof *proof, struct hf_bytes body,
+                                uint64_t now_us, uint64_t *cursor)
+{
+    size_t at = 0;
+
+    reply_next(body, &at);
+    reply_next_field(body, &at);
+    for (uint32_t left = reply_next(body, &at).count; left > 0; left--) {
+        int64_t numbers[HOLD_FIELD_COUNT] = {0};
+        struct hf_bytes name = {NULL, 0};
+        for (uint32_t more = reply_next(body, &at).count; more > 0; more--) {
+            enum hold_field field = reply_next_field(body, &at);
+            struct reply_node node = reply_next(body, &at);
+            numbers[field] = node.number;
+            if (field == FIELD_NAME)
+                name = node.text;
+        }
+        struct held *held = add_held(proof, name);
+        if (held == NULL)
+            return HF_NOMEM;
+        held->token = (uint64_t)numbers[FIELD_TOKEN];
+        held->count = (uint64_t)numbers[FIELD_COUNT];
+        held->expires_us = now_us + (uint64_t)numbers[FIELD_EXPIRES_MS] * 1000;
+    }
+    reply_next_field(body, &at);
+    *cursor = (uint64_t)reply_next(body, &at).number;
+    return HF_OK;
+}
+
+/* Opens the book with what a snapshot brought. */
+static enum hf_status start(struct proof *proof)
+{
+    struct hold_command *list = &proof->ask;
+    struct hold_counts counts;
+    enum hf_status status;
+
+    proof->started = true;
+    proof->result->first_seq = hold_seq(proof->engine);
+    proof->result->last_seq = hold_seq(proof->engine);
+    memset(list, 0, offsetof(struct hold_command, items));
+    list->kind = HOLD_LOCK_LIST;
+    do {
+        struct hf_bytes body = hold_ask(proof->engine, list)->body;
+        status =
+            book_page(proof, body, hold_now_us(proof->engine), &list->cursor);
+    } while (status == HF_OK && list->cursor != 0);
+    hold_count(proof->engine, &counts);
+    proof->unlisted = counts.pending;
+    proof->overdue = counts.locks - hf_index_count(&proof->held);
+    return status;
+}
+
+enum hf_status proof_load(struct proof *proof, struct hf_bytes piece)
+{
+    return hold_load(proof->engine, piece);
+}
+
+enum hf_status proof_apply(struct proof *proof, struct hf_bytes record)
+{
+    enum hf_status status = proof->started ? HF_OK : start(proof);
+
+    if (status != HF_OK)
+        return status;
+    proof->result->records++;
+    if (hold_decode(record, &proof->command) != HF_OK ||
+        !hold_kind_is_write(proof->command.kind))
+        return HF_CORRUPT;
+    if (hold_prepare(proof->engine, &proof->command) != HF_OK)
+        return HF_NOMEM;
+    const struct hold_out *out = hold_apply(proof->engine, record);
+    size_t count = out->event_count;
+    status = copy_events(proof, out);
+    const struct hold_event *events =
+        (const struct hold_event *)proof->events.data;
+    for (size_t i = 0; i < count && status == HF_OK; i++)
+        status = check_event(proof, &events[i]);
+    for (size_t i = 0; i < count && status == HF_OK; i++)
+        status = check_outcome(proof, &events[i]);
+    return status;
+}
+
+enum hf_status proof_finish(struct proof *proof)
+{
+    struct proof_result *result = proof->result;
+    char error[256] = "";
+    enum hf_status status = proof->started ? HF_OK : start(proof);
+
+    if (status != HF_OK)
+        return status;
+    if (hold_check(proof->engine, error) != HF_OK)
+        return wrong(proof, "the state at the end: %s", error);
+    hold_count(proof->engine, &result->counts);
+    result->digest = hold_digest(proof->engine);
+    if (hf_index_count(&proof->pending) + proof->unlisted !=
+        result->counts.pending)
+        return wrong(proof, "%llu reservations are pending, %llu by the events",
+                     (unsigned long long)result->counts.pending,
+                     (unsigned long long)hf_index_count(&proof->pending) +
+                         (unsigned long long)proof->unlisted);
+    return HF_OK;
+}

@@ -1,0 +1,53 @@
+/* proof.h - checks a journal's records while they are replayed.
+ *
+ *   record -> engine -> events -> does each follow from those before it?
+ *
+ * The checks rest on what the engine tells (events and answers to questions),
+ * and keep a book of their own on who holds what:
+ *
+ *   sequence      every event has a higher number than the one before
+ *   locks         a lock is granted only when its last hold was given back or
+ *                 its time was over; re-entered, renewed and released only
+ *                 while held
+ *   products      after every change: available + reserved + sold = total,
+ *                 nothing negative
+ *   reservations  made once, ended once, extended only while pending
+ *
+ * and at the end the engine's own invariants hold over the whole state.
+ */
+#ifndef CLI_PROOF_H
+#define CLI_PROOF_H
+
+#include "base/index.h"
+#include "hold/engine.h"
+
+#define PROOF_ERROR_MAX 512
+
+/* What was seen; valid also after the first thing that is wrong. */
+struct proof_result {
+    uint64_t records;
+    uint64_t events[HOLD_EVENT_COUNT];
+    uint64_t event_count;
+    uint64_t product_checks;
+    uint64_t first_seq; /* where the records start; what is below is in the
+                           snapshot */
+    uint64_t last_seq;
+    uint64_t digest;
+    struct hold_counts counts;   /* at the end */
+    char wrong[PROOF_ERROR_MAX]; /* "" if nothing is */
+};
+
+struct proof;
+
+/* NULL without memory. `result` must outlive the proof. */
+struct proof *proof_new(struct hf_hash_seed seed, struct proof_result *result);
+void proof_free(struct proof *proof);
+
+/* HF_CORRUPT: `result->wrong` tells what; it is "" if the bytes are no record
+ * or no piece of a snapshot at all. */
+enum hf_status proof_load(struct proof *proof, struct hf_bytes piece);
+enum hf_status proof_apply(struct proof *proof, struct hf_bytes record);
+/* After the last record. */
+enum hf_status proof_finish(struct proof *proof);
+
+#endif

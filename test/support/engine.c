@@ -1,0 +1,370 @@
+/* engine.c - commands in one line, and their outcome as text. */
+#include "support/engine.h"
+
+#include <stdarg.h>
+
+struct hold_engine *engine;
+uint64_t engine_now_us;
+const char *engine_request;
+
+static struct hold_command command;
+static char record[HOLD_RECORD_MAX];
+
+void engine_start(void)
+{
+    engine_stop();
+    engine = hold_new((struct hf_hash_seed){{1, 2}});
+    engine_now_us = 1000000000;
+    CHECK(engine != NULL);
+}
+
+void engine_stop(void)
+{
+    hold_free(engine);
+    engine = NULL;
+    engine_request = NULL;
+}
+
+static enum hf_status load_piece(void *context, const void *data, size_t len)
+{
+    return hold_load(context, hf_bytes(data, len));
+}
+
+void engine_reload(void)
+{
+    struct hold_engine *other = hold_new((struct hf_hash_seed){{3, 4}});
+
+    CHECK_EQ(hold_save(engine, load_piece, other), HF_OK);
+    CHECK(hold_digest(other) == hold_digest(engine));
+    hold_free(engine);
+    engine = other;
+    CHECK_ENGINE();
+}
+
+static struct hold_command *begin(enum hold_kind kind, const char *name)
+{
+    memset(&command, 0, offsetof(struct hold_command, items));
+    command.now_us = engine_now_us;
+    command.kind = kind;
+    command.name = hf_bytes_text(name);
+    if (engine_request != NULL && kind >= HOLD_LOCK && kind <= HOLD_EXTEND)
+        command.request = hf_bytes_text(engine_request);
+    return &command;
+}
+
+const struct hold_command *engine_last(void)
+{
+    return &command;
+}
+
+const struct hold_out *engine_apply(const struct hold_command *c)
+{
+    CHECK_EQ(hold_prepare(engine, c), HF_OK);
+    size_t len = hold_encode(c, record);
+    CHECK(len <= hold_record_bound(c));
+    const struct hold_out *out = hold_apply(engine, hf_bytes(record, len));
+    CHECK(out != NULL);
+    return out;
+}
+
+const struct hold_out *engine_lock(const char *name, const char *owner,
+                                   uint64_t ttl_ms, uint64_t wait_ms)
+{
+    struct hold_command *c = begin(HOLD_LOCK, name);
+
+    c->owner = hf_bytes_text(owner);
+    c->ttl_ms = ttl_ms;
+    c->wait_ms = wait_ms;
+    return engine_apply(c);
+}
+
+const struct hold_out *engine_unlock(const char *name, uint64_t token)
+{
+    begin(HOLD_UNLOCK, name)->token = token;
+    return engine_apply(&command);
+}
+
+const struct hold_out *engine_renew(const char *name, uint64_t token,
+                                    uint64_t ttl_ms)
+{
+    begin(HOLD_RENEW, name)->token = token;
+    command.ttl_ms = ttl_ms;
+    return engine_apply(&command);
+}
+
+const struct hold_out *engine_fence(const char *name, uint64_t token)
+{
+    begin(HOLD_FENCE, name)->token = token;
+    return engine_apply(&command);
+}
+
+const struct hold_out *engine_set(const char *sku, int64_t total)
+{
+    begin(HOLD_STOCK_SET, sku)->amount = total;
+    return engine_apply(&command);
+}
+
+const struct hold_out *engine_add(const char *sku, int64_t amount)
+{
+    begin(HOLD_STOCK_ADD, sku)->amount = amount;
+    return engine_apply(&command);
+}
+
+const struct hold_out *engine_delete(const char *sku)
+{
+    return engine_apply(begin(HOLD_STOCK_DEL, sku));
+}
+
+/* The next word of `*text`, which moves behind it; empty at the end. */
+static struct hf_bytes next_word(const char **text)
+{
+    const char *start = *text + strspn(*text, " ");
+    size_t len = strcspn(start, " ");
+
+    *text = start + len;
+    return hf_bytes(start, len);
+}
+
+const struct hold_out *engine_reserve(const char *id, const char *items,
+                                      uint64_t ttl_ms)
+{
+    struct hold_command *c = begin(HOLD_RESERVE, id);
+    struct hf_bytes sku = next_word(&items);
+
+    for (; sku.len > 0; sku = next_word(&items)) {
+        uint64_t quantity = 0;
+        CHECK_EQ(hf_parse_u64(next_word(&items), &quantity), HF_OK);
+        CHECK_EQ(hold_add_item(c, sku, quantity), HF_OK);
+    }
+    c->ttl_ms = ttl_ms;
+    c->owner = hf_bytes_text("ann");
+    return engine_apply(c);
+}
+
+const struct hold_out *engine_confirm(const char *id)
+{
+    return engine_apply(begin(HOLD_CONFIRM, id));
+}
+
+const struct hold_out *engine_cancel(const char *id, const char *reason)
+{
+    begin(HOLD_CANCEL, id)->reason = hf_bytes_text(reason);
+    return engine_apply(&command);
+}
+
+const struct hold_out *engine_extend(const char *id, uint64_t ttl_ms)
+{
+    begin(HOLD_EXTEND, id)->ttl_ms = ttl_ms;
+    return engine_apply(&command);
+}
+
+const struct hold_out *engine_tick(void)
+{
+    return engine_apply(begin(HOLD_TICK, ""));
+}
+
+const struct hold_out *engine_abandon(uint64_t ticket)
+{
+    begin(HOLD_ABANDON, "")->token = ticket;
+    return engine_apply(&command);
+}
+
+const struct hold_out *engine_restart(int64_t amount)
+{
+    begin(HOLD_RESTART, "")->amount = amount;
+    return engine_apply(&command);
+}
+
+const struct hold_out *engine_bound(const char *name, uint64_t value)
+{
+    struct hold_command *c = begin(HOLD_BOUNDS, "");
+
+    c->item_count = 1;
+    c->items[0] = (struct hold_item){hf_bytes_text(name), value};
+    return engine_apply(c);
+}
+
+const struct hold_out *engine_flush(void)
+{
+    return engine_apply(begin(HOLD_FLUSH, ""));
+}
+
+const struct hold_out *engine_info(const char *name)
+{
+    return hold_ask(engine, begin(HOLD_LOCK_INFO, name));
+}
+
+static const struct hold_out *list(enum hold_kind kind, const char *pattern,
+                                   uint64_t cursor, uint64_t count)
+{
+    begin(kind, pattern)->cursor = cursor;
+    command.count = count;
+    return hold_ask(engine, &command);
+}
+
+const struct hold_out *engine_locks(const char *pattern, uint64_t cursor,
+                                    uint64_t count)
+{
+    return list(HOLD_LOCK_LIST, pattern, cursor, count);
+}
+
+const struct hold_out *engine_products(const char *pattern, uint64_t cursor,
+                                       uint64_t count)
+{
+    return list(HOLD_STOCK_LIST, pattern, cursor, count);
+}
+
+const struct hold_out *engine_get(const char *skus)
+{
+    struct hold_command *c = begin(HOLD_STOCK_GET, "");
+    struct hf_bytes sku = next_word(&skus);
+
+    for (; sku.len > 0; sku = next_word(&skus))
+        c->items[c->item_count++] = (struct hold_item){sku, 0};
+    return hold_ask(engine, c);
+}
+
+const struct hold_out *engine_reservation(const char *id)
+{
+    return hold_ask(engine, begin(HOLD_RESERVATION, id));
+}
+
+const struct hold_out *engine_limit(const char *key, uint64_t rate,
+                                    uint64_t per_ms, uint64_t burst,
+                                    uint64_t cost)
+{
+    struct hold_command *c = begin(HOLD_LIMIT, key);
+
+    c->rate = rate;
+    c->per_ms = per_ms;
+    c->burst = burst;
+    c->cost = cost;
+    return hold_ask(engine, c);
+}
+
+/* Text. */
+
+#define TEXT_BYTES 65536
+
+struct text {
+    char data[TEXT_BYTES];
+    size_t len;
+};
+
+static struct text *new_text(void)
+{
+    static struct text texts[4];
+    static unsigned next;
+    struct text *text = &texts[next++ % 4];
+
+    text->len = 0;
+    text->data[0] = '\0';
+    return text;
+}
+
+static void put(struct text *text, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void put(struct text *text, const char *format, ...)
+{
+    size_t room = TEXT_BYTES - text->len;
+    va_list args;
+
+    va_start(args, format);
+    int len = vsnprintf(text->data + text->len, room, format, args);
+    va_end(args);
+    text->len += (size_t)len < room ? (size_t)len : room - 1;
+}
+
+static void put_value(struct text *text, struct hf_bytes body, size_t *at,
+                      bool outermost)
+{
+    struct reply_node node = reply_next(body, at);
+    bool map = node.kind == REPLY_MAP;
+
+    if (node.kind == REPLY_NUMBER) {
+        put(text, "%lld", (long long)node.number);
+    } else if (node.kind == REPLY_TEXT) {
+        put(text, "%.*s", (int)node.text.len, node.text.data);
+    } else if (node.kind == REPLY_NULL) {
+        put(text, "null");
+    } else {
+        if (!outermost)
+            put(text, "%c", map ? '{' : '[');
+        for (uint32_t i = 0; i < node.count; i++) {
+            put(text, "%s", i > 0 ? " " : "");
+            if (map)
+                put(text, "%s=", hold_field_name(reply_next_field(body, at)));
+            put_value(text, body, at, false);
+        }
+        if (!outermost)
+            put(text, "%c", map ? '}' : ']');
+    }
+}
+
+static void put_reply(struct text *text, enum hold_code code,
+                      struct hf_bytes body)
+{
+    size_t at = 0;
+
+    put(text, "%s", code == HOLD_MOVED ? "MOVED" : hold_code_name(code));
+    if (body.len == 0)
+        return;
+    put(text, " ");
+    put_value(text, body, &at, true);
+    CHECK_EQ(at, body.len);
+}
+
+const char *engine_reply_text(const struct hold_out *out)
+{
+    struct text *text = new_text();
+
+    put_reply(text, out->code, out->body);
+    if (out->code == HOLD_WAITING)
+        put(text, " ticket=%llu", (unsigned long long)out->ticket);
+    return text->data;
+}
+
+const char *engine_answers_text(const struct hold_out *out)
+{
+    struct text *text = new_text();
+
+    for (size_t i = 0; i < out->answer_count; i++) {
+        put(text, "%s%llu:", i > 0 ? "; " : "",
+            (unsigned long long)out->answers[i].ticket);
+        put_reply(text, out->answers[i].code, out->answers[i].body);
+    }
+    return text->data;
+}
+
+const char *engine_events_text(const struct hold_out *out)
+{
+    static const char *const names[HOLD_EVENT_COUNT] = {
+        [EVENT_LOCK_GRANTED] = "LOCK_GRANTED",
+        [EVENT_LOCK_REENTERED] = "LOCK_REENTERED",
+        [EVENT_LOCK_RENEWED] = "LOCK_RENEWED",
+        [EVENT_LOCK_RELEASED] = "LOCK_RELEASED",
+        [EVENT_LOCK_EXPIRED] = "LOCK_EXPIRED",
+        [EVENT_FENCE_RAISED] = "FENCE_RAISED",
+        [EVENT_STOCK_CHANGED] = "STOCK_CHANGED",
+        [EVENT_STOCK_DELETED] = "STOCK_DELETED",
+        [EVENT_RESERVED] = "RESERVED",
+        [EVENT_CONFIRMED] = "CONFIRMED",
+        [EVENT_CANCELLED] = "CANCELLED",
+        [EVENT_EXTENDED] = "EXTENDED",
+        [EVENT_RESERVATION_EXPIRED] = "RESERVATION_EXPIRED",
+        [EVENT_FLUSHED] = "FLUSHED",
+    };
+    struct text *text = new_text();
+
+    for (size_t i = 0; i < out->event_count; i++) {
+        const struct hold_event *e = &out->events[i];
+        put(text, "%s%llu %s", i > 0 ? "; " : "", (unsigned long long)e->seq,
+            names[e->kind]);
+        if (e->name.len > 0)
+            put(text, " %.*s", (int)e->name.len, e->name.data);
+        if (e->lag_us > 0)
+            put(text, " +%lluus", (unsigned long long)e->lag_us);
+    }
+    return text->data;
+}

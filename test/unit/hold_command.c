@@ -1,0 +1,258 @@
+/* hold_command.c - tests of a command's form as bytes. */
+#include "hold/command.h"
+
+#include "base/random.h"
+#include "support/test.h"
+
+static char long_text[HOLD_NAME_MAX + 1];
+static char record[HOLD_RECORD_MAX];
+static struct hold_command command;
+static struct hold_command decoded;
+
+static struct hf_bytes text_of(size_t len)
+{
+    memset(long_text, 'x', sizeof long_text);
+    return hf_bytes(long_text, len);
+}
+
+/* Everything that can be set, as large as it may be. */
+static void fill(void)
+{
+    static char skus[HOLD_ITEMS_MAX][HOLD_SKU_MAX];
+
+    command = (struct hold_command){
+        .now_us = UINT64_MAX / 4,
+        .kind = HOLD_RESERVE,
+        .name = text_of(HOLD_ID_MAX),
+        .owner = text_of(HOLD_OWNER_MAX),
+        .reason = text_of(HOLD_REASON_MAX),
+        .request = text_of(HOLD_ID_MAX),
+        .token = UINT64_MAX,
+        .ttl_ms = HOLD_TTL_MAX_MS,
+        .wait_ms = HOLD_TTL_MAX_MS,
+        .amount = INT64_MIN,
+        .rate = HOLD_RATE_MAX,
+        .per_ms = HOLD_PER_MAX_MS,
+        .burst = HOLD_RATE_MAX,
+        .cost = HOLD_RATE_MAX,
+        .cursor = UINT64_MAX,
+        .count = UINT64_MAX,
+    };
+    for (unsigned i = 0; i < HOLD_ITEMS_MAX; i++) {
+        memset(skus[i], 'y', HOLD_SKU_MAX);
+        skus[i][0] = (char)(255 - i); /* added from the last to the first */
+        CHECK_EQ(hold_add_item(&command, hf_bytes(skus[i], HOLD_SKU_MAX),
+                               (uint64_t)INT64_MAX),
+                 HF_OK);
+    }
+}
+
+static bool same_command(void)
+{
+    bool same =
+        command.now_us == decoded.now_us && command.kind == decoded.kind &&
+        hf_bytes_equal(command.name, decoded.name) &&
+        hf_bytes_equal(command.owner, decoded.owner) &&
+        hf_bytes_equal(command.reason, decoded.reason) &&
+        hf_bytes_equal(command.request, decoded.request) &&
+        command.token == decoded.token && command.ttl_ms == decoded.ttl_ms &&
+        command.wait_ms == decoded.wait_ms &&
+        command.amount == decoded.amount && command.rate == decoded.rate &&
+        command.per_ms == decoded.per_ms && command.burst == decoded.burst &&
+        command.cost == decoded.cost && command.cursor == decoded.cursor &&
+        command.count == decoded.count &&
+        command.item_count == decoded.item_count;
+
+    for (uint32_t i = 0; same && i < command.item_count; i++)
+        same = hf_bytes_equal(command.items[i].sku, decoded.items[i].sku) &&
+               command.items[i].quantity == decoded.items[i].quantity;
+    return same;
+}
+
+TEST(the_largest_command_comes_back_as_it_was)
+{
+    fill();
+    size_t len = hold_encode(&command, record);
+    CHECK(len <= hold_record_bound(&command));
+    CHECK(len <= HOLD_RECORD_MAX);
+    CHECK_EQ(hold_decode(hf_bytes(record, len), &decoded), HF_OK);
+    CHECK(same_command());
+}
+
+TEST(a_record_has_the_documented_bytes)
+{
+    command = (struct hold_command){.now_us = 0x0102030405060708,
+                                    .kind = HOLD_UNLOCK,
+                                    .name = hf_bytes_text("door"),
+                                    .token = 9};
+    static const char expected[] = "\x08\x07\x06\x05\x04\x03\x02\x01"
+                                   "\x0b\x11\x00\x00"
+                                   "\x04\x00"
+                                   "door"
+                                   "\x09\x00\x00\x00\x00\x00\x00";
+    CHECK_EQ(hold_encode(&command, record), sizeof expected);
+    CHECK(memcmp(record, expected, sizeof expected) == 0);
+    command = (struct hold_command){.kind = HOLD_TICK};
+    CHECK_EQ(hold_encode(&command, record), 12);
+}
+
+static enum hf_status round_trip(void)
+{
+    size_t len = hold_encode(&command, record);
+    return hold_decode(hf_bytes(record, len), &decoded);
+}
+
+TEST(fields_outside_their_bounds_are_no_record)
+{
+    fill();
+    command.now_us++;
+    CHECK_EQ(round_trip(), HF_CORRUPT);
+    fill();
+    command.ttl_ms++;
+    CHECK_EQ(round_trip(), HF_CORRUPT);
+    fill();
+    command.wait_ms++;
+    CHECK_EQ(round_trip(), HF_CORRUPT);
+    fill();
+    command.rate++;
+    CHECK_EQ(round_trip(), HF_CORRUPT);
+    fill();
+    command.per_ms++;
+    CHECK_EQ(round_trip(), HF_CORRUPT);
+    fill();
+    command.name = text_of(HOLD_ID_MAX + 1); /* of a reservation */
+    CHECK_EQ(round_trip(), HF_CORRUPT);
+    fill();
+    command.items[3].quantity = 0;
+    CHECK_EQ(round_trip(), HF_CORRUPT);
+    fill();
+    command.items[3].quantity = (uint64_t)INT64_MAX + 1;
+    CHECK_EQ(round_trip(), HF_CORRUPT);
+    fill();
+    command.items[3] = command.items[4]; /* twice */
+    CHECK_EQ(round_trip(), HF_CORRUPT);
+    fill();
+    struct hold_item swap = command.items[3];
+    command.items[3] = command.items[4]; /* not in order */
+    command.items[4] = swap;
+    CHECK_EQ(round_trip(), HF_CORRUPT);
+}
+
+TEST(what_a_kind_needs_must_be_there)
+{
+    static const enum hold_kind named[] = {
+        HOLD_LOCK,       HOLD_UNLOCK,    HOLD_RENEW,     HOLD_FENCE,
+        HOLD_STOCK_SET,  HOLD_STOCK_ADD, HOLD_STOCK_DEL, HOLD_CONFIRM,
+        HOLD_CANCEL,     HOLD_EXTEND,    HOLD_LIMIT,     HOLD_LOCK_INFO,
+        HOLD_RESERVATION};
+
+    for (size_t i = 0; i < sizeof named / sizeof named[0]; i++) {
+        fill();
+        command.kind = named[i];
+        command.amount = 1;
+        CHECK_EQ(round_trip(), HF_OK);
+        command.name.len = 0;
+        CHECK_EQ(round_trip(), HF_CORRUPT);
+    }
+    fill();
+    command.ttl_ms = 0;
+    CHECK_EQ(round_trip(), HF_CORRUPT);
+    command.kind = HOLD_EXTEND;
+    CHECK_EQ(round_trip(), HF_CORRUPT);
+    command.kind = HOLD_RENEW;
+    CHECK_EQ(round_trip(), HF_CORRUPT);
+    command.kind = HOLD_LOCK;
+    CHECK_EQ(round_trip(), HF_CORRUPT);
+    fill();
+    command.kind = HOLD_LOCK;
+    command.owner.len = 0;
+    CHECK_EQ(round_trip(), HF_CORRUPT);
+    fill();
+    command.item_count = 0;
+    CHECK_EQ(round_trip(), HF_CORRUPT);
+    fill();
+    command.kind = HOLD_STOCK_SET; /* amount is negative */
+    CHECK_EQ(round_trip(), HF_CORRUPT);
+    command.kind = HOLD_RESTART;
+    CHECK_EQ(round_trip(), HF_CORRUPT);
+}
+
+TEST(every_truncation_is_refused)
+{
+    fill();
+    command.item_count = 3;
+    size_t len = hold_encode(&command, record);
+    for (size_t cut = 0; cut < len; cut++)
+        CHECK_EQ(hold_decode(hf_bytes(record, cut), &decoded), HF_CORRUPT);
+    record[len] = 0; /* one byte too many */
+    CHECK_EQ(hold_decode(hf_bytes(record, len + 1), &decoded), HF_CORRUPT);
+}
+
+/* A flipped bit gives no record, or another one that has just one form. */
+TEST(every_flipped_bit_is_refused_or_another_good_record)
+{
+    static char again[HOLD_RECORD_MAX];
+
+    fill();
+    command.item_count = 3;
+    size_t len = hold_encode(&command, record);
+    for (size_t bit = 0; bit < len * 8; bit++) {
+        record[bit / 8] = (char)(record[bit / 8] ^ 1 << bit % 8);
+        if (hold_decode(hf_bytes(record, len), &decoded) == HF_OK) {
+            CHECK_EQ(hold_encode(&decoded, again), len);
+            CHECK(memcmp(again, record, len) == 0);
+        }
+        record[bit / 8] = (char)(record[bit / 8] ^ 1 << bit % 8);
+    }
+}
+
+TEST(random_bytes_are_refused_or_have_one_form)
+{
+    static char again[HOLD_RECORD_MAX];
+    struct hf_random random;
+    char bytes[80];
+
+    hf_random_init(&random, test_seed());
+    for (int round = 0; round < 300000; round++) {
+        size_t len = hf_random_below(&random, sizeof bytes + 1);
+        for (size_t i = 0; i < len; i++)
+            bytes[i] = (char)hf_random_below(&random, i < 14 ? 40 : 256);
+        if (len > 12) { /* a likely head */
+            bytes[7] = 0;
+            bytes[8] = (char)(1 + hf_random_below(&random, 34));
+            bytes[11] = 0;
+        }
+        if (hold_decode(hf_bytes(bytes, len), &decoded) != HF_OK)
+            continue;
+        CHECK_EQ(hold_encode(&decoded, again), len);
+        CHECK(memcmp(again, bytes, len) == 0);
+    }
+}
+
+TEST(items_are_sorted_merged_and_bounded)
+{
+    static char skus[HOLD_ITEMS_MAX + 1][4];
+
+    command = (struct hold_command){.kind = HOLD_RESERVE};
+    CHECK_EQ(hold_add_item(&command, hf_bytes_text("pear"), 1), HF_OK);
+    CHECK_EQ(hold_add_item(&command, hf_bytes_text("apple"), 2), HF_OK);
+    CHECK_EQ(hold_add_item(&command, hf_bytes_text("app"), 3), HF_OK);
+    CHECK_EQ(hold_add_item(&command, hf_bytes_text("pear"), 4), HF_OK);
+    CHECK_EQ(command.item_count, 3);
+    CHECK_TEXT(command.items[0].sku.data, command.items[0].sku.len, "app");
+    CHECK_TEXT(command.items[1].sku.data, command.items[1].sku.len, "apple");
+    CHECK_EQ(command.items[2].quantity, 5);
+    CHECK_EQ(
+        hold_add_item(&command, hf_bytes_text("pear"), (uint64_t)INT64_MAX),
+        HF_INVALID);
+    CHECK_EQ(hold_add_item(&command, hf_bytes_text("plum"), UINT64_MAX),
+             HF_INVALID);
+    CHECK_EQ(command.items[2].quantity, 5);
+    command.item_count = 0;
+    for (unsigned i = 0; i <= HOLD_ITEMS_MAX; i++) {
+        snprintf(skus[i], sizeof skus[i], "%03x", i & 0xfff);
+        CHECK_EQ(hold_add_item(&command, hf_bytes(skus[i], 3), 1),
+                 i < HOLD_ITEMS_MAX ? HF_OK : HF_FULL);
+    }
+    CHECK_EQ(hold_add_item(&command, hf_bytes(skus[7], 3), 1), HF_OK);
+}

@@ -1,0 +1,267 @@
+/* hold_image.c - tests of images, digests and the check of all invariants. */
+#include "base/memory.h"
+#include "base/random.h"
+#include "support/engine.h"
+
+/* One image: its pieces behind each other. */
+static struct hf_buf image;
+static size_t piece_ends[64];
+static size_t piece_count;
+
+static enum hf_status keep_piece(void *context, const void *data, size_t len)
+{
+    (void)context;
+    CHECK(len > 0 && len <= HOLD_PIECE_MAX);
+    CHECK_EQ(hf_buf_append(&image, data, len), HF_OK);
+    CHECK(piece_count < sizeof piece_ends / sizeof piece_ends[0]);
+    piece_ends[piece_count++] = image.len;
+    return HF_OK;
+}
+
+static void save(void)
+{
+    image.len = 0;
+    piece_count = 0;
+    CHECK_EQ(hold_save(engine, keep_piece, NULL), HF_OK);
+}
+
+static enum hf_status load(struct hold_engine *into)
+{
+    enum hf_status status = HF_OK;
+    size_t start = 0;
+
+    for (size_t i = 0; i < piece_count && status == HF_OK; i++) {
+        status = hold_load(into,
+                           hf_bytes(image.data + start, piece_ends[i] - start));
+        start = piece_ends[i];
+    }
+    return status;
+}
+
+/* A state with some of everything. */
+static void fill(void)
+{
+    engine_start();
+    engine_set("apple", 10);
+    engine_set("pear", 5);
+    engine_request = "q1";
+    engine_reserve("r1", "apple 1 pear 2", 1000);
+    engine_request = "q2";
+    engine_reserve("r2", "apple 1", 2000);
+    engine_cancel("r2", "no");
+    engine_request = NULL;
+    engine_reserve("r2", "apple 1", 2000);
+    engine_cancel("r2", "changed my mind");
+    engine_reserve("r3", "apple 1", 500);
+    engine_confirm("r3");
+    engine_lock("door", "ann", 5000, 0);
+    engine_lock("door", "ann", 5000, 0);
+    engine_now_us += 7 * MS;
+    engine_lock("door", "bob", 100, 900);
+    engine_request = "q3";
+    engine_lock("door", "eve", 100, 800);
+    engine_request = NULL;
+    engine_lock("gate", "ann", 5000, 0);
+    engine_fence("disk", 4);
+    engine_bound("locks_max", 50);
+    engine_bound("request_keep_ms", 5000);
+}
+
+TEST(a_loaded_engine_goes_on_as_the_saved_one_would)
+{
+    char expected[4][2000];
+
+    for (int round = 0; round < 2; round++) {
+        fill();
+        if (round == 1)
+            engine_reload();
+        const struct hold_out *out;
+        engine_request = "q3";
+        out = engine_lock("door", "eve", 100, 800);
+        EXPECT_ANSWERS(out, "11:MOVED");
+        engine_request = NULL;
+        EXPECT(engine_unlock("door", 8), "OK remaining=1");
+        out = engine_unlock("door", 8);
+        if (round == 0)
+            snprintf(expected[0], 2000, "%s", engine_answers_text(out));
+        EXPECT_ANSWERS(out, expected[0]);
+        engine_now_us += 150 * MS;
+        out = engine_tick();
+        if (round == 0) {
+            snprintf(expected[1], 2000, "%s", engine_answers_text(out));
+            snprintf(expected[2], 2000, "%s", engine_events_text(out));
+        }
+        EXPECT_ANSWERS(out, expected[1]);
+        EXPECT_EVENTS(out, expected[2]);
+        out = engine_reservation("r2");
+        if (round == 0)
+            snprintf(expected[3], 2000, "%s", engine_reply_text(out));
+        EXPECT(out, expected[3]);
+        CHECK_ENGINE();
+    }
+    CHECK(strstr(expected[0], "10:OK") != NULL);
+    CHECK(strstr(expected[1], "14:OK") != NULL);
+}
+
+TEST(an_empty_engine_has_an_image_too)
+{
+    engine_start();
+    engine_reload();
+    CHECK_EQ(hold_seq(engine), 0);
+    EXPECT(engine_lock("a", "b", 1, 0),
+           "OK token=1 safe_ms=1 count=1 waited_ms=0");
+}
+
+TEST(equal_states_have_equal_digests_however_they_were_reached)
+{
+    engine_start();
+    engine_set("apple", 5);
+    engine_set("pear", 5);
+    engine_delete("apple");
+    engine_set("apple", 7);
+    engine_restart(0);
+    uint64_t first = hold_digest(engine);
+    engine_start();
+    engine_set("x", 1);
+    engine_set("pear", 5);
+    engine_delete("x");
+    engine_set("apple", 7);
+    CHECK(hold_digest(engine) == first);
+    engine_set("apple", 7); /* another version */
+    CHECK(hold_digest(engine) != first);
+}
+
+/* Whatever is changed shows in the digest. */
+TEST(every_change_changes_the_digest)
+{
+    uint64_t seen[32];
+    unsigned count = 0;
+
+    fill();
+    seen[count++] = hold_digest(engine);
+    engine_tick();
+    seen[count++] = hold_digest(engine);
+    CHECK(seen[0] == seen[1]); /* nothing happened, no time passed */
+    count = 1;
+    engine_now_us++;
+    engine_tick();
+    seen[count++] = hold_digest(engine);
+    engine_abandon(10);
+    seen[count++] = hold_digest(engine);
+    engine_renew("gate", 12, 4999);
+    seen[count++] = hold_digest(engine);
+    engine_extend("r1", 999);
+    seen[count++] = hold_digest(engine);
+    engine_fence("disk", 5);
+    seen[count++] = hold_digest(engine);
+    engine_bound("ended_keep_ms", 1234567);
+    seen[count++] = hold_digest(engine);
+    engine_request = "q9";
+    engine_unlock("nothing", 1);
+    seen[count++] = hold_digest(engine);
+    for (unsigned i = 0; i < count; i++) {
+        for (unsigned k = 0; k < i; k++)
+            CHECK(seen[i] != seen[k]);
+    }
+}
+
+TEST(large_states_come_in_pieces)
+{
+    char name[200];
+
+    engine_start();
+    for (int i = 0; i < 5000; i++) {
+        snprintf(name, sizeof name, "%d/%0150d", i, i);
+        engine_lock(name, "ann", 50000 + (uint64_t)i, 0);
+    }
+    save();
+    CHECK(piece_count > 1);
+    engine_reload();
+    CHECK_EQ(engine_lock(name, "ann", 5, 0)->code, HOLD_OK);
+    CHECK_ENGINE();
+}
+
+static enum hf_status fail_second(void *context, const void *data, size_t len)
+{
+    int *calls = context;
+
+    (void)data;
+    (void)len;
+    return ++*calls == 2 ? HF_IO : HF_OK;
+}
+
+TEST(a_sink_that_fails_stops_the_save)
+{
+    char name[200];
+    int calls = 0;
+
+    engine_start();
+    for (int i = 0; i < 5000; i++) {
+        snprintf(name, sizeof name, "%d/%0150d", i, i);
+        engine_lock(name, "ann", 50000, 0);
+    }
+    uint64_t before = hold_digest(engine);
+    CHECK_EQ(hold_save(engine, fail_second, &calls), HF_IO);
+    CHECK_EQ(calls, 2);
+    CHECK(hold_digest(engine) == before);
+}
+
+/* A cut image is refused, or is a shorter one at the end of an entry. */
+TEST(every_truncation_is_refused_or_ends_behind_an_entry)
+{
+    char error[256];
+
+    fill();
+    save();
+    CHECK_EQ(piece_count, 1);
+    unsigned refused = 0;
+    for (size_t cut = 0; cut < image.len; cut++) {
+        struct hold_engine *other = hold_new((struct hf_hash_seed){{5, 6}});
+        piece_ends[0] = cut;
+        enum hf_status status = load(other);
+        if (status == HF_OK)
+            hold_check(other, error); /* wrong or not, it must not crash */
+        else
+            refused++;
+        CHECK(status == HF_OK || status == HF_CORRUPT);
+        hold_free(other);
+    }
+    CHECK(refused > image.len / 2);
+}
+
+/* The journal's checksum keeps such images away; still nothing may crash. */
+TEST(every_flipped_bit_is_refused_or_harmless)
+{
+    char error[256];
+
+    fill();
+    save();
+    for (size_t bit = 0; bit < image.len * 8; bit++) {
+        struct hold_engine *other = hold_new((struct hf_hash_seed){{5, 6}});
+        image.data[bit / 8] = (char)(image.data[bit / 8] ^ 1 << bit % 8);
+        enum hf_status status = load(other);
+        CHECK(status == HF_OK || status == HF_CORRUPT);
+        if (status == HF_OK)
+            hold_check(other, error);
+        hold_free(other);
+        image.data[bit / 8] = (char)(image.data[bit / 8] ^ 1 << bit % 8);
+    }
+}
+
+TEST(loading_without_memory_says_so_at_every_allocation)
+{
+    fill();
+    save();
+    enum hf_status status = HF_NOMEM;
+    for (uint64_t allowed = 0; status == HF_NOMEM; allowed++) {
+        struct hold_engine *other = hold_new((struct hf_hash_seed){{5, 6}});
+        CHECK(other != NULL);
+        hf_memory_fail_after(allowed);
+        status = load(other);
+        hf_memory_fail_never();
+        if (status == HF_OK)
+            CHECK(hold_digest(other) == hold_digest(engine));
+        hold_free(other);
+    }
+    CHECK_EQ(status, HF_OK);
+}

@@ -1,0 +1,314 @@
+/* hold_stock.c - tests of products and reservations in the engine. */
+#include "support/engine.h"
+
+static void start_shop(void)
+{
+    engine_start();
+    engine_set("apple", 10); /* version 1 */
+    engine_set("pear", 5);   /* version 2 */
+}
+
+TEST(a_product_is_set_changed_and_shown)
+{
+    engine_start();
+    const struct hold_out *out = engine_set("apple", 10);
+    EXPECT(out, "OK sku=apple total=10 available=10 reserved=0 sold=0 "
+                "version=1 updated_ms=1000000");
+    EXPECT_EVENTS(out, "1 STOCK_CHANGED apple");
+    engine_now_us += 3 * MS;
+    EXPECT(engine_add("apple", -4), "OK sku=apple total=6 available=6 "
+                                    "reserved=0 sold=0 version=2 "
+                                    "updated_ms=1000003");
+    EXPECT(engine_add("pear", 1), "NOTFOUND sku=pear");
+    EXPECT(engine_get("apple"), "OK sku=apple total=6 available=6 reserved=0 "
+                                "sold=0 version=2 updated_ms=1000003");
+    EXPECT(engine_get("pear"), "NOTFOUND sku=pear");
+    EXPECT(engine_get("pear apple pear"),
+           "OK null {sku=apple total=6 available=6 reserved=0 sold=0 "
+           "version=2 updated_ms=1000003} null");
+}
+
+TEST(a_total_never_falls_below_what_is_reserved_and_sold)
+{
+    start_shop();
+    engine_reserve("r1", "apple 3", 1000);
+    engine_confirm("r1");
+    engine_reserve("r2", "apple 2", 1000);
+    EXPECT(engine_set("apple", 4),
+           "SHORT sku=apple requested=4 reserved=2 sold=3");
+    EXPECT(engine_add("apple", -6), "SHORT sku=apple requested=-6 available=5");
+    EXPECT(engine_add("apple", -5),
+           "OK sku=apple total=5 available=0 reserved=2 sold=3 version=6 "
+           "updated_ms=1000000");
+}
+
+TEST(totals_stop_at_the_largest_number)
+{
+    engine_start();
+    engine_set("apple", INT64_MAX);
+    EXPECT(engine_add("apple", 1),
+           "OVERLOADED name=stock_max maximum=9223372036854775807");
+    EXPECT(engine_add("apple", INT64_MIN),
+           "SHORT sku=apple requested=-9223372036854775808 "
+           "available=9223372036854775807");
+    engine_set("apple", 1);
+    EXPECT(engine_add("apple", INT64_MAX),
+           "OVERLOADED name=stock_max maximum=9223372036854775807");
+    EXPECT(engine_reserve("r", "apple 9223372036854775807", 5),
+           "SHORT sku=apple requested=9223372036854775807 available=1");
+}
+
+TEST(a_product_is_deleted_when_nothing_of_it_is_reserved)
+{
+    start_shop();
+    engine_reserve("r1", "apple 1", 1000);
+    EXPECT(engine_delete("apple"), "STATE sku=apple reserved=1");
+    engine_confirm("r1");
+    const struct hold_out *out = engine_delete("apple");
+    EXPECT(out, "OK");
+    EXPECT_EVENTS(out, "5 STOCK_DELETED apple");
+    EXPECT(engine_delete("apple"), "NOTFOUND sku=apple");
+}
+
+TEST(products_max_is_told_by_name)
+{
+    start_shop();
+    engine_bound("products_max", 2);
+    EXPECT(engine_set("plum", 1), "OVERLOADED name=products_max maximum=2");
+    EXPECT(engine_set("pear", 0), "OK sku=pear total=0 available=0 reserved=0 "
+                                  "sold=0 version=3 updated_ms=1000000");
+}
+
+TEST(a_reservation_takes_all_items_or_none)
+{
+    start_shop();
+    EXPECT(engine_reserve("r1", "pear 6 apple 1", 1000),
+           "SHORT sku=pear requested=6 available=5");
+    EXPECT(engine_reserve("r1", "plum 1 apple 99", 1000), "NOTFOUND sku=plum");
+    EXPECT(engine_reserve("r1", "pear 9 apple 99", 1000),
+           "SHORT sku=apple requested=99 available=10"); /* in sku order */
+    CHECK_EQ(hold_seq(engine), 2);
+    const struct hold_out *out = engine_reserve("r1", "pear 1 apple 3", 1000);
+    EXPECT(out, "OK id=r1 status=PENDING expires_ms=1000 "
+                "items=[{sku=apple quantity=3} {sku=pear quantity=1}]");
+    EXPECT_EVENTS(out, "3 RESERVED r1");
+    EXPECT(engine_get("apple pear"),
+           "OK {sku=apple total=10 available=7 reserved=3 sold=0 version=3 "
+           "updated_ms=1000000} {sku=pear total=5 available=4 reserved=1 "
+           "sold=0 version=3 updated_ms=1000000}");
+    CHECK_ENGINE();
+}
+
+TEST(the_same_sku_twice_counts_together)
+{
+    start_shop();
+    EXPECT(engine_reserve("r1", "pear 3 apple 1 pear 3", 1000),
+           "SHORT sku=pear requested=6 available=5");
+    EXPECT(engine_reserve("r1", "pear 3 pear 2", 1000),
+           "OK id=r1 status=PENDING expires_ms=1000 "
+           "items=[{sku=pear quantity=5}]");
+}
+
+TEST(the_same_id_again_gives_the_first_answer_other_items_conflict)
+{
+    start_shop();
+    engine_reserve("r1", "apple 3", 1000);
+    engine_now_us += 400 * MS;
+    const struct hold_out *out = engine_reserve("r1", "apple 3", 9999);
+    EXPECT(out, "OK id=r1 status=PENDING expires_ms=600 "
+                "items=[{sku=apple quantity=3}]");
+    EXPECT_EVENTS(out, "");
+    EXPECT(engine_reserve("r1", "apple 2", 1000), "CONFLICT id=r1");
+    EXPECT(engine_reserve("r1", "apple 3 pear 1", 1000), "CONFLICT id=r1");
+    engine_confirm("r1");
+    EXPECT(engine_reserve("r1", "apple 3", 1000),
+           "OK id=r1 status=CONFIRMED expires_ms=0 "
+           "items=[{sku=apple quantity=3}]");
+    EXPECT(engine_reserve("r1", "apple 2", 1000), "CONFLICT id=r1");
+}
+
+TEST(a_made_id_holds_time_and_number_in_order)
+{
+    start_shop();
+    EXPECT(engine_reserve("", "apple 1", 1000),
+           "OK id=000000YGJ00000000000000003 status=PENDING expires_ms=1000 "
+           "items=[{sku=apple quantity=1}]");
+    EXPECT(engine_reserve("", "apple 1", 1000),
+           "OK id=000000YGJ00000000000000004 status=PENDING expires_ms=1000 "
+           "items=[{sku=apple quantity=1}]");
+    /* somebody took the next id before */
+    engine_reserve("000000YGJ00000000000000006", "apple 1", 1000);
+    EXPECT(engine_reserve("", "apple 1", 1000),
+           "CONFLICT id=000000YGJ00000000000000006");
+}
+
+TEST(confirming_sells_and_cancelling_gives_back)
+{
+    start_shop();
+    engine_reserve("r1", "apple 3", 1000);
+    engine_reserve("r2", "apple 2", 1000);
+    const struct hold_out *out = engine_confirm("r1");
+    EXPECT(out, "OK id=r1 status=CONFIRMED expires_ms=0 "
+                "items=[{sku=apple quantity=3}]");
+    EXPECT_EVENTS(out, "5 CONFIRMED r1");
+    out = engine_cancel("r2", "too late");
+    EXPECT(out, "OK id=r2 status=CANCELLED expires_ms=0 "
+                "items=[{sku=apple quantity=2}]");
+    EXPECT_EVENTS(out, "6 CANCELLED r2");
+    EXPECT(engine_get("apple"), "OK sku=apple total=10 available=7 reserved=0 "
+                                "sold=3 version=6 updated_ms=1000000");
+    EXPECT(engine_confirm("r1"), "STATE id=r1 status=CONFIRMED");
+    EXPECT(engine_cancel("r1", ""), "STATE id=r1 status=CONFIRMED");
+    EXPECT(engine_confirm("r2"), "STATE id=r2 status=CANCELLED");
+    EXPECT(engine_extend("r2", 5), "STATE id=r2 status=CANCELLED");
+    EXPECT(engine_confirm("r3"), "NOTFOUND id=r3");
+    EXPECT(engine_cancel("r3", ""), "NOTFOUND id=r3");
+    EXPECT(engine_extend("r3", 5), "NOTFOUND id=r3");
+    EXPECT(engine_reservation("r2"),
+           "OK id=r2 status=CANCELLED expires_ms=0 "
+           "items=[{sku=apple quantity=2}] owner=ann created_ms=1000000 "
+           "ended_ms=1000000 reason=too late");
+}
+
+TEST(a_reservation_expires_at_its_microsecond)
+{
+    start_shop();
+    engine_reserve("r1", "apple 3", 100);
+    engine_now_us += 100 * MS - 1;
+    EXPECT(engine_reservation("r1"),
+           "OK id=r1 status=PENDING expires_ms=0 "
+           "items=[{sku=apple quantity=3}] owner=ann created_ms=1000000 "
+           "ended_ms=0 reason=");
+    EXPECT_EVENTS(engine_tick(), "");
+    engine_now_us += 1;
+    EXPECT(engine_reservation("r1"), /* exact on read */
+           "OK id=r1 status=EXPIRED expires_ms=0 "
+           "items=[{sku=apple quantity=3}] owner=ann created_ms=1000000 "
+           "ended_ms=1000100 reason=");
+    engine_now_us += 3 * MS;
+    const struct hold_out *out = engine_confirm("r1");
+    EXPECT(out, "EXPIRED id=r1 expires_ms=3");
+    EXPECT_EVENTS(out, "4 RESERVATION_EXPIRED r1 +3000us");
+    engine_now_us += 2 * MS;
+    EXPECT(engine_cancel("r1", ""), "EXPIRED id=r1 expires_ms=5");
+    EXPECT(engine_reservation("r1"), /* as before it was swept */
+           "OK id=r1 status=EXPIRED expires_ms=0 "
+           "items=[{sku=apple quantity=3}] owner=ann created_ms=1000000 "
+           "ended_ms=1000100 reason=");
+    EXPECT(engine_extend("r1", 5), "EXPIRED id=r1 expires_ms=5");
+    EXPECT(engine_get("apple"), "OK sku=apple total=10 available=10 reserved=0 "
+                                "sold=0 version=4 updated_ms=1000103");
+}
+
+TEST(extending_counts_from_now_and_may_shorten)
+{
+    start_shop();
+    engine_reserve("r1", "apple 3", 100);
+    engine_now_us += 99 * MS;
+    const struct hold_out *out = engine_extend("r1", 500);
+    EXPECT(out, "OK id=r1 status=PENDING expires_ms=500 "
+                "items=[{sku=apple quantity=3}]");
+    EXPECT_EVENTS(out, "4 EXTENDED r1");
+    engine_extend("r1", 20);
+    engine_now_us += 20 * MS;
+    EXPECT_EVENTS(engine_tick(), "6 RESERVATION_EXPIRED r1");
+}
+
+TEST(ended_reservations_are_remembered_for_their_time)
+{
+    start_shop();
+    engine_bound("ended_keep_ms", 50);
+    engine_reserve("r1", "apple 1", 1000);
+    engine_confirm("r1");
+    engine_now_us += 50 * MS - 1;
+    EXPECT(engine_confirm("r1"), "STATE id=r1 status=CONFIRMED");
+    engine_now_us += 1;
+    EXPECT(engine_confirm("r1"), "NOTFOUND id=r1");
+    EXPECT(engine_reserve("r1", "pear 1", 1000), /* the id is free again */
+           "OK id=r1 status=PENDING expires_ms=1000 "
+           "items=[{sku=pear quantity=1}]");
+}
+
+TEST(the_oldest_ended_reservation_makes_room)
+{
+    start_shop();
+    engine_bound("reservations_max", 2);
+    engine_reserve("r1", "apple 1", 1000);
+    engine_reserve("r2", "apple 1", 1000);
+    EXPECT(engine_reserve("r3", "apple 1", 1000),
+           "OVERLOADED name=reservations_max maximum=2");
+    EXPECT(
+        engine_reserve("r3", "apple 99", 1000), /* stock is looked at first */
+        "SHORT sku=apple requested=99 available=8");
+    engine_cancel("r2", "");
+    engine_confirm("r1");
+    CHECK_EQ(engine_reserve("r3", "apple 1", 1000)->code, HOLD_OK);
+    EXPECT(engine_confirm("r2"), "NOTFOUND id=r2");
+    EXPECT(engine_confirm("r1"), "STATE id=r1 status=CONFIRMED");
+    CHECK_ENGINE();
+}
+
+TEST(a_backlog_of_expired_reservations_is_settled_when_touched)
+{
+    char id[32];
+
+    engine_start();
+    engine_set("apple", 1000);
+    for (int i = 0; i < 1000; i++) {
+        snprintf(id, sizeof id, "r%d", i);
+        engine_reserve(id, "apple 1", 100);
+    }
+    engine_now_us += 100 * MS;
+    CHECK_EQ(engine_tick()->event_count, HOLD_STEP_MAX);
+    EXPECT(engine_confirm("r999"), "EXPIRED id=r999 expires_ms=0");
+    EXPECT(engine_reserve("r998", "apple 1", 100),
+           "OK id=r998 status=EXPIRED expires_ms=0 "
+           "items=[{sku=apple quantity=1}]");
+    engine_tick();
+    EXPECT(engine_get("apple"),
+           "OK sku=apple total=1000 available=1000 reserved=0 sold=0 "
+           "version=2001 updated_ms=1000100");
+    CHECK_ENGINE();
+}
+
+TEST(products_are_listed_in_pages)
+{
+    start_shop();
+    EXPECT(engine_products("p*", 0, 0),
+           "OK products=[{sku=pear total=5 available=5 reserved=0 sold=0 "
+           "version=2 updated_ms=1000000}] cursor=0");
+    EXPECT(engine_products("", 0, 1),
+           "OK products=[{sku=apple total=10 available=10 reserved=0 sold=0 "
+           "version=1 updated_ms=1000000}] cursor=2");
+    EXPECT(engine_products("nothing", 0, 9), "OK products=[] cursor=0");
+}
+
+/* Lists never outgrow their buffer, whatever the names. */
+TEST(a_list_of_the_longest_names_comes_in_pages_that_add_up)
+{
+    char name[HOLD_SKU_MAX + 1];
+    uint64_t cursor = 0;
+    uint64_t listed = 0;
+
+    engine_start();
+    for (int i = 0; i < 2500; i++) {
+        memset(name, 'x', HOLD_SKU_MAX);
+        int len = snprintf(name, sizeof name, "%d", i);
+        name[len] = 'x';
+        name[HOLD_SKU_MAX] = '\0';
+        engine_set(name, i);
+    }
+    do {
+        const struct hold_out *out = engine_products("*x", cursor, 0);
+        size_t at = 0;
+        reply_next(out->body, &at);
+        reply_next_field(out->body, &at);
+        uint32_t count = reply_next(out->body, &at).count;
+        CHECK(count > 0 && count <= HOLD_LIST_MAX);
+        listed += count;
+        /* the cursor is the last number of the body */
+        at = out->body.len - 9;
+        cursor = (uint64_t)reply_next(out->body, &at).number;
+    } while (cursor != 0);
+    CHECK_EQ(listed, 2500);
+}

@@ -214,6 +214,7 @@ static void wait_remove(struct server *server, uint32_t number)
     struct wait *wait = hf_index_at(&server->waits, number);
 
     hf_texts_drop(&server->wait_texts, wait->lock);
+    hf_texts_drop(&server->wait_texts, wait->request);
     hf_index_remove(&server->waits, number);
 }
 
@@ -225,35 +226,44 @@ static void abandon(struct server *server, uint64_t ticket)
     commit_submit(server, NULL, c);
 }
 
+/* A grant that nobody was told of: the lock goes back, and its REQ with it. */
 static void give_back(struct server *server, struct hf_bytes lock,
-                      struct hf_bytes grant)
+                      struct hf_bytes request, struct hf_bytes grant)
 {
     struct hold_command *c = &server->command;
 
-    *c = (struct hold_command){.kind = HOLD_UNLOCK, .name = lock};
+    *c = (struct hold_command){
+        .kind = HOLD_ABANDON, .name = lock, .request = request};
     c->token = (uint64_t)reply_get_number(grant, FIELD_TOKEN);
     commit_submit(server, NULL, c);
 }
 
+static enum hf_status keep_text(struct server *server, struct hf_bytes text,
+                                struct hf_text *out)
+{
+    return hf_texts_put(&server->wait_texts, text, text.len, out);
+}
+
 /* The connection's lock is in a queue now. */
 static void begin_wait(struct server *server, const struct entry *entry,
-                       uint64_t ticket, struct hf_bytes lock)
+                       uint64_t ticket, const struct hold_command *command)
 {
     struct conn *conn = entry->conn;
     char name[8];
 
     hf_put_u64(name, ticket);
-    if (conn == NULL || conn->closing) {
+    if (conn == NULL || conn->closing || conn->ended) {
         abandon(server, ticket);
         return;
     }
     uint32_t number = hf_index_add(&server->waits, hf_bytes(name, 8));
     struct wait *wait =
         number == 0 ? NULL : hf_index_at(&server->waits, number);
-    if (wait == NULL || hf_texts_put(&server->wait_texts, lock, lock.len,
-                                     &wait->lock) != HF_OK) {
+    if (wait == NULL ||
+        keep_text(server, command->name, &wait->lock) != HF_OK ||
+        keep_text(server, command->request, &wait->request) != HF_OK) {
         if (wait != NULL)
-            hf_index_remove(&server->waits, number);
+            wait_remove(server, number);
         abandon(server, ticket);
         answer_error(server, conn, "OVERLOADED out of memory");
         return;
@@ -278,6 +288,7 @@ static void end_wait(struct server *server, const struct hold_answer *given)
         answer(server, conn, given->code, given->body);
     } else if (given->code == HOLD_OK) {
         give_back(server, hf_text_bytes(&server->wait_texts, wait->lock),
+                  hf_text_bytes(&server->wait_texts, wait->request),
                   given->body);
     }
     wait_remove(server, number);
@@ -313,9 +324,9 @@ static void apply_write(struct server *server, const struct entry *entry,
     if (hold_decode(record, &command) != HF_OK)
         return;
     if (out->code == HOLD_WAITING)
-        begin_wait(server, entry, out->ticket, command.name);
+        begin_wait(server, entry, out->ticket, &command);
     else /* granted, but its time-out was told while the disk hung */
-        give_back(server, command.name, out->body);
+        give_back(server, command.name, command.request, out->body);
 }
 
 static void apply_ask(struct server *server, const struct entry *entry)
@@ -400,11 +411,10 @@ void commit_turn(struct server *server)
 
 void commit_poll(struct server *server)
 {
-    if (!server->in_flight)
-        return;
     enum hf_status status = journal_poll(server->journal);
-    if (status == HF_PENDING)
-        return;
+
+    if (status == HF_PENDING || !server->in_flight)
+        return; /* asked all the same: asking clears the wake-up */
     apply_batch(server, status == HF_OK);
     commit_turn(server);
 }
@@ -498,7 +508,7 @@ void commit_leave(struct server *server, struct conn *conn)
 {
     uint32_t number;
 
-    if (conn->ticket == 0)
+    if (conn->ticket == 0 || server->journal == NULL)
         return;
     struct wait *wait = wait_find(server, conn->ticket, &number);
     conn->ticket = 0;

@@ -77,6 +77,12 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
     size_t len = got > 0 ? (size_t)got : 0;
     size_t used = 0;
 
+    if (got == UV_EOF && conn->ticket == 0) {
+        conn->ended = true; /* it may still want what it asked for */
+        set_reading(conn, false);
+        conn_touch(conn);
+        return;
+    }
     if (got < 0) {
         conn_close(conn);
         return;
@@ -99,7 +105,7 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
 
 static void set_reading(struct conn *conn, bool reading)
 {
-    if (conn->closing || conn->reading == reading)
+    if (conn->closing || conn->reading == reading || (reading && conn->ended))
         return;
     conn->reading = reading;
     if (reading)
@@ -156,7 +162,7 @@ void conn_unpend(struct conn *conn)
 {
     assert(conn->pending > 0);
     conn->pending--;
-    if (conn->pending == 0 && conn->in.len > 0)
+    if (conn->pending == 0 && (conn->in.len > 0 || conn->ended))
         conn_touch(conn);
     free_if_done(conn);
 }
@@ -221,7 +227,8 @@ static void go_on(struct conn *conn)
     send_owed(conn);
     if (conn->closing)
         return;
-    if (conn->quitting && owed(conn) == 0 && conn->pending == 0) {
+    if ((conn->quitting || conn->ended) && owed(conn) == 0 &&
+        conn->pending == 0) {
         conn_close(conn);
         return;
     }

@@ -44,6 +44,7 @@ struct conn {
     bool barrier; /* nothing more runs while `pending` is not 0 */
     bool reading;
     bool local;    /* from this machine: may use admin commands */
+    bool ended;    /* the client sends no more, but may still read */
     bool quitting; /* closes when everything is sent */
     bool closing;
     bool closed;

@@ -53,10 +53,20 @@ static int pass_read(struct journal_io *io, int fd, void *data, size_t len,
     return under(io)->read(under(io), fd, data, len, offset, got);
 }
 
-static int pass_write(struct journal_io *io, int fd, const void *data,
-                      size_t len, uint64_t offset)
+/* In the modes that do not wait for the disk a batch is written by this call,
+ * which is told from the writing of segments by how a batch begins. */
+static int spoil_write(struct journal_io *io, int fd, const void *data,
+                       size_t len, uint64_t offset)
 {
-    return under(io)->write(under(io), fd, data, len, offset);
+    static const char batch_magic[] = "HFBATC01";
+    struct fault *fault = (struct fault *)io;
+
+    if (memcmp(data, batch_magic, sizeof batch_magic - 1) != 0 ||
+        fault->kind == FAULT_STALL || fault->count++ != fault->at)
+        return under(io)->write(under(io), fd, data, len, offset);
+    if (fault->kind == FAULT_SHORT)
+        (void)under(io)->write(under(io), fd, data, len / 8192 * 4096, offset);
+    return fault->error;
 }
 
 static int pass_sync(struct journal_io *io, int fd)
@@ -185,7 +195,7 @@ enum hf_status fault_from_environment(struct journal_io **out, char *error)
         return status;
     }
     fault->io = (struct journal_io){pass_open,        pass_read,
-                                    pass_write,       pass_sync,
+                                    spoil_write,      pass_sync,
                                     pass_sync_folder, pass_rename,
                                     pass_remove,      spoil_start,
                                     spoil_wait,       fault->under->wake_fd,

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "journal/disk.h"
 #include "server/conn.h"
 #include "server/fault.h"
 #include "server/machine.h"
@@ -94,21 +95,26 @@ static void on_tend(uv_timer_t *handle)
     stop_if_done(server);
 }
 
-/* No new connections, no new requests; what was accepted is answered. */
+/* No new connections, no new requests; what was accepted is answered. A disk
+ * that hangs would delay that for ever, hence the way out. */
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct server *server = handle->data;
 
     (void)number;
     if (server->stopping)
-        return;
+        _exit(EXIT_FAILURE); /* asked twice: as safe as a crash */
     server->stopping = true;
     uv_close((uv_handle_t *)&server->listener, NULL);
     commit_turn(server);
     stop_if_done(server);
 }
 
-static void raise_file_limit(void)
+/* Open files that are not for clients: the journal's, the loop's. */
+#define FILES_RESERVED 64u
+
+/* Connections must not take the files that the journal will need. */
+static void raise_file_limit(struct server *server)
 {
     struct rlimit limit;
 
@@ -116,10 +122,18 @@ static void raise_file_limit(void)
         return;
     limit.rlim_cur = limit.rlim_max;
     (void)setrlimit(RLIMIT_NOFILE, &limit);
+    uint64_t most = limit.rlim_max > 2 * FILES_RESERVED
+                        ? limit.rlim_max - FILES_RESERVED
+                        : limit.rlim_max / 2;
+    if (server->config.clients_max > most)
+        server->config.clients_max = most;
+    server->files_max = most;
 }
 
 void server_apply_config(struct server *server)
 {
+    if (server->config.clients_max > server->files_max)
+        server->config.clients_max = server->files_max;
     hold_set_memory_max(server->engine, server->config.memory_max_bytes);
     hold_set_limit_keys_max(server->engine,
                             (uint32_t)server->config.limit_keys_max);
@@ -239,9 +253,10 @@ static enum hf_status open_state(struct server *server, char *error)
         return HF_IO;
     }
     opts.machine = server_machine(&seed);
-    status = fault_from_environment(&opts.io, error);
+    status = fault_from_environment(&server->io, error);
     if (status != HF_OK)
         return status;
+    opts.io = server->io;
     status = journal_open(&server->journal, &opts, &machine, error);
     if (status != HF_OK)
         return status;
@@ -320,7 +335,7 @@ enum hf_status server_open(struct server *server, const struct config *config,
     *server = (struct server){.config = *config,
                               .clock = hf_clock_system(),
                               .due_armed_us = UINT64_MAX};
-    raise_file_limit();
+    raise_file_limit(server);
     reply_init();
     server->started_ns = hf_clock_now_ns(server->clock);
     if (set_up_memory(server) != HF_OK) {
@@ -395,9 +410,18 @@ static void release_batch(struct batch *batch)
     hf_buf_release(&batch->asks);
 }
 
-/* Also after a failed open, in whatever state it was left. */
+/* Also after a failed open, in whatever state it was left. The journal goes
+ * first: its threads must not find their files' numbers in use for sockets
+ * that close meanwhile. */
 void server_close(struct server *server)
 {
+    if (server->loop_open && server->journal_wake.data != NULL)
+        uv_poll_stop(&server->journal_wake);
+    if (server->journal != NULL)
+        journal_close(server->journal);
+    server->journal = NULL;
+    if (server->io != NULL)
+        server->io->close(server->io);
     if (server->loop_open) {
         uv_walk(&server->loop, close_handle, server);
         uv_run(&server->loop, UV_RUN_DEFAULT);
@@ -406,8 +430,6 @@ void server_close(struct server *server)
     }
     release_batch(&server->building);
     release_batch(&server->flying);
-    if (server->journal != NULL)
-        journal_close(server->journal);
     hold_free(server->engine);
     hf_index_release(&server->waits);
     hf_texts_release(&server->wait_texts);

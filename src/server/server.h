@@ -61,6 +61,7 @@ struct wait {
     uint64_t ticket;
     uint64_t deadline_us;
     struct hf_text lock;
+    struct hf_text request; /* its REQ, if any */
 };
 
 struct server_stats {
@@ -91,6 +92,7 @@ struct server {
     uint64_t epoch_us; /* engine time = epoch + monotonic time */
     struct hold_engine *engine;
     struct journal *journal;
+    struct journal_io *io; /* a disk that misbehaves; NULL: the real one */
     struct batch building;
     struct batch flying; /* its commit outlasted the turn */
     bool in_flight;
@@ -108,6 +110,7 @@ struct server {
     struct resp_request request;
     struct hold_command command;
     char *read_buffer;
+    uint64_t files_max; /* that clients may have open */
     uint64_t started_ns;
     uint64_t tend_count;
     uint64_t stop_tends; /* tending calls since the stop was asked for */

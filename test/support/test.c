@@ -116,5 +116,6 @@ int main(int argc, char **argv)
             failed++;
     }
     printf("%s: %d passed, %d failed\n", argv[0], passed, failed);
+    fflush(stdout); /* before a leak report can end the process */
     return failed != 0;
 }

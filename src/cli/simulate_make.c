@@ -339,7 +339,7 @@ static bool make_repeat(struct sim *sim, struct sim_command *out)
         return false;
     memcpy(out->source, recent->data, recent->len);
     if (hold_decode(hf_bytes(out->source, recent->len), c) != HF_OK)
-        assert(!"what was encoded can be decoded");
+        abort(); /* what was encoded can be decoded */
     if (c->ttl_ms > 0 && c->ttl_ms < HOLD_TTL_MAX_MS && sim_chance(sim, 20))
         c->ttl_ms++;
     c->now_us = make_time(sim);

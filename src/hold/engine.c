@@ -381,29 +381,43 @@ static const struct hold_out *finish(struct hold_engine *e)
     return &e->out;
 }
 
-const struct hold_out *hold_apply(struct hold_engine *e, struct hf_bytes record)
+/* Decodes a record into e->command. */
+static enum hf_status decode(struct hold_engine *e, struct hf_bytes record)
 {
-    struct hold_command *c = &e->command;
+    if (hold_decode(record, &e->command) != HF_OK ||
+        !hold_kind_is_write(e->command.kind))
+        return HF_CORRUPT;
+    return HF_OK;
+}
 
-    if (hold_decode(record, c) != HF_OK || !hold_kind_is_write(c->kind))
-        return NULL;
+/* Applies e->command, which `record` is. */
+static void apply(struct hold_engine *e, struct hf_bytes record)
+{
+    const struct hold_command *c = &e->command;
+
     out_reset(e);
     hold_forget(e, c); /* what was promised is spent from here on */
     e->now_us = max_u64(e->now_us, c->now_us);
     due_sweep(e);
     dispatch(e, c, record);
+}
+
+const struct hold_out *hold_apply(struct hold_engine *e, struct hf_bytes record)
+{
+    if (decode(e, record) != HF_OK)
+        return NULL;
+    apply(e, record);
     return finish(e);
 }
 
 enum hf_status hold_replay(struct hold_engine *e, struct hf_bytes record)
 {
-    struct hold_command *c = &e->command;
-
-    if (hold_decode(record, c) != HF_OK || !hold_kind_is_write(c->kind))
+    if (decode(e, record) != HF_OK)
         return HF_CORRUPT;
-    if (hold_prepare(e, c) != HF_OK)
+    if (hold_prepare(e, &e->command) != HF_OK)
         return HF_NOMEM;
-    return hold_apply(e, record) == NULL ? HF_CORRUPT : HF_OK;
+    apply(e, record);
+    return HF_OK;
 }
 
 const struct hold_out *hold_refuse(struct hold_engine *e,

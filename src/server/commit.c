@@ -16,7 +16,8 @@
 #include "server/conn.h"
 #include "server/server.h"
 
-/* Beyond this much in one batch, connections are not read further. */
+/* Beyond this much in one batch, or half a segment, which a batch must fit
+ * into, connections are not read further. */
 #define BATCH_FULL_BYTES (2u << 20)
 
 /* Rounds of commit and answer in one turn; what is left goes to the next. */
@@ -421,7 +422,9 @@ void commit_poll(struct server *server)
 
 bool commit_is_full(const struct server *server)
 {
-    return journal_batch_bytes(server->journal) > BATCH_FULL_BYTES;
+    size_t bytes = journal_batch_bytes(server->journal);
+
+    return bytes > BATCH_FULL_BYTES || bytes > server->config.segment_bytes / 2;
 }
 
 bool commit_is_idle(const struct server *server)

@@ -46,7 +46,7 @@ size_t config_numbers(struct config *c,
     struct hold_bounds *b = &c->bounds;
     const struct config_number all[] = {
         {"port", &c->port, 0, 65535, false, false},
-        {"segment-bytes", &c->segment_bytes, 65536, 1u << 30, false, false},
+        {"segment-bytes", &c->segment_bytes, 1u << 20, 1u << 30, false, false},
         {"snapshot-bytes", &c->snapshot_bytes, 65536, UINT64_MAX, false, false},
         {"maxclients", &c->clients_max, 1, 1000000, true, false},
         {"output-max-bytes", &c->output_max_bytes, 65536, 1u << 30, true,

@@ -104,7 +104,7 @@ FAKE
 fake dpkg-query </dev/null
 bare "$fakes" run
 expect "what is missing after all is a failure" 1 "$status"
-for package in gcc make libc6-dev libuv1-dev libxxhash-dev liburing-dev; do
+for package in gcc make redis-tools libc6-dev libuv1-dev libxxhash-dev liburing-dev; do
     check "a bare machine asks for $package" \
         grep -qE "(^| )$package( |\$)" "$fakes/calls"
 done
@@ -114,7 +114,7 @@ bare '' run
 expect "elsewhere, without a compiler, it fails" 1 "$status"
 check "and says which commands" grep -q 'please install: gcc make' <<<"$output"
 check "and what the packages are" grep -q libuv1-dev <<<"$output"
-for tool in gcc make; do
+for tool in gcc make redis-cli; do
     ln -sf "$(type -P true)" "$fakes/bare/$tool"
 done
 bare '' run

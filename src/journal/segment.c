@@ -67,6 +67,13 @@ static int write_flags(bool always)
     return O_RDWR | (always ? O_DIRECT | O_DSYNC : 0);
 }
 
+/* A file that was read has pages in the system's cache, and a direct write has
+ * to get rid of each one first: a slow way that is better gone once. */
+static void forget_pages(int fd)
+{
+    (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+}
+
 static enum hf_status draw_salt(uint64_t *salt)
 {
     ssize_t got;
@@ -98,6 +105,7 @@ enum hf_status segment_open(struct folder *folder, int slot, uint64_t first,
     int cause = io->open(io, folder->fd, spare, write_flags(always), &fd);
     if (cause != 0)
         return failed(folder, "open", spare, cause, error);
+    forget_pages(fd);
     cause = fstat(fd, &info) == 0 ? 0 : errno;
     if (cause == 0)
         cause = io->write(io, fd, block, JOURNAL_BLOCK, 0);
@@ -125,6 +133,7 @@ enum hf_status segment_reopen(struct folder *folder, bool always,
     int cause = io->open(io, folder->fd, name, write_flags(always), &out->fd);
     if (cause != 0)
         return failed(folder, "open", name, cause, error);
+    forget_pages(out->fd);
     return HF_OK;
 }
 

@@ -45,6 +45,15 @@ await() {
 
 listens() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
+# ZooKeeper takes connections before it serves, and closes them again.
+zookeeper_serves() {
+    (
+        exec 3<>"/dev/tcp/127.0.0.1/$1"
+        printf srvr >&3
+        timeout 5 grep -q '^Mode:' <&3
+    ) 2>/dev/null
+}
+
 start_holdfast() { # NAME DURABILITY
     rm -f "$work/$1.log" # an older one says ready as well
     "$holdfast" serve --port 0 --dir "$work/$1" --durability "$2" \
@@ -91,7 +100,7 @@ start_zookeeper() {
     java -cp "$jar" org.apache.zookeeper.server.quorum.QuorumPeerMain \
         "$work/zookeeper.cfg" &>"$work/zookeeper.log" &
     pid[zookeeper]=$!
-    await zookeeper listens "${port[zookeeper]}"
+    await zookeeper zookeeper_serves "${port[zookeeper]}"
 }
 
 postgres_bin() {

@@ -17,6 +17,7 @@
 #ifndef BASE_SLAB_H
 #define BASE_SLAB_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -45,6 +46,12 @@ void hf_slab_clear(struct hf_slab *slab);
 /* Makes sure that `count` more takes succeed, on top of what is promised
  * already. HF_NOMEM: nothing promised. */
 enum hf_status hf_slab_promise(struct hf_slab *slab, uint32_t count);
+/* True if a promise of one more item needs no new memory. */
+static inline bool hf_slab_has_room(const struct hf_slab *slab)
+{
+    uint64_t numbers = (uint64_t)slab->chunk_count << slab->shift;
+    return numbers > 1 + (uint64_t)slab->used + slab->promised;
+}
 /* Takes `count` promises back, used or not. */
 void hf_slab_unpromise(struct hf_slab *slab, uint32_t count);
 

@@ -50,6 +50,11 @@ enum hf_status hf_texts_promise(struct hf_texts *texts, size_t len)
     return hf_slab_promise(&texts->slabs[class_of(len)], 1);
 }
 
+bool hf_texts_have_room(const struct hf_texts *texts, size_t len)
+{
+    return len == 0 || hf_slab_has_room(&texts->slabs[class_of(len)]);
+}
+
 void hf_texts_unpromise(struct hf_texts *texts, size_t len)
 {
     if (len > 0)

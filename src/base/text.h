@@ -37,6 +37,8 @@ void hf_texts_clear(struct hf_texts *texts);
 
 /* Makes sure that one put of up to `len` bytes with bound `len` succeeds. */
 enum hf_status hf_texts_promise(struct hf_texts *texts, size_t len);
+/* True if that promise needs no new memory. */
+bool hf_texts_have_room(const struct hf_texts *texts, size_t len);
 void hf_texts_unpromise(struct hf_texts *texts, size_t len);
 
 /* Copies `bytes`. `bound` is the length that was promised, at least

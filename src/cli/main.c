@@ -6,6 +6,7 @@
 #include "cli/simulate.h"
 #include "cli/verify.h"
 #include "server/serve.h"
+#include "server/version.h"
 
 static const struct subcommand {
     const char *name;
@@ -43,6 +44,10 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
         strcmp(argv[1], "help") == 0) {
         usage(stdout);
+        return CLI_DONE;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("holdfast %s\n", HOLDFAST_VERSION);
         return CLI_DONE;
     }
     for (size_t i = 0; i < sizeof subcommands / sizeof *subcommands; i++) {

@@ -186,6 +186,8 @@ static bool answer_from_request(struct model *model,
         move_wait(model, command->request);
     } else {
         append(model_reply(model, known->code), hf_buf_bytes(&known->body));
+        if (known->code == HOLD_OK || known->code == HOLD_BUSY)
+            reply_age(&model->body, (model->now_us - known->stored_us) / 1000);
     }
     return true;
 }

@@ -5,6 +5,7 @@
 #include "cli/json.h"
 #include "cli/proof.h"
 #include "journal/journal.h"
+#include "server/server.h"
 
 /* The journal drives a proof as it would drive an engine. */
 
@@ -170,6 +171,8 @@ static int verify(const char *dir, bool json)
     if (status != HF_OK)
         return report_failure(
             dir, error[0] != '\0' ? error : hf_status_text(status), json);
+    if (stats.disk_bytes == 0)
+        return report_failure(dir, "there is no journal in it", json);
     if (json)
         print_json(dir, &verify.result, &stats);
     else
@@ -234,6 +237,11 @@ int repair_main(int argc, char **argv)
         return result;
     if (args.count != 1)
         return args_wrong(&spec, "one DIR is needed");
+    /* What is dropped was told to clients: its numbers must not come again. */
+    if (apply_it && server_mark_lossy(args.words[0]) != HF_OK) {
+        fprintf(stderr, "holdfast repair: cannot write to %s\n", args.words[0]);
+        return CLI_FAILED;
+    }
     if (journal_repair(args.words[0], apply_it, &text, error) == HF_OK) {
         printf("%.*s", (int)text.len, text.len > 0 ? text.data : "");
         result = CLI_DONE;

@@ -188,12 +188,31 @@ failed:
     return HF_NOMEM;
 }
 
+/* True if the need can be met from memory that is there already. */
+static bool fits(const struct hold_engine *e, const struct need *need)
+{
+    if (need->index != NULL && (!hf_slab_has_room(&need->index->slab) ||
+                                !hf_texts_have_room(&e->texts, need->name_len)))
+        return false;
+    if (need->waiter && !hf_slab_has_room(&e->waiters.slab))
+        return false;
+    if (need->due && e->due.count + e->due.promised + 2 > e->due.cap)
+        return false;
+    for (int i = 0; i < NEED_TEXTS; i++) {
+        if (!hf_texts_have_room(&e->texts, need->texts[i]))
+            return false;
+    }
+    return need->request_len == 0 ||
+           (hf_slab_has_room(&e->requests.slab) &&
+            hf_texts_have_room(&e->texts, need->request_len));
+}
+
 enum hf_status hold_prepare(struct hold_engine *e, const struct hold_command *c)
 {
     struct need need = need_of(e, c);
 
-    if (e->memory_max > 0 && e->memory_bytes > e->memory_max &&
-        (need.index != NULL || c->request.len > 0))
+    if (e->memory_max > 0 && e->memory_bytes >= e->memory_max &&
+        !fits(e, &need))
         return HF_NOMEM;
     size_t waiters = (size_t)e->waiters.slab.used + e->waiters.slab.promised;
     if (need.waiter && out_reserve(e, waiters + 2) != HF_OK)

@@ -122,7 +122,8 @@ uint64_t hold_next_due_us(const struct hold_engine *engine);
 uint64_t hold_now_us(const struct hold_engine *engine);
 uint64_t hold_seq(const struct hold_engine *engine);
 struct hold_bounds hold_get_bounds(const struct hold_engine *engine);
-/* Beyond this many bytes, commands that need memory are refused by prepare.
+/* Beyond this many bytes, commands that need new memory are refused by
+ * prepare; what was given back is used again.
  * Not part of the state. 0: no limit. */
 void hold_set_memory_max(struct hold_engine *engine, size_t bytes);
 /* The same for the keys of HOLD_LIMIT; 10 million at first. */

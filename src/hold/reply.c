@@ -186,6 +186,27 @@ enum hold_field reply_next_field(struct hf_bytes body, size_t *at)
     return (enum hold_field)(unsigned char)body.data[(*at)++];
 }
 
+void reply_age(struct hf_buf *body, uint64_t passed_ms)
+{
+    struct hf_bytes bytes = hf_buf_bytes(body);
+    size_t at = 0;
+
+    if (bytes.len == 0)
+        return;
+    struct reply_node map = reply_next(bytes, &at);
+    for (uint32_t i = 0; map.kind == REPLY_MAP && i < map.count; i++) {
+        enum hold_field field = reply_next_field(bytes, &at);
+        struct reply_node node = reply_next(bytes, &at);
+        if (node.kind == REPLY_LIST || node.kind == REPLY_MAP)
+            return; /* the times stand before the items */
+        if (field != FIELD_SAFE_MS && field != FIELD_EXPIRES_MS)
+            continue;
+        uint64_t left = (uint64_t)node.number;
+        left = left > passed_ms ? left - passed_ms : 0;
+        hf_put_u64(body->data + at - 8, left);
+    }
+}
+
 /* The value of `field` in a map of scalars. */
 static bool find_field(struct hf_bytes body, enum hold_field field,
                        struct reply_node *out)

@@ -116,6 +116,10 @@ struct reply_node {
 struct reply_node reply_next(struct hf_bytes body, size_t *at);
 enum hold_field reply_next_field(struct hf_bytes body, size_t *at);
 
+/* Counts the remaining times of a map (safe_ms, expires_ms) on by so many
+ * milliseconds, down to 0: an answer that is told again, later. */
+void reply_age(struct hf_buf *body, uint64_t passed_ms);
+
 /* In a flat map: the number or text of a field; 0 or "" if it is not there. */
 int64_t reply_get_number(struct hf_bytes body, enum hold_field field);
 struct hf_bytes reply_get_text(struct hf_bytes body, enum hold_field field);

@@ -67,6 +67,8 @@ bool request_check(struct hold_engine *e, const struct hold_command *c,
     assert(reply.len <= e->body.cap);
     memcpy(e->body.data, reply.data, reply.len);
     e->body.len = reply.len;
+    if (request->code == HOLD_OK || request->code == HOLD_BUSY)
+        reply_age(&e->body, (e->now_us - request->stored_us) / US_PER_MS);
     return true;
 }
 

@@ -100,7 +100,9 @@ static void answer_refused(struct server *server, struct conn *conn,
     else if (why == HF_FULL)
         answer_error(server, conn, "OVERLOADED the disk does not keep up");
     else
-        answer_error(server, conn, "OVERLOADED out of memory");
+        answer_error(server, conn,
+                     "OVERLOADED no memory: memory-max-bytes is reached, or "
+                     "the machine has no more");
 }
 
 /* A request that cannot be taken is answered in its turn, too. */
@@ -215,7 +217,6 @@ static void wait_remove(struct server *server, uint32_t number)
     struct wait *wait = hf_index_at(&server->waits, number);
 
     hf_texts_drop(&server->wait_texts, wait->lock);
-    hf_texts_drop(&server->wait_texts, wait->request);
     hf_index_remove(&server->waits, number);
 }
 
@@ -227,14 +228,14 @@ static void abandon(struct server *server, uint64_t ticket)
     commit_submit(server, NULL, c);
 }
 
-/* A grant that nobody was told of: the lock goes back, and its REQ with it. */
+/* A grant that nobody was told of goes back. One with a REQ does not: whoever
+ * asked may ask again, and is then told. */
 static void give_back(struct server *server, struct hf_bytes lock,
-                      struct hf_bytes request, struct hf_bytes grant)
+                      struct hf_bytes grant)
 {
     struct hold_command *c = &server->command;
 
-    *c = (struct hold_command){
-        .kind = HOLD_ABANDON, .name = lock, .request = request};
+    *c = (struct hold_command){.kind = HOLD_ABANDON, .name = lock};
     c->token = (uint64_t)reply_get_number(grant, FIELD_TOKEN);
     commit_submit(server, NULL, c);
 }
@@ -245,34 +246,37 @@ static enum hf_status keep_text(struct server *server, struct hf_bytes text,
     return hf_texts_put(&server->wait_texts, text, text.len, out);
 }
 
-/* The connection's lock is in a queue now. */
+/* The connection's lock is in a queue now. Also one that is gone gets its
+ * wait: the grant may come before the record that abandons it. */
 static void begin_wait(struct server *server, const struct entry *entry,
                        uint64_t ticket, const struct hold_command *command)
 {
     struct conn *conn = entry->conn;
+    bool gone = conn == NULL || conn->closing || conn->ended;
     char name[8];
 
     hf_put_u64(name, ticket);
-    if (conn == NULL || conn->closing || conn->ended) {
-        abandon(server, ticket);
-        return;
-    }
     uint32_t number = hf_index_add(&server->waits, hf_bytes(name, 8));
     struct wait *wait =
         number == 0 ? NULL : hf_index_at(&server->waits, number);
-    if (wait == NULL ||
-        keep_text(server, command->name, &wait->lock) != HF_OK ||
-        keep_text(server, command->request, &wait->request) != HF_OK) {
-        if (wait != NULL)
-            wait_remove(server, number);
-        abandon(server, ticket);
-        answer_error(server, conn, "OVERLOADED out of memory");
-        return;
+    bool kept =
+        wait != NULL && keep_text(server, command->name, &wait->lock) == HF_OK;
+    if (kept) {
+        wait->conn = gone ? NULL : conn;
+        wait->ticket = ticket;
+        wait->deadline_us = entry->deadline_us;
+        wait->has_request = command->request.len > 0;
+    } else if (wait != NULL) {
+        wait_remove(server, number);
     }
-    wait->conn = conn;
-    wait->ticket = ticket;
-    wait->deadline_us = entry->deadline_us;
-    conn->ticket = ticket;
+    if (gone || !kept)
+        abandon(server, ticket);
+    if (gone && conn != NULL)
+        conn_close(conn); /* what follows must not take this one's place */
+    else if (!gone && kept)
+        conn->ticket = ticket;
+    else if (!gone)
+        answer_error(server, conn, "OVERLOADED out of memory");
 }
 
 /* The engine answers one who waited. */
@@ -287,9 +291,8 @@ static void end_wait(struct server *server, const struct hold_answer *given)
     if (conn != NULL) {
         conn->ticket = 0;
         answer(server, conn, given->code, given->body);
-    } else if (given->code == HOLD_OK) {
+    } else if (given->code == HOLD_OK && !wait->has_request) {
         give_back(server, hf_text_bytes(&server->wait_texts, wait->lock),
-                  hf_text_bytes(&server->wait_texts, wait->request),
                   given->body);
     }
     wait_remove(server, number);
@@ -304,6 +307,19 @@ static void count_events(struct server *server, const struct hold_out *out)
     }
 }
 
+/* A wait that was given up gets no answer to be forgotten by. */
+static void forget_abandoned(struct server *server, struct hf_bytes record)
+{
+    struct hold_command command;
+    uint32_t number;
+
+    if (record.data[HOLD_RECORD_BODY] != HOLD_ABANDON ||
+        hold_decode(record, &command) != HF_OK || command.name.len > 0)
+        return;
+    if (wait_find(server, command.token, &number) != NULL)
+        wait_remove(server, number);
+}
+
 static void apply_write(struct server *server, const struct entry *entry,
                         struct hf_bytes record)
 {
@@ -312,6 +328,7 @@ static void apply_write(struct server *server, const struct entry *entry,
 
     assert(out != NULL); /* we encoded it */
     count_events(server, out);
+    forget_abandoned(server, record);
     /* The answers refer to the engine's memory: all of them before anything
      * is asked of the engine again. */
     for (size_t i = 0; i < out->answer_count; i++)
@@ -326,8 +343,9 @@ static void apply_write(struct server *server, const struct entry *entry,
         return;
     if (out->code == HOLD_WAITING)
         begin_wait(server, entry, out->ticket, &command);
-    else /* granted, but its time-out was told while the disk hung */
-        give_back(server, command.name, command.request, out->body);
+    else if (command.request.len == 0)
+        /* granted, but its time-out was told while the disk hung */
+        give_back(server, command.name, out->body);
 }
 
 static void apply_ask(struct server *server, const struct entry *entry)
@@ -404,7 +422,8 @@ void commit_turn(struct server *server)
     for (int i = 0; i < TURN_ROUNDS_MAX && commit_round(server); i++)
         conn_flush_dirty(server);
     commit_arm(server);
-    if (server->building.count > 0 && !server->in_flight)
+    if ((server->building.count > 0 || server->dirty != NULL) &&
+        !server->in_flight)
         uv_idle_start(&server->again, server_again);
     else
         uv_idle_stop(&server->again);
@@ -424,6 +443,10 @@ bool commit_is_full(const struct server *server)
 {
     size_t bytes = journal_batch_bytes(server->journal);
 
+    if (server->failed)
+        return false; /* what comes is refused, not gathered */
+    bytes += server->building.asks.len +
+             server->building.count * sizeof(struct entry);
     return bytes > BATCH_FULL_BYTES || bytes > server->config.segment_bytes / 2;
 }
 
@@ -435,7 +458,10 @@ bool commit_is_idle(const struct server *server)
 static void tell_timeout(struct server *server, struct conn *conn)
 {
     answer_error(server, conn,
-                 "TIMEOUT waited for the lock while the disk did not answer");
+                 server->stopping
+                     ? "TIMEOUT the server stops, nobody waits any more"
+                     : "TIMEOUT waited for the lock while the disk did not "
+                       "answer");
 }
 
 /* While the engine cannot be told that time passed, because the disk hangs or
@@ -472,6 +498,11 @@ static void time_out_entries(struct server *server, struct batch *batch,
     }
 }
 
+void commit_end_waits(struct server *server)
+{
+    time_out_waits(server, UINT64_MAX);
+}
+
 void commit_due(struct server *server)
 {
     uint64_t now_us = server_now_us(server);
@@ -484,8 +515,9 @@ void commit_due(struct server *server)
                !server->building.has_tick) {
         struct hold_command *c = &server->command;
         *c = (struct hold_command){.kind = HOLD_TICK};
-        server->building.has_tick = true;
+        size_t before = server->building.count;
         commit_submit(server, NULL, c);
+        server->building.has_tick = server->building.count > before;
     }
     commit_turn(server);
 }

@@ -27,11 +27,16 @@ static size_t owed(const struct conn *conn)
     return conn->out.len + conn->sending.len;
 }
 
+static bool is_full(const struct conn *conn)
+{
+    return owed(conn) > conn->server->config.output_max_bytes;
+}
+
 bool conn_is_blocked(const struct conn *conn)
 {
     return conn->closing || conn->quitting || conn->ticket != 0 ||
            conn->server->stopping || (conn->barrier && conn->pending > 0) ||
-           owed(conn) > conn->server->config.output_max_bytes;
+           is_full(conn);
 }
 
 /* Runs the whole requests at the start of `data`; returns the bytes used. */
@@ -52,6 +57,10 @@ static size_t run_requests(struct conn *conn, char *data, size_t len)
             resp_decode(data + at, len - at, &server->request);
         if (status == HF_MORE)
             break;
+        if (status != HF_OK && conn->pending > 0) {
+            conn->barrier = true; /* the error comes in its turn, too */
+            break;
+        }
         if (status != HF_OK) {
             server->stats.errors_total++;
             (void)resp_error(&conn->out, hf_bytes_text(server->request.error));
@@ -224,9 +233,14 @@ static void go_on(struct conn *conn)
         size_t used = run_requests(conn, conn->in.data, conn->in.len);
         hf_buf_consume(&conn->in, used);
     }
+    bool was_full = is_full(conn);
     send_owed(conn);
     if (conn->closing)
         return;
+    if (was_full && !is_full(conn) && conn->in.len > 0) {
+        conn_touch(conn); /* nothing else would make it go on */
+        return;
+    }
     if ((conn->quitting || conn->ended) && owed(conn) == 0 &&
         conn->pending == 0) {
         conn_close(conn);

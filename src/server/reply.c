@@ -94,10 +94,13 @@ static long long number(const struct facts *f, enum hold_field field)
 static void say_text(struct facts *f, enum hold_field field)
 {
     struct hf_bytes text = reply_get_text(f->body, field);
-    bool cut = text.len > FACT_MAX;
+    size_t len = text.len > FACT_MAX ? FACT_MAX : text.len;
+    char shown[FACT_MAX + 1];
 
-    say(f, "'%.*s%s'", (int)(cut ? FACT_MAX : text.len), text.data,
-        cut ? "..." : "");
+    for (size_t i = 0; i < len; i++) /* a NUL would end the sentence */
+        shown[i] = text.data[i] == '\0' ? '?' : text.data[i];
+    shown[len] = '\0';
+    say(f, "'%s%s'", shown, len < text.len ? "..." : "");
 }
 
 static bool has_text(const struct facts *f, enum hold_field field)

@@ -106,6 +106,7 @@ static void on_signal(uv_signal_t *handle, int number)
         _exit(EXIT_FAILURE); /* asked twice: as safe as a crash */
     server->stopping = true;
     uv_close((uv_handle_t *)&server->listener, NULL);
+    commit_end_waits(server);
     commit_turn(server);
     stop_if_done(server);
 }
@@ -167,20 +168,18 @@ static bool bounds_differ(const struct hold_bounds *a,
 
 /* A run that may lose what it told leaves a mark in the folder, so that the
  * next one leaves a gap in the numbers. */
-static void mark_path(const struct server *server, char out[PATH_MAX])
+static void mark_path(const char *data, char out[PATH_MAX])
 {
-    snprintf(out, PATH_MAX, "%s/lossy", server->config.dir);
+    snprintf(out, PATH_MAX, "%s/lossy", data);
 }
 
-static enum hf_status leave_mark(struct server *server)
+enum hf_status server_mark_lossy(const char *data)
 {
     char path[PATH_MAX];
 
-    mark_path(server, path);
-    if (server->config.durability == JOURNAL_ALWAYS)
-        return unlink(path) == 0 || errno == ENOENT ? HF_OK : HF_IO;
+    mark_path(data, path);
     int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0640);
-    int dir = open(server->config.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int dir = open(data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     bool done = fd >= 0 && dir >= 0 && fsync(fd) == 0 && fsync(dir) == 0;
     if (fd >= 0)
         close(fd);
@@ -189,11 +188,21 @@ static enum hf_status leave_mark(struct server *server)
     return done ? HF_OK : HF_IO;
 }
 
+static enum hf_status leave_mark(struct server *server)
+{
+    char path[PATH_MAX];
+
+    if (server->config.durability != JOURNAL_ALWAYS)
+        return server_mark_lossy(server->config.dir);
+    mark_path(server->config.dir, path);
+    return unlink(path) == 0 || errno == ENOENT ? HF_OK : HF_IO;
+}
+
 static bool was_lossy(const struct server *server)
 {
     char path[PATH_MAX];
 
-    mark_path(server, path);
+    mark_path(server->config.dir, path);
     return access(path, F_OK) == 0;
 }
 

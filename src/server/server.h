@@ -61,7 +61,7 @@ struct wait {
     uint64_t ticket;
     uint64_t deadline_us;
     struct hf_text lock;
-    struct hf_text request; /* its REQ, if any */
+    bool has_request; /* it carried a REQ */
 };
 
 struct server_stats {
@@ -129,6 +129,10 @@ void server_address(struct server *server, char *out, size_t len);
 void server_run(struct server *server);
 void server_close(struct server *server);
 
+/* Notes in a data folder that numbers may have been told which its journal
+ * does not know: the next start leaves a gap. */
+enum hf_status server_mark_lossy(const char *data);
+
 /* The settings that are not part of the state take effect. */
 void server_apply_config(struct server *server);
 
@@ -147,6 +151,8 @@ void commit_turn(struct server *server);
 void commit_poll(struct server *server);
 /* Time passed: lets the engine handle what is due. */
 void commit_due(struct server *server);
+/* The server stops: those who wait are told so. */
+void commit_end_waits(struct server *server);
 void commit_arm(struct server *server);
 /* The connection goes: nothing of it is answered any more. */
 void commit_leave(struct server *server, struct conn *conn);

@@ -53,7 +53,7 @@ static const struct command commands[] = {
      .summary = "Lists held locks, in pages",
      .reply = "map: locks (list of maps) cursor (0: that was all)",
      .group = "lock",
-     .flags = COMMAND_READ,
+     .flags = COMMAND_READ | COMMAND_HELD,
      .kind = HOLD_LOCK_LIST,
      .words = {WORD_PATTERN},
      .options = OPTION_CURSOR | OPTION_COUNT},
@@ -98,7 +98,7 @@ static const struct command commands[] = {
      .summary = "Shows one product, or a list of several",
      .reply = PRODUCT "; of several: list, null for unknown; -NOTFOUND",
      .group = "stock",
-     .flags = COMMAND_READ,
+     .flags = COMMAND_READ | COMMAND_HELD,
      .kind = HOLD_STOCK_GET,
      .words = {WORD_SKUS}},
     {.name = "STOCK LIST",
@@ -106,7 +106,7 @@ static const struct command commands[] = {
      .summary = "Lists products, in pages",
      .reply = "map: products (list of maps) cursor (0: that was all)",
      .group = "stock",
-     .flags = COMMAND_READ,
+     .flags = COMMAND_READ | COMMAND_HELD,
      .kind = HOLD_STOCK_LIST,
      .words = {WORD_PATTERN},
      .options = OPTION_CURSOR | OPTION_COUNT},
@@ -310,6 +310,13 @@ const struct command *table_find(const struct hf_bytes *args, size_t count,
     return NULL;
 }
 
+/* A web page can make its reader's browser send lines to this port; none of
+ * them may be taken for commands. */
+static bool is_http(struct hf_bytes word)
+{
+    return hf_bytes_is(word, "POST") || hf_bytes_is(word, "HOST:");
+}
+
 static void say_unknown(struct conn *conn, const struct resp_request *request)
 {
     char text[192];
@@ -386,7 +393,10 @@ bool table_run(struct server *server, struct conn *conn,
         return true;
     }
     server->stats.errors_total++;
-    if (command == NULL)
+    if (command == NULL && is_http(request->args[0])) {
+        (void)resp_error(&conn->out, hf_bytes_text("ERR this is not HTTP"));
+        conn->quitting = true;
+    } else if (command == NULL)
         say_unknown(conn, request);
     else
         (void)resp_error(&conn->out, hf_bytes_text(error));

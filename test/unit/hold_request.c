@@ -9,7 +9,7 @@ TEST(a_repeated_request_gets_the_first_answer_and_changes_nothing)
     engine_lock("door", "ann", 500, 0);
     engine_now_us += 100 * MS;
     const struct hold_out *out = engine_lock("door", "ann", 500, 0);
-    EXPECT(out, "OK token=1 safe_ms=500 count=1 waited_ms=0");
+    EXPECT(out, "OK token=1 safe_ms=400 count=1 waited_ms=0");
     EXPECT_EVENTS(out, "");
     CHECK_EQ(hold_seq(engine), 1);
 }
@@ -72,16 +72,34 @@ TEST(every_kind_may_carry_a_request)
     CHECK_ENGINE();
 }
 
-TEST(a_request_without_items_is_made_once_under_one_id)
+TEST(a_request_without_an_id_is_made_once_under_one_id)
 {
     engine_start();
     engine_set("apple", 9);
     engine_request = "q1";
-    const char *first = engine_reply_text(engine_reserve("", "apple 1", 1000));
+    EXPECT(engine_reserve("", "apple 1", 1000),
+           "OK id=000000YGJ00000000000000002 status=PENDING expires_ms=1000 "
+           "items=[{sku=apple quantity=1}]");
     engine_now_us += 5 * MS;
-    EXPECT(engine_reserve("", "apple 1", 1000), first);
+    EXPECT(engine_reserve("", "apple 1", 1000), /* its time counted on */
+           "OK id=000000YGJ00000000000000002 status=PENDING expires_ms=995 "
+           "items=[{sku=apple quantity=1}]");
     EXPECT(engine_get("apple"), "OK sku=apple total=9 available=8 reserved=1 "
                                 "sold=0 version=2 updated_ms=1000000");
+}
+
+TEST(a_grant_told_again_promises_no_more_than_is_left)
+{
+    engine_start();
+    engine_request = "q1";
+    EXPECT(engine_lock("door", "ann", 200, 0),
+           "OK token=1 safe_ms=200 count=1 waited_ms=0");
+    engine_now_us += 199 * MS;
+    EXPECT(engine_lock("door", "ann", 200, 0),
+           "OK token=1 safe_ms=1 count=1 waited_ms=0");
+    engine_now_us += 200 * MS;
+    EXPECT(engine_lock("door", "ann", 200, 0),
+           "OK token=1 safe_ms=0 count=1 waited_ms=0");
 }
 
 TEST(a_request_is_remembered_for_its_time_from_the_answer_on)
@@ -98,7 +116,7 @@ TEST(a_request_is_remembered_for_its_time_from_the_answer_on)
     engine_now_us += 100 * MS - 1;
     engine_request = "q1";
     EXPECT(engine_lock("door", "bob", 1000, 400),
-           "OK token=4 safe_ms=1000 count=1 waited_ms=300");
+           "OK token=4 safe_ms=901 count=1 waited_ms=300");
     engine_now_us += 1;
     EXPECT(engine_lock("door", "bob", 1000, 400), /* forgotten: a re-entry */
            "OK token=4 safe_ms=1000 count=2 waited_ms=0");

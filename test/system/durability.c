@@ -256,14 +256,19 @@ TEST(a_wait_comes_to_an_end_although_the_journal_has_failed)
 }
 
 /* Batches that the server has on disk since it started. */
-static uint64_t batches(struct test_wire *to)
+/* A number of INFO; `field` ends with the colon. */
+static uint64_t info_number(struct test_wire *to, const char *field)
 {
-    static const char field[] = "journal_batches:";
     struct hf_bytes info = test_ask(to, "INFO");
-    const char *at = memmem(info.data, info.len, field, sizeof field - 1);
+    const char *at = memmem(info.data, info.len, field, strlen(field));
 
     CHECK(at != NULL);
-    return strtoull(at + sizeof field - 1, NULL, 10);
+    return strtoull(at + strlen(field), NULL, 10);
+}
+
+static uint64_t batches(struct test_wire *to)
+{
+    return info_number(to, "journal_batches:");
 }
 
 /* Writes until the disk hangs, which is when one is not answered although all
@@ -337,6 +342,42 @@ TEST(while_the_disk_hangs_the_rest_goes_on)
         check_kept(told + 1, false);
         stop();
     }
+}
+
+/* Its record comes before the one that gives the lock free, both after the
+ * disk hung: the grant finds nobody and must go on. */
+TEST(a_lock_is_not_left_with_one_who_was_told_that_its_time_is_over)
+{
+    struct test_wire holder;
+    struct test_wire gone;
+    struct hf_bytes reply;
+
+    new_folder();
+    start("always", "write:4:stall");
+    test_server_connect(&server, &holder);
+    test_server_connect(&server, &gone);
+    int64_t token = test_number(
+        test_ask(&holder, "LOCK x OWNER holder TTL %d", FOR_EVER_MS), "token");
+    (void)write_until_stalled(&holder, 4);
+    CHECK_ERROR(
+        test_ask(&gone, "LOCK x OWNER gone TTL %d WAIT 100", FOR_EVER_MS),
+        "TIMEOUT");
+    static const char field[] = "total_commands_processed:";
+    uint64_t before = info_number(&gone, field);
+    test_wire_add(&holder, "UNLOCK x %" PRId64, token);
+    CHECK_EQ(test_wire_send(&holder), HF_OK);
+    for (uint64_t asked = 1; info_number(&gone, field) <= before + asked;)
+        asked++; /* until it has come in, too */
+    CHECK(test_server_signal(&server, SIGUSR1));
+    CHECK_EQ(test_wire_read(&wire, &reply), HF_OK);
+    CHECK_DONE(reply);
+    CHECK_EQ(test_wire_read(&holder, &reply), HF_OK);
+    CHECK_DONE(reply);
+    CHECK(test_number(test_ask(&gone, "LOCK x OWNER next WAIT 30000"),
+                      "token") > token);
+    test_wire_close(&holder);
+    test_wire_close(&gone);
+    stop();
 }
 
 TEST(a_time_out_told_while_the_disk_hung_is_not_a_grant_when_asked_again)

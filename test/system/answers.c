@@ -1,0 +1,134 @@
+/* answers.c - every request gets its answer, whole and in its turn.
+ * tests: also under sanitizers
+ */
+#include <signal.h>
+#include <sys/socket.h>
+
+#include "support/scene.h"
+#include "support/test.h"
+
+static struct hf_bytes next_reply(struct test_wire *wire)
+{
+    struct hf_bytes reply;
+
+    CHECK_EQ(test_wire_read(wire, &reply), HF_OK);
+    return reply;
+}
+
+/* More than may be owed to one client, in one write. */
+TEST(more_answers_than_a_client_may_be_owed_all_come)
+{
+    struct test_scene *scene = test_scene_open();
+    struct test_wire wire;
+
+    test_server_connect(&scene->server, &wire);
+    for (int i = 0; i < 600; i++)
+        test_wire_add(&wire, "COMMAND DOCS");
+    CHECK_EQ(test_wire_send(&wire), HF_OK);
+    for (int i = 0; i < 600; i++)
+        CHECK(next_reply(&wire).data[0] == '*');
+    for (int i = 0; i < 600; i++)
+        test_wire_add(&wire, "COMMAND DOCS");
+    CHECK_EQ(test_wire_send(&wire), HF_OK);
+    CHECK_EQ(shutdown(wire.fd, SHUT_WR), 0);
+    for (int i = 0; i < 600; i++)
+        CHECK(next_reply(&wire).data[0] == '*');
+    CHECK(test_wire_ends(&wire));
+    test_wire_close(&wire);
+    test_scene_close(scene);
+}
+
+TEST(an_error_of_framing_comes_after_the_answers_before_it)
+{
+    struct test_scene *scene = test_scene_open();
+    struct test_wire wire;
+
+    test_server_connect(&scene->server, &wire);
+    test_wire_add(&wire, "STOCK SET apple 7");
+    test_wire_add_raw(&wire, "*x\r\n", 4);
+    CHECK_EQ(test_wire_send(&wire), HF_OK);
+    CHECK_EQ(test_number(next_reply(&wire), "total"), 7);
+    CHECK(test_is_error(next_reply(&wire), "ERR"));
+    CHECK(test_wire_ends(&wire));
+    test_wire_close(&wire);
+    CHECK_DONE(test_ask(&scene->good, "STOCK DEL apple"));
+    test_scene_close(scene);
+}
+
+TEST(lists_behind_a_write_are_answered_after_it)
+{
+    struct test_scene *scene = test_scene_open();
+    struct test_wire wire;
+
+    test_server_connect(&scene->server, &wire);
+    for (int i = 0; i < 50; i++) {
+        test_wire_add(&wire, "STOCK SET pear %d", i);
+        test_wire_add(&wire, "STOCK GET pear");
+        test_wire_add(&wire, "LOCKINFO nobody");
+        test_wire_add(&wire, "STOCK LIST pear");
+    }
+    CHECK_EQ(test_wire_send(&wire), HF_OK);
+    for (int i = 0; i < 50; i++) {
+        CHECK_EQ(test_number(next_reply(&wire), "total"), i);
+        CHECK_EQ(test_number(next_reply(&wire), "total"), i);
+        CHECK(test_is_error(next_reply(&wire), "NOTFOUND"));
+        struct hf_bytes list = test_part(next_reply(&wire), "products");
+        CHECK_EQ(test_length(list), 1);
+        CHECK_EQ(test_number(test_element(list, 0), "total"), i);
+    }
+    CHECK_DONE(test_ask(&wire, "STOCK DEL pear"));
+    test_wire_close(&wire);
+    test_scene_close(scene);
+}
+
+/* What a browser sends when a page makes it post to this port. */
+TEST(lines_of_http_are_not_taken_for_commands)
+{
+    static const char post[] = "POST / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+                               "FLUSHALL\r\n";
+    static const char get[] = "GET / HTTP/1.1\r\nHost: localhost\r\n"
+                              "\r\nFLUSHALL\r\n";
+    const char *const texts[] = {post, get};
+    struct test_scene *scene = test_scene_open();
+    struct test_wire wire;
+
+    CHECK_DONE(test_ask(&scene->good, "STOCK SET plum 3"));
+    for (int i = 0; i < 2; i++) {
+        test_server_connect(&scene->server, &wire);
+        test_wire_add_raw(&wire, texts[i], strlen(texts[i]));
+        CHECK_EQ(test_wire_send(&wire), HF_OK);
+        CHECK(test_wire_ends(&wire));
+        test_wire_close(&wire);
+    }
+    CHECK_EQ(test_number(test_ask(&scene->good, "STOCK GET plum"), "total"), 3);
+    CHECK_DONE(test_ask(&scene->good, "STOCK DEL plum"));
+    test_scene_close(scene);
+}
+
+TEST(names_with_a_nul_do_not_cut_the_sentence)
+{
+    struct test_scene *scene = test_scene_open();
+    struct hf_bytes args[] = {hf_bytes_text("STOCK"), hf_bytes_text("GET"),
+                              hf_bytes("a\0b", 3)};
+
+    test_wire_add_args(&scene->good, 3, args);
+    CHECK_EQ(test_wire_send(&scene->good), HF_OK);
+    CHECK(test_is(next_reply(&scene->good), "-NOTFOUND no product 'a?b'\r\n"));
+    test_scene_close(scene);
+}
+
+TEST(a_stop_tells_those_who_wait)
+{
+    struct test_scene *scene = test_scene_open();
+    struct test_wire wire;
+
+    CHECK_DONE(test_ask(&scene->good, "LOCK gate OWNER a TTL 60000"));
+    test_server_connect(&scene->server, &wire);
+    test_wire_add(&wire, "LOCK gate OWNER b WAIT 60000");
+    CHECK_EQ(test_wire_send(&wire), HF_OK);
+    test_scene_await(scene, "gate", 1);
+    CHECK(test_server_signal(&scene->server, SIGTERM));
+    CHECK(test_is_error(next_reply(&wire), "TIMEOUT"));
+    test_wire_close(&wire);
+    CHECK_EQ(test_server_end(&scene->server), 0);
+}

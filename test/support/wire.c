@@ -235,6 +235,40 @@ bool test_is_error(struct hf_bytes reply, const char *code)
            (reply.data[1 + len] == ' ' || reply.data[1 + len] == '\r');
 }
 
+static bool same_code(struct hf_bytes a, struct hf_bytes b)
+{
+    for (size_t i = 0; i < a.len && i < b.len; i++) {
+        if (a.data[i] != b.data[i])
+            return false;
+        if (a.data[i] == ' ')
+            return true;
+    }
+    return a.len == b.len;
+}
+
+bool test_is_repeat(struct hf_bytes first, struct hf_bytes again)
+{
+    struct resp_value a;
+    struct resp_value b;
+    bool is_time = false;
+    size_t at_a = 0;
+    size_t at_b = 0;
+
+    if (first.data[0] == '-')
+        return same_code(first, again);
+    while (resp_read(first, &at_a, &a) == HF_OK) {
+        if (resp_read(again, &at_b, &b) != HF_OK || a.kind != b.kind ||
+            !hf_bytes_equal(a.text, b.text))
+            return false;
+        if (is_time ? b.number > a.number : b.number != a.number)
+            return false;
+        is_time = a.kind == RESP_BULK &&
+                  (hf_bytes_equal(a.text, hf_bytes_text("safe_ms")) ||
+                   hf_bytes_equal(a.text, hf_bytes_text("expires_ms")));
+    }
+    return at_a == first.len && at_b == again.len;
+}
+
 int64_t test_number(struct hf_bytes reply, const char *field)
 {
     struct resp_value value;

@@ -63,6 +63,10 @@ struct hf_bytes test_ask(struct test_wire *wire, const char *format, ...)
 bool test_is(struct hf_bytes reply, const char *raw);
 /* Is it the error with this code? */
 bool test_is_error(struct hf_bytes reply, const char *code);
+/* The answer to a request that was repeated: equal to the first, but that
+ * times left (safe_ms, expires_ms) are not more than then; of errors only the
+ * code counts, since their sentences tell times, too. */
+bool test_is_repeat(struct hf_bytes first, struct hf_bytes again);
 /* The field's number, or TEST_NO_NUMBER. */
 int64_t test_number(struct hf_bytes reply, const char *field);
 /* The field's text, or "". */

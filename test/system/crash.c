@@ -338,7 +338,7 @@ static void repeat_answered(struct crash *crash, struct load_worker *worker)
         if (repeat->answer.len == 0)
             continue;
         struct hf_bytes reply = test_ask(&crash->wire, "%s", repeat->text);
-        if (!hf_bytes_equal(reply, hf_buf_bytes(&repeat->answer)))
+        if (!test_is_repeat(hf_buf_bytes(&repeat->answer), reply))
             BAD(crash, "\"%s\" was answered %.*s, and again %.*s", repeat->text,
                 (int)repeat->answer.len, repeat->answer.data, (int)reply.len,
                 reply.data);

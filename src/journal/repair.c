@@ -109,15 +109,22 @@ static enum hf_status tell_cut(struct repair *repair)
     const struct walk *walk = &repair->walk;
     struct hf_buf *text = repair->text;
     char name[FOLDER_NAME_MAX];
+    bool counted = walk->later_count > 0 ||
+                   first_dropped(repair) >= repair->list.segment_count;
     enum hf_status status = hf_buf_format(
         text,
         "kept: everything up to batch %llu\n"
-        "dropped: batch %llu, which is damaged or missing, and %llu intact "
-        "batches behind it with %llu records\n",
-        (unsigned long long)walk->last, (unsigned long long)walk->last + 1,
-        (unsigned long long)walk->later_count,
-        (unsigned long long)walk->later_records);
+        "dropped: batch %llu, which is damaged or missing, and ",
+        (unsigned long long)walk->last, (unsigned long long)walk->last + 1);
 
+    if (status == HF_OK && counted)
+        status = hf_buf_format(
+            text, "%llu intact batches behind it with %llu records\n",
+            (unsigned long long)walk->later_count,
+            (unsigned long long)walk->later_records);
+    else if (status == HF_OK)
+        status = hf_buf_format(text, "all that is in the files below, which "
+                                     "was not read and may be much\n");
     if (status == HF_OK && partly_kept(repair, name))
         status =
             hf_buf_format(text, "  %s from offset %llu on (copied whole)\n",

@@ -346,9 +346,6 @@ static void abandon(struct model *model, const struct hold_command *c)
         model_abandon_lock(model, c);
     else
         forget_ticket(model, c->token);
-    struct model_request *request = find_request(model, c->request);
-    if (request != NULL && !request->waiting)
-        forget_request(model, request);
     model_reply(model, HOLD_OK);
 }
 

@@ -364,8 +364,6 @@ static void abandon(struct hold_engine *e, const struct hold_command *c)
         if (waiter != 0)
             waiter_drop(e, waiter);
     }
-    if (c->request.len > 0)
-        request_forget(e, c->request);
 }
 
 static void dispatch(struct hold_engine *e, const struct hold_command *c,

@@ -20,8 +20,7 @@
  *
  * HOLD_ABANDON undoes what was asked by somebody who is gone: the wait with
  * ticket `token` leaves its queue; with a name, the hold with that token is
- * given back instead, once; with a request id, its stored answer is forgotten,
- * so that asking again asks anew.
+ * given back instead, once.
  *
  * Limits (HOLD_LIMIT) live beside the journaled state: they are not in the
  * journal, not in a snapshot and not in the digest.

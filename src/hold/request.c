@@ -152,16 +152,6 @@ void request_drop(struct hold_engine *e, uint32_t number)
     forget(e, number);
 }
 
-void request_forget(struct hold_engine *e, struct hf_bytes id)
-{
-    uint32_t number = hf_index_find(&e->requests, id);
-
-    if (number == 0 || request_at(e, number)->waiter != 0)
-        return;
-    list_remove(e, &e->answered, request_links, number);
-    forget(e, number);
-}
-
 void answered_forget_first(struct hold_engine *e)
 {
     uint32_t number = e->answered.first;

@@ -323,8 +323,6 @@ void request_answer(struct hold_engine *e, uint32_t number, enum hold_code code,
                     struct hf_bytes body);
 /* Forgets a request whose wait was given up. */
 void request_drop(struct hold_engine *e, uint32_t number);
-/* Forgets an answered request by its id, if there is one. */
-void request_forget(struct hold_engine *e, struct hf_bytes id);
 void answered_forget_first(struct hold_engine *e);
 
 /* limit.c */

@@ -189,30 +189,6 @@ TEST(an_abandoned_wait_forgets_its_request)
     CHECK_ENGINE();
 }
 
-TEST(abandoning_with_a_request_forgets_its_answer)
-{
-    engine_start();
-    engine_request = "q1";
-    engine_lock("door", "ann", 500, 0);
-    struct hold_command c = {.kind = HOLD_ABANDON,
-                             .now_us = engine_now_us,
-                             .name = hf_bytes_text("door"),
-                             .token = 1,
-                             .request = hf_bytes_text("q1")};
-    EXPECT(engine_apply(&c), "OK");
-    EXPECT(engine_lock("door", "ann", 500, 0), /* asked anew */
-           "OK token=3 safe_ms=500 count=1 waited_ms=0");
-    engine_lock("door", "ann", 500, 0);
-    engine_request = "q2";
-    EXPECT(engine_lock("door", "bob", 500, 300), "WAITING ticket=4");
-    c.request = hf_bytes_text("q2"); /* not answered yet: it stays */
-    c.name = hf_bytes("", 0);
-    c.token = 99;
-    engine_apply(&c);
-    EXPECT_ANSWERS(engine_lock("door", "bob", 500, 300), "4:MOVED");
-    CHECK_ENGINE();
-}
-
 TEST(requests_max_refuses_before_anything_happens)
 {
     engine_start();

@@ -7,7 +7,8 @@
  * Waits: a lock that must wait is in the engine's queue under a ticket; here a
  * `struct wait` leads from the ticket to the connection. When nobody is there
  * to be told any more, the wait is abandoned by a record of its own; a grant
- * that comes before that record is given back at once.
+ * that comes before that record is given back at once, unless it has a REQ
+ * under which it can still be asked for.
  */
 #include <assert.h>
 

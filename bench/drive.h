@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
+#include "holdfast/clock.h"
 #include "hold/engine.h"
 
 /* Names and owners of this length are what the limits on size speak of. */

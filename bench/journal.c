@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "base/clock.h"
+#include "holdfast/clock.h"
 #include "base/memory.h"
 #include "journal/disk.h"
 #include "journal/journal.h"

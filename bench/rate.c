@@ -13,7 +13,8 @@
 
 #include <pthread.h>
 
-#include "base/clock.h"
+#include "base/atomic.h"
+#include "holdfast/clock.h"
 
 #define ROUNDS      21
 #define CALLS       4000000
@@ -40,8 +41,8 @@ static void take_many(void)
 static void swap_many(void)
 {
     for (uint64_t i = 0; i < CALLS; i++) {
-        uint64_t seen = hf_atomic_load_relaxed(&shared.word);
-        while (!hf_atomic_swap_if_relaxed(&shared.word, &seen, seen + 1))
+        uint64_t seen = hf_u64_load(&shared.word, __ATOMIC_RELAXED);
+        while (!hf_u64_cas(&shared.word, &seen, seen + 1, __ATOMIC_RELAXED))
             continue;
     }
 }

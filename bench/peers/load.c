@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "holdfast/clock.h"
 #include "base/memory.h"
 
 #define READ_BYTES   65536u

@@ -24,11 +24,11 @@ void *hf_alloc_aligned(size_t alignment, size_t bytes);
 void *hf_alloc_huge(void);
 void hf_free(void *memory);
 
-/* For tests: the allocation after `count` more successful ones fails, and
- * every one after it too, until hf_memory_fail_never(). */
+/* For tests: in this thread the allocation after `count` more successful ones
+ * fails, and every one after it too, until hf_memory_fail_never(). */
 void hf_memory_fail_after(uint64_t count);
 void hf_memory_fail_never(void);
-/* Allocations since the start of the process, to size a fault loop. */
+/* Allocations of this thread since it started, to size a fault loop. */
 uint64_t hf_memory_count(void);
 
 #endif

@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <stddef.h>
 
+#include "base/atomic.h"
+
 enum hf_status hf_rate_init(struct hf_rate *rate, uint32_t burst,
                             uint64_t period_ns)
 {
@@ -13,7 +15,7 @@ enum hf_status hf_rate_init(struct hf_rate *rate, uint32_t burst,
         return HF_INVALID;
     rate->period_ns = period_ns;
     rate->burst_ns = burst * period_ns;
-    hf_atomic_store_relaxed(&rate->full_at_ns, 0);
+    hf_u64_store(&rate->full_at_ns, 0, __ATOMIC_RELAXED);
     return HF_OK;
 }
 
@@ -44,13 +46,13 @@ uint64_t hf_rate_take(struct hf_rate *rate, uint32_t count, uint64_t now_ns)
 
     /* Relaxed throughout: the word guards no other memory, and every decision
      * is made on the value that the swap confirms. */
-    uint64_t full_at_ns = hf_atomic_load_relaxed(&rate->full_at_ns);
+    uint64_t full_at_ns = hf_u64_load(&rate->full_at_ns, __ATOMIC_RELAXED);
     do {
         wait_ns = overshoot(rate, cost_ns, full_at_ns, now_ns, &next_ns);
         if (wait_ns != 0)
             return wait_ns;
     } while (
-        !hf_atomic_swap_if_relaxed(&rate->full_at_ns, &full_at_ns, next_ns));
+        !hf_u64_cas(&rate->full_at_ns, &full_at_ns, next_ns, __ATOMIC_RELAXED));
     return 0;
 }
 
@@ -64,6 +66,7 @@ uint64_t hf_rate_wait(const struct hf_rate *rate, uint32_t count,
     if (__builtin_mul_overflow(count, rate->period_ns, &cost_ns) ||
         cost_ns > rate->burst_ns)
         return HF_RATE_NEVER;
-    return overshoot(rate, cost_ns, hf_atomic_load_relaxed(&rate->full_at_ns),
-                     now_ns, &next_ns);
+    return overshoot(rate, cost_ns,
+                     hf_u64_load(&rate->full_at_ns, __ATOMIC_RELAXED), now_ns,
+                     &next_ns);
 }

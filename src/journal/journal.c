@@ -14,7 +14,7 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "base/clock.h"
+#include "holdfast/clock.h"
 #include "base/memory.h"
 #include "journal/state.h"
 

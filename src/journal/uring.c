@@ -12,7 +12,7 @@
 
 #include <liburing.h>
 
-#include "base/clock.h"
+#include "holdfast/clock.h"
 #include "base/memory.h"
 
 #define RING_ENTRIES 4

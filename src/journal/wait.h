@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "base/clock.h"
+#include "holdfast/clock.h"
 
 /* A condition for wait_until(). */
 static inline void wait_init(pthread_cond_t *cond)

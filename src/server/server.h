@@ -26,7 +26,7 @@
 #include <stdint.h>
 #include <uv.h>
 
-#include "base/clock.h"
+#include "holdfast/clock.h"
 #include "base/index.h"
 #include "hold/engine.h"
 #include "journal/journal.h"

@@ -8,8 +8,8 @@
 #include <sched.h>
 #include <sys/stat.h>
 
-#include "base/clock.h"
 #include "base/memory.h"
+#include "holdfast/clock.h"
 #include "journal/format.h"
 #include "support/test.h"
 

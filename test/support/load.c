@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <stdarg.h>
 
-#include "base/clock.h"
+#include "holdfast/clock.h"
 #include "support/test.h"
 #include "support/threads.h"
 

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "holdfast/clock.h"
 #include "resp/resp.h"
 #include "support/test.h"
 

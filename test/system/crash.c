@@ -19,7 +19,7 @@
 #include <inttypes.h>
 #include <signal.h>
 
-#include "base/clock.h"
+#include "holdfast/clock.h"
 #include "base/memory.h"
 #include "support/load.h"
 #include "support/server.h"

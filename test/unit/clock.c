@@ -1,5 +1,5 @@
 /* clock.c - tests of the system's clocks and of the clock for tests. */
-#include "base/clock.h"
+#include "holdfast/clock.h"
 
 #include "support/clock.h"
 #include "support/test.h"

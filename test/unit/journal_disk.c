@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "holdfast/clock.h"
 #include "base/memory.h"
 #include "support/test.h"
 

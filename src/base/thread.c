@@ -1,0 +1,105 @@
+/* thread.c - slots from a bitmap, given back by a destructor of the thread. */
+#include "base/thread.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include "base/atomic.h"
+
+#define HOOKS_MAX 4
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static void (*hooks[HOOKS_MAX])(uint32_t slot); /* (m), then for ever */
+static int hook_count;                          /* (m) */
+
+void hf_thread_at_exit(void (*hook)(uint32_t slot))
+{
+    pthread_mutex_lock(&mutex);
+    assert(hook_count < HOOKS_MAX);
+    hooks[hook_count++] = hook;
+    pthread_mutex_unlock(&mutex);
+}
+
+void hf_thread_run_exit_hooks(uint32_t slot)
+{
+    pthread_mutex_lock(&mutex);
+    int count = hook_count;
+    pthread_mutex_unlock(&mutex);
+    for (int i = 0; i < count; i++)
+        hooks[i](slot);
+}
+
+void hf_thread_yield(void)
+{
+#ifdef HF_STEPPED
+    step_yield();
+#else
+    sched_yield();
+#endif
+}
+
+unsigned hf_cpu_count(void)
+{
+    static struct hf_atomic_u32 known;
+    /* Relaxed: whoever finds 0 counts again, with the same result. */
+    uint32_t count = __atomic_load_n(&known.value, __ATOMIC_RELAXED);
+
+    if (count == 0) {
+        cpu_set_t set;
+        int found =
+            sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+        count = found < 1 ? 1 : (uint32_t)found;
+        __atomic_store_n(&known.value, count, __ATOMIC_RELAXED);
+    }
+    return count;
+}
+
+#ifndef HF_STEPPED
+
+_Thread_local uint32_t hf_thread_slot_plus_1;
+
+static uint64_t taken[HF_SLOTS_MAX / 64]; /* (m) bit = slot is in use */
+static pthread_key_t key;                 /* its value is the slot + 1 */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void slot_give(void *value)
+{
+    uint32_t slot = (uint32_t)((uintptr_t)value - 1);
+
+    hf_thread_run_exit_hooks(slot);
+    hf_thread_slot_plus_1 = 0;
+    pthread_mutex_lock(&mutex);
+    taken[slot / 64] &= ~(UINT64_C(1) << slot % 64);
+    pthread_mutex_unlock(&mutex);
+}
+
+static void make_key(void)
+{
+    if (pthread_key_create(&key, slot_give) != 0) {
+        fprintf(stderr, "holdfast: no thread key can be had\n");
+        abort();
+    }
+}
+
+uint32_t hf_thread_slot_take(void)
+{
+    uint32_t slot = 0;
+
+    pthread_once(&once, make_key);
+    pthread_mutex_lock(&mutex);
+    while (slot < HF_SLOTS_MAX && taken[slot / 64] >> slot % 64 & 1)
+        slot++;
+    if (slot < HF_SLOTS_MAX)
+        taken[slot / 64] |= UINT64_C(1) << slot % 64;
+    pthread_mutex_unlock(&mutex);
+    if (slot == HF_SLOTS_MAX ||
+        pthread_setspecific(key, (void *)(uintptr_t)(slot + 1)) != 0) {
+        fprintf(stderr, "holdfast: more than %u threads\n", HF_SLOTS_MAX);
+        abort();
+    }
+    hf_thread_slot_plus_1 = slot + 1;
+    return slot;
+}
+
+#endif

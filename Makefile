@@ -2,6 +2,7 @@
 #
 #   build/            objects, libholdfast.a, the holdfast command, tests
 #   build/san-KIND/   the same, built with SAN=KIND
+#   build/step/       base and sync with the tests' scheduler in them
 #   build/fuzz/       the fuzz targets, built by clang
 #   build/log/        what each test program printed
 
@@ -37,11 +38,14 @@ FUZZ_CFLAGS := $(BASE_CFLAGS) -Itest -fno-sanitize-recover=all
 LIB_LIBS := -lxxhash -luring -lm
 LIBS := -luv $(LIB_LIBS)
 
-LIB_DIRS := base flow hold journal resp
+LIB_DIRS := base sync flow hold journal resp
 APP_DIRS := server cli
 LIB_SRC := $(wildcard $(LIB_DIRS:%=src/%/*.c))
 APP_SRC := $(filter-out src/cli/main.c,$(wildcard $(APP_DIRS:%=src/%/*.c)))
-SUPPORT_SRC := $(wildcard test/support/*.c)
+SUPPORT_SRC := $(filter-out test/support/schedule.c,\
+	$(wildcard test/support/*.c))
+STEP_SRC := $(wildcard src/base/*.c src/sync/*.c)
+SCHEDULE_SRC := $(wildcard test/schedule/*.c)
 TEST_SRC := $(wildcard test/unit/*.c test/stress/*.c test/sim/*.c \
 	test/system/*.c)
 FUZZ_SRC := $(wildcard test/fuzz/*.c)
@@ -51,11 +55,13 @@ C_FILES = $(shell find include src test bench examples -name node_modules \
 	-prune -o -name '*.[ch]' -print 2>/dev/null)
 
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+step_obj = $(patsubst %.c,$(BUILD)/step/obj/%.o,$(1))
 fuzz_obj = $(patsubst %.c,$(BUILD)/fuzz/obj/%.o,$(1))
 LIB := $(BUILD)/libholdfast.a
 APP := $(BUILD)/app.a
 BIN := $(BUILD)/holdfast
 TESTS := $(TEST_SRC:test/%.c=$(BUILD)/test/%)
+SCHEDULES := $(SCHEDULE_SRC:test/%.c=$(BUILD)/test/%)
 FUZZ := $(FUZZ_SRC:test/fuzz/%.c=$(BUILD)/fuzz/%)
 BENCH := $(BENCH_SRC:bench/%.c=$(BUILD)/bench/%)
 PEERS := $(PEER_SRC:bench/%.c=$(BUILD)/bench/%)
@@ -118,7 +124,7 @@ clean: ## remove everything that was built
 
 # What is built, and from what.
 
-tests: $(LIB) $(BIN) $(TESTS)
+tests: $(LIB) $(BIN) $(TESTS) $(SCHEDULES)
 units: $(filter $(BUILD)/test/unit/%,$(TESTS))
 fuzzers: $(FUZZ)
 benches: $(BENCH) $(PEERS)
@@ -147,6 +153,22 @@ $(TESTS): $(BUILD)/test/%: $(BUILD)/obj/test/%.o $(call obj,$(SUPPORT_SRC)) \
 	@mkdir -p $(@D)
 	$(CC) $(HF_CFLAGS) -o $@ $^ $(LIBS)
 
+# The tests by seed: the same sources, each step in the hands of a scheduler.
+$(BUILD)/step/obj/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(HF_CFLAGS) -DHF_STEPPED -Itest -c -o $@ $<
+
+$(BUILD)/step/step.a: $(call step_obj,$(STEP_SRC))
+	@rm -f $@
+	ar rcs $@ $^
+
+STEP_SUPPORT := $(addprefix test/support/,schedule.c test.c history.c linear.c \
+	models.c)
+$(SCHEDULES): $(BUILD)/test/%: $(BUILD)/step/obj/test/%.o \
+		$(call step_obj,$(STEP_SUPPORT)) $(BUILD)/step/step.a
+	@mkdir -p $(@D)
+	$(CC) $(HF_CFLAGS) -o $@ $^ -lm
+
 $(BENCH): $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(APP) $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(HF_CFLAGS) -o $@ $^ $(LIBS)
@@ -169,4 +191,4 @@ $(FUZZ): $(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/test/fuzz/%.o \
 .SECONDARY:
 .PHONY: all help run test unit bench setup tidy fmt fmt-check install clean \
 	tests units fuzzers benches
--include $(shell find $(BUILD)/obj $(BUILD)/fuzz/obj -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/obj $(BUILD)/step/obj $(BUILD)/fuzz/obj -name '*.d' 2>/dev/null)

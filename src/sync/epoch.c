@@ -1,0 +1,425 @@
+/* epoch.c - interval-based reclamation: retire, scan, and threads that end.
+ *
+ * Who frees. A thread keeps what it retired in a list of its own. When the
+ * list has grown enough, it reads every reader's span once and frees the nodes
+ * that touch none. What stays makes the next scan come later in proportion, so
+ * that a stalled reader costs a constant per retired node, not a walk over all
+ * garbage each time. A thread that ends leaves its list to the next scan of
+ * anybody.
+ *
+ * How large garbage can get: a scan leaves only nodes whose life touches a
+ * reader's span, and comes at latest after SCAN_EVERY + twice what the last
+ * one left.
+ */
+#include "sync/epoch.h"
+
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+
+#define SCAN_EVERY    64 /* retired nodes */
+#define BIRTHS_AN_ERA 64 /* by one thread */
+
+#define STALLED_NS_DEFAULT 1000000000u
+
+static struct hf_mutex all_mutex;  /* guards the list of all epochs */
+static struct hf_epoch *all_first; /* (d) */
+
+static void free_node(void *context, struct hf_epoch_node *node)
+{
+    (void)context;
+    hf_free(node);
+}
+
+static void fill(const struct hf_listed *listed, struct hf_inspect_row *row)
+{
+    struct hf_epoch_stats stats;
+
+    /* `listed` is the first member of the epoch, which is no constant. */
+    hf_epoch_stats((struct hf_epoch *)(uintptr_t)listed, &stats);
+    row->depth = stats.retired - stats.freed;
+}
+
+static uint32_t chunk_size(uint32_t chunk)
+{
+    return chunk == 0 ? EPOCH_CHUNK_FIRST : epoch_chunk_start(chunk);
+}
+
+/* A thread ends: what it retired goes to whoever scans next. Frees nothing,
+ * since a user's callback must not run under the lock. */
+static void leave_orphans(uint32_t slot)
+{
+    hf_mutex_lock(&all_mutex);
+    for (struct hf_epoch *at = all_first; at != NULL; at = at->next) {
+        struct hf_epoch_reader *reader = epoch_reader_find(at, slot);
+        if (reader == NULL)
+            continue;
+        assert(reader->depth == 0); /* it ended between enter and leave */
+        if (reader->list != NULL) {
+            void *head = hf_ptr_load(&at->orphans, __ATOMIC_RELAXED);
+            do { /* release: the nodes, for whoever takes the list */
+                reader->last->next = head;
+            } while (!hf_ptr_cas(&at->orphans, &head, reader->list,
+                                 __ATOMIC_RELEASE));
+            reader->list = NULL;
+            reader->listed = 0;
+            reader->scan_at = SCAN_EVERY;
+        }
+        /* Relaxed: the slot's next owner comes after us by the slot's lock. */
+        hf_u32_store(&reader->thread_id, 0, __ATOMIC_RELAXED);
+    }
+    hf_mutex_unlock(&all_mutex);
+}
+
+static void watch_threads(void)
+{
+    hf_thread_at_exit(leave_orphans);
+}
+
+enum hf_status hf_epoch_open(struct hf_epoch **out,
+                             const struct hf_epoch_opts *opts)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    if (out == NULL)
+        return HF_INVALID;
+    struct hf_epoch *epoch = hf_alloc_aligned(HF_CACHE_LINE, sizeof *epoch);
+    if (epoch == NULL)
+        return HF_NOMEM;
+    memset(epoch, 0, sizeof *epoch);
+    if (opts != NULL)
+        epoch->opts = *opts;
+    if (epoch->opts.free == NULL)
+        epoch->opts.free = free_node;
+    if (epoch->opts.clock == NULL)
+        epoch->opts.clock = hf_clock_system();
+    if (epoch->opts.stalled_ns == 0)
+        epoch->opts.stalled_ns = STALLED_NS_DEFAULT;
+    hf_u64_store(&epoch->era, 1, __ATOMIC_RELAXED); /* nobody sees it yet */
+
+    pthread_once(&once, watch_threads);
+    hf_mutex_lock(&all_mutex);
+    epoch->next = all_first;
+    if (all_first != NULL)
+        all_first->prev = epoch;
+    all_first = epoch;
+    hf_mutex_unlock(&all_mutex);
+    hf_listed_add(&epoch->listed, "epoch", epoch->opts.name, fill);
+    epoch->opts.name = epoch->listed.name;
+    *out = epoch;
+    return HF_OK;
+}
+
+static void free_list(struct hf_epoch *epoch, struct hf_epoch_node *list)
+{
+    while (list != NULL) {
+        struct hf_epoch_node *node = list;
+        list = node->next;
+        epoch->opts.free(epoch->opts.context, node);
+    }
+}
+
+void hf_epoch_close(struct hf_epoch *epoch)
+{
+    if (epoch == NULL)
+        return;
+    hf_listed_remove(&epoch->listed);
+    hf_mutex_lock(&all_mutex);
+    *(epoch->prev == NULL ? &all_first : &epoch->prev->next) = epoch->next;
+    if (epoch->next != NULL)
+        epoch->next->prev = epoch->prev;
+    hf_mutex_unlock(&all_mutex);
+
+    /* Nobody is inside; acquire: what those who were wrote. */
+    free_list(epoch, hf_ptr_load(&epoch->orphans, __ATOMIC_ACQUIRE));
+    for (uint32_t chunk = 0; chunk < EPOCH_CHUNKS; chunk++) {
+        struct hf_epoch_reader *readers =
+            hf_ptr_load(&epoch->chunks[chunk], __ATOMIC_ACQUIRE);
+        if (readers == NULL)
+            continue;
+        for (uint32_t i = 0; i < chunk_size(chunk); i++)
+            free_list(epoch, readers[i].list);
+        hf_free(readers);
+    }
+    hf_free(epoch);
+}
+
+/* Several threads may need one chunk: the first to publish it wins. */
+struct hf_epoch_reader *epoch_reader_make(struct hf_epoch *epoch, uint32_t slot)
+{
+    uint32_t chunk = epoch_chunk_of(slot);
+    uint32_t count = chunk_size(chunk);
+    void *found = NULL;
+
+    struct hf_epoch_reader *readers =
+        hf_alloc_aligned(HF_CACHE_LINE, count * sizeof *readers);
+    if (readers == NULL)
+        return NULL;
+    memset(readers, 0, count * sizeof *readers);
+    for (uint32_t i = 0; i < count; i++) {
+        readers[i].epoch = epoch;
+        readers[i].scan_at = SCAN_EVERY;
+        hf_u64_store(&readers[i].lower, EPOCH_OUTSIDE, __ATOMIC_RELAXED);
+    }
+    /* Release: the readers, for whoever finds the chunk. */
+    if (!hf_ptr_cas(&epoch->chunks[chunk], &found, readers, __ATOMIC_ACQ_REL))
+        hf_free(readers);
+    return epoch_reader_find(epoch, slot);
+}
+
+/* A thread uses its reader for the first time: notes whose it is. Relaxed:
+ * for people to read, and each word for itself. */
+void epoch_reader_adopt(struct hf_epoch_reader *reader)
+{
+    uint64_t name[2] = {0};
+
+    (void)pthread_getname_np(pthread_self(), (char *)name, sizeof name);
+    for (int i = 0; i < 2; i++)
+        hf_u64_store(&reader->name[i], name[i], __ATOMIC_RELAXED);
+    hf_u32_store(&reader->thread_id, (uint32_t)syscall(SYS_gettid),
+                 __ATOMIC_RELAXED);
+}
+
+struct hf_epoch_reader *hf_epoch_enter(struct hf_epoch *epoch)
+{
+    return epoch_enter(epoch);
+}
+
+void hf_epoch_leave(struct hf_epoch_reader *reader)
+{
+    epoch_leave(reader);
+}
+
+void *hf_epoch_load(struct hf_epoch_reader *reader,
+                    const struct hf_atomic_ptr *link)
+{
+    return epoch_load(reader, link);
+}
+
+void hf_epoch_born(struct hf_epoch_reader *reader, struct hf_epoch_node *node)
+{
+    struct hf_epoch *epoch = reader->epoch;
+
+    if (++reader->births >= BIRTHS_AN_ERA) {
+        reader->births = 0;
+        hf_u64_add(&epoch->era, 1, __ATOMIC_SEQ_CST);
+    }
+    node->born = hf_u64_load(&epoch->era, __ATOMIC_SEQ_CST);
+}
+
+/* Counts that only the owner changes and anybody may read. */
+static void count(struct hf_atomic_u64 *word, uint64_t more)
+{
+    hf_u64_store(word, hf_u64_load(word, __ATOMIC_RELAXED) + more,
+                 __ATOMIC_RELAXED);
+}
+
+/* The spans of all who are inside. More than fit are taken as one. */
+#define SPANS_MAX 128
+struct span {
+    uint64_t lower;
+    uint64_t upper;
+    uint32_t slot;
+};
+struct spans {
+    struct span at[SPANS_MAX];
+    uint32_t count;
+};
+
+static void spans_add(struct spans *spans, struct span span)
+{
+    if (spans->count < SPANS_MAX) {
+        spans->at[spans->count++] = span;
+        return;
+    }
+    struct span *last = &spans->at[SPANS_MAX - 1];
+    if (span.lower < last->lower) {
+        last->lower = span.lower;
+        last->slot = span.slot;
+    }
+    if (span.upper > last->upper)
+        last->upper = span.upper;
+}
+
+static void spans_read(struct hf_epoch *epoch, struct spans *spans)
+{
+    spans->count = 0;
+    for (uint32_t chunk = 0; chunk < EPOCH_CHUNKS; chunk++) {
+        struct hf_epoch_reader *readers =
+            hf_ptr_load(&epoch->chunks[chunk], __ATOMIC_ACQUIRE);
+        for (uint32_t i = 0; readers != NULL && i < chunk_size(chunk); i++) {
+            /* seq_cst: see epoch.h. `lower` first: with it the reader has
+             * announced an `upper` that is no less. */
+            uint64_t lower = hf_u64_load(&readers[i].lower, __ATOMIC_SEQ_CST);
+            if (lower == EPOCH_OUTSIDE)
+                continue;
+            uint64_t upper = hf_u64_load(&readers[i].upper, __ATOMIC_SEQ_CST);
+            spans_add(spans, (struct span){lower, upper < lower ? lower : upper,
+                                           epoch_chunk_start(chunk) + i});
+        }
+    }
+}
+
+/* The oldest span that the node's life touches, NULL if it may go. */
+static const struct span *spans_touched(const struct spans *spans,
+                                        const struct hf_epoch_node *node)
+{
+    const struct span *oldest = NULL;
+
+    for (uint32_t i = 0; i < spans->count; i++) {
+        const struct span *span = &spans->at[i];
+        if (node->retired >= span->lower && node->born <= span->upper &&
+            (oldest == NULL || span->lower < oldest->lower))
+            oldest = span;
+    }
+    return oldest;
+}
+
+static void describe(struct hf_epoch *epoch, struct hf_epoch_stall *out)
+{
+    const struct epoch_watch *watch = &epoch->watch;
+    struct hf_epoch_reader *reader = epoch_reader_find(epoch, watch->slot);
+    uint64_t name[2];
+
+    assert(hf_mutex_held(&epoch->mutex));
+    *out = (struct hf_epoch_stall){0};
+    /* It has moved on, or ended: nobody is in the way. Relaxed: as the names
+     * in epoch_reader_adopt(). */
+    if (!watch->noted ||
+        hf_u64_load(&reader->lower, __ATOMIC_RELAXED) != watch->lower)
+        return;
+    for (int i = 0; i < 2; i++)
+        name[i] = hf_u64_load(&reader->name[i], __ATOMIC_RELAXED);
+    memcpy(out->thread, name, sizeof out->thread);
+    out->thread[sizeof out->thread - 1] = '\0';
+    out->thread_id = (int32_t)hf_u32_load(&reader->thread_id, __ATOMIC_RELAXED);
+    out->slot = watch->slot;
+    out->seen_ns = hf_clock_now_ns(epoch->opts.clock) - watch->since_ns;
+    out->garbage = watch->garbage;
+}
+
+/* A scan could not free all: `blamed` is the oldest span in the way. */
+static void note_stall(struct hf_epoch *epoch, const struct span *blamed,
+                       uint64_t garbage)
+{
+    struct epoch_watch *watch = &epoch->watch;
+    struct hf_epoch_stall stall;
+    bool tell = false;
+
+    if (!hf_mutex_try(&epoch->mutex)) /* another scan is noting it */
+        return;
+    if (!watch->noted || watch->slot != blamed->slot ||
+        watch->lower != blamed->lower)
+        *watch =
+            (struct epoch_watch){.slot = blamed->slot,
+                                 .lower = blamed->lower,
+                                 .since_ns = hf_clock_now_ns(epoch->opts.clock),
+                                 .noted = true};
+    watch->garbage = garbage;
+    describe(epoch, &stall);
+    if (!watch->told && stall.seen_ns >= epoch->opts.stalled_ns) {
+        watch->told = true;
+        epoch->stalls++;
+        tell = epoch->opts.stalled != NULL;
+    }
+    hf_mutex_unlock(&epoch->mutex);
+    if (tell)
+        epoch->opts.stalled(epoch->opts.context, &stall);
+}
+
+static void keep(struct hf_epoch_reader *reader, struct hf_epoch_node *node)
+{
+    node->next = reader->list;
+    if (reader->list == NULL)
+        reader->last = node;
+    reader->list = node;
+    reader->listed++;
+}
+
+static void scan(struct hf_epoch_reader *reader)
+{
+    struct hf_epoch *epoch = reader->epoch;
+    struct spans spans;
+    const struct span *blamed = NULL;
+    uint64_t freed = 0;
+
+    if (reader->scanning) /* a free() that retires */
+        return;
+    reader->scanning = 1;
+    hf_u64_add(&epoch->era, 1, __ATOMIC_SEQ_CST);
+    struct hf_epoch_node *own = reader->list;
+    /* Acquire: the nodes in the list. */
+    struct hf_epoch_node *left =
+        hf_ptr_load(&epoch->orphans, __ATOMIC_RELAXED) == NULL
+            ? NULL
+            : hf_ptr_swap(&epoch->orphans, NULL, __ATOMIC_ACQUIRE);
+    reader->list = NULL;
+    reader->listed = 0;
+    spans_read(epoch, &spans); /* after the lists were taken */
+
+    while (own != NULL || left != NULL) {
+        struct hf_epoch_node **from = own != NULL ? &own : &left;
+        struct hf_epoch_node *node = *from;
+        *from = node->next;
+        const struct span *span = spans_touched(&spans, node);
+        if (span == NULL) {
+            epoch->opts.free(epoch->opts.context, node);
+            freed++;
+            continue;
+        }
+        keep(reader, node);
+        if (blamed == NULL || span->lower < blamed->lower)
+            blamed = span;
+    }
+    count(&reader->freed, freed);
+    reader->scan_at = SCAN_EVERY + 2 * reader->listed;
+    reader->scanning = 0;
+    if (blamed != NULL && blamed->slot != hf_thread_slot())
+        note_stall(epoch, blamed, reader->listed);
+}
+
+void hf_epoch_retire(struct hf_epoch_reader *reader, struct hf_epoch_node *node)
+{
+    /* seq_cst: after the unlinking, in the one order; see epoch.h. */
+    node->retired = hf_u64_load(&reader->epoch->era, __ATOMIC_SEQ_CST);
+    keep(reader, node);
+    count(&reader->retired, 1);
+    if (reader->listed >= reader->scan_at)
+        scan(reader);
+}
+
+void hf_epoch_flush(struct hf_epoch *epoch)
+{
+    struct hf_epoch_reader *reader = epoch_reader_find(epoch, hf_thread_slot());
+
+    if (reader == NULL)
+        reader = epoch_reader_make(epoch, hf_thread_slot());
+    if (reader != NULL)
+        scan(reader);
+}
+
+void hf_epoch_stats(struct hf_epoch *epoch, struct hf_epoch_stats *out)
+{
+    struct hf_epoch_stats stats = {0};
+
+    /* Relaxed: figures, each for itself. */
+    stats.era = hf_u64_load(&epoch->era, __ATOMIC_RELAXED);
+    for (uint32_t chunk = 0; chunk < EPOCH_CHUNKS; chunk++) {
+        struct hf_epoch_reader *readers =
+            hf_ptr_load(&epoch->chunks[chunk], __ATOMIC_ACQUIRE);
+        for (uint32_t i = 0; readers != NULL && i < chunk_size(chunk); i++) {
+            /* Freed first: it never is ahead of retired. */
+            stats.freed += hf_u64_load(&readers[i].freed, __ATOMIC_RELAXED);
+            stats.retired += hf_u64_load(&readers[i].retired, __ATOMIC_RELAXED);
+        }
+    }
+    if (stats.freed > stats.retired) /* read while lists changed hands */
+        stats.freed = stats.retired;
+    hf_mutex_lock(&epoch->mutex);
+    stats.stalls = epoch->stalls;
+    describe(epoch, &stats.stall);
+    hf_mutex_unlock(&epoch->mutex);
+    *out = stats;
+}

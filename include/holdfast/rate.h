@@ -11,10 +11,15 @@
  * Taking n permits moves `full_at` right by n periods. A take that would pass
  * the right edge changes nothing and reports how long to wait.
  *
+ * Example:
+ *
  *   struct hf_rate rate;
+ *   uint64_t now_ns = 5; // from the caller's clock
+ *
  *   hf_rate_init(&rate, 10, 1000000000); // 10 at once, then 1 a second
- *   if (hf_rate_take(&rate, 1, now_ns) == 0)
- *       serve();
+ *   assert(hf_rate_take(&rate, 10, now_ns) == 0);
+ *   assert(hf_rate_take(&rate, 1, now_ns) == 1000000000); // come back then
+ *   assert(hf_rate_take(&rate, 1, now_ns + 1000000000) == 0);
  *
  * Threads: hf_rate_take() and hf_rate_wait() are lock-free and safe from any
  *          thread; init is not.

@@ -3,6 +3,13 @@
  * Every call that can fail returns `enum hf_status`; HF_OK is 0, so that
  * `if (status)` reads "if it failed". Outputs come last in the argument list
  * and are written only on HF_OK unless the call says otherwise.
+ *
+ * Example:
+ *
+ *   enum hf_status status = HF_FULL;
+ *
+ *   if (status)
+ *       fprintf(stderr, "not accepted: %s\n", hf_status_text(status));
  */
 #ifndef HOLDFAST_STATUS_H
 #define HOLDFAST_STATUS_H

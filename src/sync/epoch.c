@@ -42,9 +42,11 @@ static void fill(const struct hf_listed *listed, struct hf_inspect_row *row)
     row->depth = stats.retired - stats.freed;
 }
 
-static uint32_t chunk_size(uint32_t chunk)
+static struct hf_epoch_reader *reader_at(const struct hf_epoch *epoch,
+                                         uint32_t slot)
 {
-    return chunk == 0 ? EPOCH_CHUNK_FIRST : epoch_chunk_start(chunk);
+    return hf_locals_find(&epoch->readers, slot,
+                          sizeof(struct hf_epoch_reader));
 }
 
 /* A thread ends: what it retired goes to whoever scans next. Frees nothing,
@@ -53,7 +55,7 @@ static void leave_orphans(uint32_t slot)
 {
     hf_mutex_lock(&all_mutex);
     for (struct hf_epoch *at = all_first; at != NULL; at = at->next) {
-        struct hf_epoch_reader *reader = epoch_reader_find(at, slot);
+        struct hf_epoch_reader *reader = reader_at(at, slot);
         if (reader == NULL)
             continue;
         assert(reader->depth == 0); /* it ended between enter and leave */
@@ -89,6 +91,10 @@ enum hf_status hf_epoch_open(struct hf_epoch **out,
     if (epoch == NULL)
         return HF_NOMEM;
     memset(epoch, 0, sizeof *epoch);
+    if (hf_locals_init(&epoch->readers, sizeof(struct hf_epoch_reader))) {
+        hf_free(epoch);
+        return HF_NOMEM;
+    }
     if (opts != NULL)
         epoch->opts = *opts;
     if (epoch->opts.free == NULL)
@@ -134,48 +140,22 @@ void hf_epoch_close(struct hf_epoch *epoch)
 
     /* Nobody is inside; acquire: what those who were wrote. */
     free_list(epoch, hf_ptr_load(&epoch->orphans, __ATOMIC_ACQUIRE));
-    for (uint32_t chunk = 0; chunk < EPOCH_CHUNKS; chunk++) {
-        struct hf_epoch_reader *readers =
-            hf_ptr_load(&epoch->chunks[chunk], __ATOMIC_ACQUIRE);
-        if (readers == NULL)
-            continue;
-        for (uint32_t i = 0; i < chunk_size(chunk); i++)
-            free_list(epoch, readers[i].list);
-        hf_free(readers);
-    }
+    uint32_t slot = 0;
+    struct hf_epoch_reader *reader;
+    while ((reader = hf_locals_next(&epoch->readers, &slot)) != NULL)
+        free_list(epoch, reader->list);
+    hf_locals_release(&epoch->readers);
     hf_free(epoch);
 }
 
-/* Several threads may need one chunk: the first to publish it wins. */
-struct hf_epoch_reader *epoch_reader_make(struct hf_epoch *epoch, uint32_t slot)
-{
-    uint32_t chunk = epoch_chunk_of(slot);
-    uint32_t count = chunk_size(chunk);
-    void *found = NULL;
-
-    struct hf_epoch_reader *readers =
-        hf_alloc_aligned(HF_CACHE_LINE, count * sizeof *readers);
-    if (readers == NULL)
-        return NULL;
-    memset(readers, 0, count * sizeof *readers);
-    for (uint32_t i = 0; i < count; i++) {
-        readers[i].epoch = epoch;
-        readers[i].scan_at = SCAN_EVERY;
-        hf_u64_store(&readers[i].lower, EPOCH_OUTSIDE, __ATOMIC_RELAXED);
-    }
-    /* Release: the readers, for whoever finds the chunk. */
-    if (!hf_ptr_cas(&epoch->chunks[chunk], &found, readers, __ATOMIC_ACQ_REL))
-        hf_free(readers);
-    return epoch_reader_find(epoch, slot);
-}
-
-/* A thread uses its reader for the first time: notes whose it is. Relaxed:
- * for people to read, and each word for itself. */
-void epoch_reader_adopt(struct hf_epoch_reader *reader)
+void epoch_reader_adopt(struct hf_epoch *epoch, struct hf_epoch_reader *reader)
 {
     uint64_t name[2] = {0};
 
+    reader->epoch = epoch;
+    reader->scan_at = SCAN_EVERY;
     (void)pthread_getname_np(pthread_self(), (char *)name, sizeof name);
+    /* Relaxed: for people to read, and each word for itself. */
     for (int i = 0; i < 2; i++)
         hf_u64_store(&reader->name[i], name[i], __ATOMIC_RELAXED);
     hf_u32_store(&reader->thread_id, (uint32_t)syscall(SYS_gettid),
@@ -245,20 +225,19 @@ static void spans_add(struct spans *spans, struct span span)
 
 static void spans_read(struct hf_epoch *epoch, struct spans *spans)
 {
+    struct hf_epoch_reader *reader;
+    uint32_t slot = 0;
+
     spans->count = 0;
-    for (uint32_t chunk = 0; chunk < EPOCH_CHUNKS; chunk++) {
-        struct hf_epoch_reader *readers =
-            hf_ptr_load(&epoch->chunks[chunk], __ATOMIC_ACQUIRE);
-        for (uint32_t i = 0; readers != NULL && i < chunk_size(chunk); i++) {
-            /* seq_cst: see epoch.h. `lower` first: with it the reader has
-             * announced an `upper` that is no less. */
-            uint64_t lower = hf_u64_load(&readers[i].lower, __ATOMIC_SEQ_CST);
-            if (lower == EPOCH_OUTSIDE)
-                continue;
-            uint64_t upper = hf_u64_load(&readers[i].upper, __ATOMIC_SEQ_CST);
-            spans_add(spans, (struct span){lower, upper < lower ? lower : upper,
-                                           epoch_chunk_start(chunk) + i});
-        }
+    while ((reader = hf_locals_next(&epoch->readers, &slot)) != NULL) {
+        /* seq_cst: see epoch.h. `lower` first: with it the reader has
+         * announced an `upper` that is no less. */
+        uint64_t lower = hf_u64_load(&reader->lower, __ATOMIC_SEQ_CST);
+        if (lower == EPOCH_OUTSIDE)
+            continue;
+        uint64_t upper = hf_u64_load(&reader->upper, __ATOMIC_SEQ_CST);
+        spans_add(spans, (struct span){lower, upper < lower ? lower : upper,
+                                       slot - 1});
     }
 }
 
@@ -280,7 +259,7 @@ static const struct span *spans_touched(const struct spans *spans,
 static void describe(struct hf_epoch *epoch, struct hf_epoch_stall *out)
 {
     const struct epoch_watch *watch = &epoch->watch;
-    struct hf_epoch_reader *reader = epoch_reader_find(epoch, watch->slot);
+    struct hf_epoch_reader *reader = reader_at(epoch, watch->slot);
     uint64_t name[2];
 
     assert(hf_mutex_held(&epoch->mutex));
@@ -392,28 +371,27 @@ void hf_epoch_retire(struct hf_epoch_reader *reader, struct hf_epoch_node *node)
 
 void hf_epoch_flush(struct hf_epoch *epoch)
 {
-    struct hf_epoch_reader *reader = epoch_reader_find(epoch, hf_thread_slot());
+    struct hf_epoch_reader *reader = epoch_reader_mine(epoch);
 
     if (reader == NULL)
-        reader = epoch_reader_make(epoch, hf_thread_slot());
-    if (reader != NULL)
-        scan(reader);
+        return;
+    if (hf_u32_load(&reader->thread_id, __ATOMIC_RELAXED) == 0)
+        epoch_reader_adopt(epoch, reader);
+    scan(reader);
 }
 
 void hf_epoch_stats(struct hf_epoch *epoch, struct hf_epoch_stats *out)
 {
     struct hf_epoch_stats stats = {0};
+    struct hf_epoch_reader *reader;
+    uint32_t slot = 0;
 
     /* Relaxed: figures, each for itself. */
     stats.era = hf_u64_load(&epoch->era, __ATOMIC_RELAXED);
-    for (uint32_t chunk = 0; chunk < EPOCH_CHUNKS; chunk++) {
-        struct hf_epoch_reader *readers =
-            hf_ptr_load(&epoch->chunks[chunk], __ATOMIC_ACQUIRE);
-        for (uint32_t i = 0; readers != NULL && i < chunk_size(chunk); i++) {
-            /* Freed first: it never is ahead of retired. */
-            stats.freed += hf_u64_load(&readers[i].freed, __ATOMIC_RELAXED);
-            stats.retired += hf_u64_load(&readers[i].retired, __ATOMIC_RELAXED);
-        }
+    while ((reader = hf_locals_next(&epoch->readers, &slot)) != NULL) {
+        /* Freed first: it never is ahead of retired. */
+        stats.freed += hf_u64_load(&reader->freed, __ATOMIC_RELAXED);
+        stats.retired += hf_u64_load(&reader->retired, __ATOMIC_RELAXED);
     }
     if (stats.freed > stats.retired) /* read while lists changed hands */
         stats.freed = stats.retired;

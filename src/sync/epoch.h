@@ -17,22 +17,18 @@
 #include "base/thread.h"
 #include "holdfast/epoch.h"
 #include "sync/listed.h"
+#include "sync/locals.h"
 #include "sync/mutex.h"
 
-/* `lower` of a reader that is not inside. */
-#define EPOCH_OUTSIDE UINT64_MAX
-
-/* Readers lie in chunks that double, found by the thread's slot:
- * 16, 16, 32, 64 ... */
-#define EPOCH_CHUNK_FIRST 16u
-#define EPOCH_CHUNKS      13u
+/* `lower` of a reader that is not inside; eras start at 1. */
+#define EPOCH_OUTSIDE 0
 
 struct hf_epoch_reader { /* (o) its thread's own */
     /* The eras in which it has been reading: a node whose life touches them
      * stays. Written by the owner only. */
     _Alignas(HF_CACHE_LINE) struct hf_atomic_u64 lower; /* (a) */
     struct hf_atomic_u64 upper;                         /* (a) */
-    struct hf_epoch *epoch;                             /* (i) */
+    struct hf_epoch *epoch;         /* (o) once a thread has it */
     uint64_t seen_era;              /* (o) what `upper` holds */
     uint32_t depth;                 /* (o) enters without leave */
     uint32_t births;                /* (o) since the era was moved on */
@@ -59,8 +55,8 @@ struct epoch_watch { /* (m) under the epoch's mutex */
 
 struct hf_epoch {
     struct hf_listed listed;
-    struct hf_epoch_opts opts;                            /* (i) */
-    struct hf_atomic_ptr chunks[EPOCH_CHUNKS];            /* (a) grows */
+    struct hf_epoch_opts opts; /* (i) */
+    struct hf_locals readers;
     _Alignas(HF_CACHE_LINE) struct hf_atomic_u64 era;     /* (a) */
     _Alignas(HF_CACHE_LINE) struct hf_atomic_ptr orphans; /* (a) of threads
                                                            * that ended */
@@ -71,49 +67,29 @@ struct hf_epoch {
     struct hf_epoch *prev; /* (d) */
 };
 
-/* Makes the chunk of this thread's reader; NULL without memory. */
-struct hf_epoch_reader *epoch_reader_make(struct hf_epoch *epoch,
-                                          uint32_t slot);
-void epoch_reader_adopt(struct hf_epoch_reader *reader);
+/* A thread uses its reader for the first time: notes whose it is. */
+void epoch_reader_adopt(struct hf_epoch *epoch, struct hf_epoch_reader *reader);
 
-/* Which chunk a slot lies in, and the first slot of a chunk. */
-static inline uint32_t epoch_chunk_of(uint32_t slot)
+/* The reader of this thread; NULL without memory. */
+static inline struct hf_epoch_reader *epoch_reader_mine(struct hf_epoch *epoch)
 {
-    return slot < EPOCH_CHUNK_FIRST ? 0
-                                    : 32 - 4 - (uint32_t)__builtin_clz(slot);
-}
-
-static inline uint32_t epoch_chunk_start(uint32_t chunk)
-{
-    return chunk == 0 ? 0 : EPOCH_CHUNK_FIRST << (chunk - 1);
-}
-
-static inline struct hf_epoch_reader *
-epoch_reader_find(const struct hf_epoch *epoch, uint32_t slot)
-{
-    uint32_t chunk = epoch_chunk_of(slot);
-    /* Acquire: the readers in the chunk were made before it was published. */
-    struct hf_epoch_reader *readers = (struct hf_epoch_reader *)hf_ptr_load(
-        &epoch->chunks[chunk], __ATOMIC_ACQUIRE);
-    return readers == NULL ? NULL : &readers[slot - epoch_chunk_start(chunk)];
+    return (struct hf_epoch_reader *)hf_locals_mine(
+        &epoch->readers, sizeof(struct hf_epoch_reader));
 }
 
 static inline struct hf_epoch_reader *epoch_enter(struct hf_epoch *epoch)
 {
-    uint32_t slot = hf_thread_slot();
-    struct hf_epoch_reader *reader = epoch_reader_find(epoch, slot);
+    struct hf_epoch_reader *reader = (struct hf_epoch_reader *)hf_locals_mine(
+        &epoch->readers, sizeof *reader);
 
-    if (__builtin_expect(reader == NULL, 0)) {
-        reader = epoch_reader_make(epoch, slot);
-        if (reader == NULL)
-            return NULL;
-    }
+    if (__builtin_expect(reader == NULL, 0))
+        return NULL;
     if (reader->depth++ != 0)
         return reader;
     /* Relaxed: only its own thread changes it. */
     if (__builtin_expect(hf_u32_load(&reader->thread_id, __ATOMIC_RELAXED) == 0,
                          0))
-        epoch_reader_adopt(reader);
+        epoch_reader_adopt(epoch, reader);
     uint64_t era = hf_u64_load(&epoch->era, __ATOMIC_SEQ_CST);
     reader->seen_era = era;
     /* Relaxed: `lower` announces both. */

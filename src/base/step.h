@@ -33,6 +33,10 @@ void step_wake(const uint32_t *word, uint32_t count);
 void step_yield(void);
 /* The number of the running fiber, or of the thread outside: 0 is outside. */
 uint32_t step_slot(void);
+/* A fiber that runs `body` as a thread would; from fibers only. */
+uint32_t step_start(void (*body)(void *argument), void *argument);
+/* Waits until it has ended, once. */
+void step_join(uint32_t slot);
 /* Virtual time: passes by the seed, and when every fiber sleeps. */
 uint64_t step_now_ns(void);
 

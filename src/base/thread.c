@@ -4,8 +4,10 @@
 #include <assert.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 
 #include "base/atomic.h"
+#include "base/memory.h"
 
 #define HOOKS_MAX 4
 
@@ -55,7 +57,65 @@ unsigned hf_cpu_count(void)
     return count;
 }
 
-#ifndef HF_STEPPED
+#ifdef HF_STEPPED
+
+enum hf_status hf_thread_start(struct hf_thread *thread, const char *name,
+                               void (*body)(void *argument), void *argument)
+{
+    (void)name;
+    thread->id = step_start(body, argument);
+    return HF_OK;
+}
+
+void hf_thread_join(struct hf_thread *thread)
+{
+    step_join(thread->id);
+}
+
+#else
+
+/* What a new thread is told; it frees this. */
+struct start {
+    void (*body)(void *argument);
+    void *argument;
+    char name[16];
+};
+
+static void *start_main(void *context)
+{
+    struct start start = *(struct start *)context;
+
+    hf_free(context);
+    if (start.name[0] != '\0')
+        (void)pthread_setname_np(pthread_self(), start.name);
+    start.body(start.argument);
+    return NULL;
+}
+
+enum hf_status hf_thread_start(struct hf_thread *thread, const char *name,
+                               void (*body)(void *argument), void *argument)
+{
+    sigset_t all;
+    sigset_t before;
+    struct start *start = hf_alloc(sizeof *start);
+
+    if (start == NULL)
+        return HF_NOMEM;
+    *start = (struct start){.body = body, .argument = argument};
+    snprintf(start->name, sizeof start->name, "%s", name ? name : "");
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(&thread->id, NULL, start_main, start);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed != 0)
+        hf_free(start);
+    return failed != 0 ? HF_NOMEM : HF_OK;
+}
+
+void hf_thread_join(struct hf_thread *thread)
+{
+    pthread_join(thread->id, NULL);
+}
 
 _Thread_local uint32_t hf_thread_slot_plus_1;
 

@@ -9,14 +9,33 @@
 #ifndef BASE_THREAD_H
 #define BASE_THREAD_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/step.h"
+#include "holdfast/status.h"
 
 /* Slots are below this. More threads than that at a time cannot be: the
  * process is ended with a message. */
 #define HF_SLOTS_MAX 65536u
+
+/* A thread that was started and is to be joined. */
+struct hf_thread {
+#ifdef HF_STEPPED
+    uint32_t id;
+#else
+    pthread_t id;
+#endif
+};
+
+/* Runs body(argument) in a thread that has all signals blocked, so that they
+ * go to threads of the user's. The name is cut to 15 bytes; NULL: none.
+ * HF_NOMEM: the system has no room for another thread. */
+enum hf_status hf_thread_start(struct hf_thread *thread, const char *name,
+                               void (*body)(void *argument), void *argument);
+/* Waits until it has ended; once, and not by itself. */
+void hf_thread_join(struct hf_thread *thread);
 
 #ifdef HF_STEPPED
 

@@ -473,3 +473,56 @@ TEST(each_fiber_has_its_slot_and_its_end)
     hf_thread_at_exit(slot_exit);
     schedule_check(&c);
 }
+
+/* ---- Threads that fibers start. ---- */
+
+struct family {
+    unsigned sum; /* plain: joining orders it */
+    struct hf_atomic_u32 shared;
+};
+
+static void child_body(void *argument)
+{
+    struct family *family = argument;
+    hf_u32_add(&family->shared, 1, __ATOMIC_RELAXED);
+}
+
+static void parent_body(void *context, unsigned fiber)
+{
+    struct family *family = context;
+    struct hf_thread children[2];
+
+    (void)fiber;
+    for (int round = 0; round < 2; round++) { /* slots are used again */
+        for (int i = 0; i < 2; i++)
+            (void)hf_thread_start(&children[i], "child", child_body, family);
+        for (int i = 0; i < 2; i++)
+            hf_thread_join(&children[i]);
+        family->sum += hf_u32_load(&family->shared, __ATOMIC_RELAXED);
+    }
+}
+
+static void family_setup(void *context, uint64_t seed)
+{
+    (void)seed;
+    *(struct family *)context = (struct family){0};
+}
+
+static bool family_check(void *context, FILE *explain)
+{
+    struct family *family = context;
+    fprintf(explain, "sum %u", family->sum);
+    return family->sum == 2 + 4;
+}
+
+TEST(fibers_start_and_join_threads)
+{
+    struct family family;
+    struct schedule_case c = {.name = "family",
+                              .fibers = 1,
+                              .setup = family_setup,
+                              .body = parent_body,
+                              .check = family_check,
+                              .context = &family};
+    schedule_check(&c);
+}

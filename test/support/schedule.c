@@ -1,5 +1,7 @@
 /* schedule.c - fibers, who runs next, store buffers, sleep and virtual time.
  *
+ * (tidy: long because all of it works on one state, `run`.)
+ *
  * The scheduler has no stack of its own: its code runs on that of whoever
  * takes a step. A thread sanitizer is told otherwise. To it the scheduler is
  * always the thread outside: `enter` makes us that thread, `leave` the fiber
@@ -31,6 +33,9 @@ struct runner {
     struct fiber fiber;
     bool begun; /* its stack is in use: it can be resumed, not started */
     struct stores stores;
+    void (*body)(void *argument); /* of a thread that a fiber started */
+    void *argument;
+    uint32_t ended; /* 1 when it has; joiners sleep on it; as `current` */
 };
 
 /* Read by fibers as well, so always accessed as an atomic, relaxed. */
@@ -50,6 +55,8 @@ static struct {
     bool stirring;        /* sleepers may wake for no reason */
     uint32_t ready;       /* bit per slot: could run */
     uint32_t alive;       /* has not come to its end */
+    uint32_t joinable;    /* was started by a fiber and not joined */
+    uint32_t used;        /* slots up to this one have been used */
     uint64_t store_count; /* of all buffers */
     uint64_t now_ns;
     uint64_t steps_max;
@@ -402,21 +409,86 @@ uint64_t schedule_now_ns(void)
 
 /* ---- A schedule from its seed to its end. ---- */
 
+static void fiber_body(uint32_t slot)
+{
+    if (slot <= run.test->fibers)
+        run.test->body(run.test->context, slot - 1);
+    else
+        runners[slot].body(runners[slot].argument);
+}
+
 static void fiber_main(void)
 {
     fiber_arrive(NULL);
     for (;;) {
         uint32_t slot = me();
         leave();
-        run.test->body(run.test->context, slot - 1);
+        fiber_body(slot);
         hf_thread_run_exit_hooks(slot);
         enter();
         step("end", NULL, NULL, false); /* its last stores may be late too */
         write_all(slot);
         run.ready &= ~bit(slot);
         run.alive &= ~bit(slot);
+        __atomic_store_n(&runners[slot].ended, 1, __ATOMIC_RELAXED);
+        wake(sleepers_on(&run.sleepers, &runners[slot].ended));
         resume(next_of_others());
     }
+}
+
+static void fiber_start(uint32_t slot)
+{
+    struct runner *runner = &runners[slot];
+
+    if (!runner->begun)
+        fiber_prepare(&runner->fiber, fiber_main);
+    runner->begun = true;
+    runner->stores.count = 0;
+    __atomic_store_n(&runner->ended, 0, __ATOMIC_RELAXED);
+    run.alive |= bit(slot);
+    run.ready |= bit(slot);
+    if (run.used < slot)
+        run.used = slot;
+}
+
+uint32_t step_start(void (*body)(void *argument), void *argument)
+{
+    uint32_t slot = run.test->fibers + 1;
+
+    if (me() == 0) {
+        fprintf(stderr, "schedule: threads are started by fibers only\n");
+        abort();
+    }
+    enter();
+    step("start", NULL, CALLER, false);
+    write_all(me());
+    while (slot < SLOTS && (run.joinable & bit(slot)) != 0)
+        slot++;
+    if (slot == SLOTS) {
+        fprintf(stderr, "schedule: more than %u fibers\n", SCHEDULE_FIBERS_MAX);
+        abort();
+    }
+    fiber_start(slot);
+    run.joinable |= bit(slot);
+    leave();
+    runners[slot].body = body; /* it does not run before our next step */
+    runners[slot].argument = argument;
+    fiber_become(&runners[slot].fiber, true); /* what we did comes before it */
+    fiber_become(&runners[me()].fiber, false);
+    return slot;
+}
+
+void step_join(uint32_t slot)
+{
+    const uint32_t *ended = &runners[slot].ended;
+
+    while (__atomic_load_n(ended, __ATOMIC_RELAXED) == 0)
+        step_wait(ended, 0, HF_FOREVER);
+    enter();
+    run.joinable &= ~bit(slot);
+    leave();
+    fiber_become(&runners[slot].fiber, false);
+    fiber_become(&runners[me()].fiber, true); /* what it did comes before us */
 }
 
 static void seed_prepare(const struct schedule_case *test, uint64_t seed)
@@ -436,7 +508,7 @@ static void seed_prepare(const struct schedule_case *test, uint64_t seed)
     run.now_ns = SCHEDULE_START_NS;
     sleepers_init(&run.sleepers);
     run.steps_max = test->steps_max > 0 ? test->steps_max : DEFAULT_STEPS_MAX;
-    chooser_init(&run.chooser, &run.random, test->fibers + 1);
+    chooser_init(&run.chooser, &run.random, SLOTS);
 }
 
 static void fibers_prepare(unsigned count)
@@ -444,15 +516,8 @@ static void fibers_prepare(unsigned count)
     if (!runners[0].begun)
         fiber_outside(&runners[0].fiber);
     runners[0].begun = true;
-    for (uint32_t slot = 1; slot <= count; slot++) {
-        struct runner *runner = &runners[slot];
-        if (!runner->begun)
-            fiber_prepare(&runner->fiber, fiber_main);
-        runner->begun = true;
-        runner->stores.count = 0;
-        run.alive |= bit(slot);
-    }
-    run.ready = run.alive;
+    for (uint32_t slot = 1; slot <= count; slot++)
+        fiber_start(slot);
 }
 
 /* To a thread sanitizer: what was done outside comes before all fibers, and
@@ -500,8 +565,8 @@ static enum schedule_result run_one(const struct schedule_case *test,
         test->setup(test->context, seed);
     fibers_order(test->fibers, true);
     resume(choose(false));
-    fibers_order(test->fibers, false);
-    for (uint32_t slot = 1; slot <= test->fibers; slot++)
+    fibers_order(run.used, false);
+    for (uint32_t slot = 1; slot <= run.used; slot++)
         if ((run.alive & bit(slot)) != 0) { /* given up */
             runners[slot].begun = false;
             runners[slot].stores.count = 0;

@@ -2,7 +2,7 @@
 #
 #   build/            objects, libholdfast.a, the holdfast command, tests
 #   build/san-KIND/   the same, built with SAN=KIND
-#   build/step/       base and sync with the tests' scheduler in them
+#   build/step/       base, sync and exec with the tests' scheduler in them
 #   build/fuzz/       the fuzz targets, built by clang
 #   build/log/        what each test program printed
 
@@ -38,13 +38,13 @@ FUZZ_CFLAGS := $(BASE_CFLAGS) -Itest -fno-sanitize-recover=all
 LIB_LIBS := -lxxhash -luring -lm
 LIBS := -luv $(LIB_LIBS)
 
-LIB_DIRS := base sync flow hold journal resp
+LIB_DIRS := base sync exec flow hold journal resp
 APP_DIRS := server cli
 LIB_SRC := $(wildcard $(LIB_DIRS:%=src/%/*.c))
 APP_SRC := $(filter-out src/cli/main.c,$(wildcard $(APP_DIRS:%=src/%/*.c)))
 SUPPORT_SRC := $(filter-out test/support/schedule.c,\
 	$(wildcard test/support/*.c))
-STEP_SRC := $(wildcard src/base/*.c src/sync/*.c)
+STEP_SRC := $(wildcard src/base/*.c src/sync/*.c src/exec/*.c)
 SCHEDULE_SRC := $(wildcard test/schedule/*.c)
 TEST_SRC := $(wildcard test/unit/*.c test/stress/*.c test/sim/*.c \
 	test/system/*.c)

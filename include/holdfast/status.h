@@ -33,6 +33,7 @@ enum hf_status {
     HF_MORE,      /* more input is needed before an answer is possible */
     HF_IO,        /* the operating system reported an error */
     HF_CORRUPT,   /* stored bytes do not match their checksum or format */
+    HF_FAILED,    /* work that was handed over reported a failure */
     HF_STATUS_COUNT
 };
 

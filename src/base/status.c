@@ -16,6 +16,7 @@ static const char *const texts[HF_STATUS_COUNT] = {
     [HF_MORE] = "more input needed",
     [HF_IO] = "input/output error",
     [HF_CORRUPT] = "corrupt data",
+    [HF_FAILED] = "task failed",
 };
 
 const char *hf_status_text(enum hf_status status)

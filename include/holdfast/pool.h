@@ -1,0 +1,200 @@
+/* pool.h - threads that run tasks.
+ *
+ *   submit --> [ queue, by priority ] --> worker  worker  worker
+ *     full or shut down? the rejection policy decides
+ *
+ *   kind      threads
+ *   FIXED     max_threads, all the time
+ *   SINGLE    one: tasks run in order, one after the other
+ *   CACHED    as many as there is work for, none when there is none
+ *   DYNAMIC   min_threads to max_threads: one more when `grow_depth` tasks wait
+ *             or all are busy with work waiting; one less when one has been
+ *             idle for `idle_ns`. The marks lie apart, so that a load between
+ *             them changes nothing.
+ *
+ * A task is int fn(void *arg): 0 is success, anything else a failure, which is
+ * counted and told to the observer; the worker goes on. A task may submit, wait
+ * for futures of its own pool (it runs queued work meanwhile) and shut the pool
+ * down.
+ *
+ * The end: shutdown() takes nothing new and finishes what is queued;
+ * shutdown_now() hands back what has not begun; await() waits for the last
+ * worker; close() is shutdown, await for ever, and frees.
+ *
+ * Threads: every call but open and close from any thread, tasks included.
+ * Memory:  a task needs a record, which is kept for the next; arguments are
+ *          the user's.
+ * Time:    by `clock`.
+ *
+ *   order        by priority, then by submission; which worker is open
+ *   exactly once every task that was accepted runs once, or is cancelled, or
+ *                is handed back, or is discarded and counted: never silently
+ *                lost
+ *
+ * Example:
+ *
+ *   static int hello(void *arg)
+ *   {
+ *       printf("hello %s\n", (const char *)arg);
+ *       return 0;
+ *   }
+ *   int main(void)
+ *   {
+ *       struct hf_pool *pool;
+ *       static char who[] = "world";
+ *       assert(hf_pool_open(&pool, NULL) == HF_OK);
+ *       assert(hf_pool_submit(pool, hello, who, NULL, NULL) == HF_OK);
+ *       hf_pool_close(pool);
+ *       return 0;
+ *   }
+ */
+#ifndef HOLDFAST_POOL_H
+#define HOLDFAST_POOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "holdfast/clock.h"
+#include "holdfast/future.h"
+#include "holdfast/inspect.h"
+#include "holdfast/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HF_POOL_THREADS_MAX     1024u
+#define HF_POOL_PRIORITIES      4u /* 1 is first, 4 is last */
+#define HF_POOL_QUEUE_UNBOUNDED UINT64_MAX
+#define HF_POOL_QUEUE_DEFAULT   65536u
+
+struct hf_pool;
+
+enum hf_pool_kind {
+    HF_POOL_FIXED,
+    HF_POOL_SINGLE,
+    HF_POOL_CACHED,
+    HF_POOL_DYNAMIC,
+};
+
+enum hf_pool_reject {
+    HF_POOL_ABORT,          /* submit returns HF_FULL or HF_CLOSED */
+    HF_POOL_DISCARD,        /* the new task is dropped, counted, observed */
+    HF_POOL_DISCARD_OLDEST, /* of the lowest priority that is queued */
+    HF_POOL_CALLER_RUNS,    /* the submitter runs it, unless shut down */
+    HF_POOL_BLOCK,          /* wait until there is room or the deadline */
+    HF_POOL_ASK,            /* call `reject` */
+};
+
+enum hf_pool_event {
+    HF_POOL_SUBMITTED,
+    HF_POOL_STARTED,
+    HF_POOL_COMPLETED,
+    HF_POOL_FAILED,
+    HF_POOL_REJECTED,  /* and not accepted after all */
+    HF_POOL_DISCARDED, /* had been accepted, or would have been */
+};
+
+/* What an observer is told; valid during the call. */
+struct hf_pool_note {
+    enum hf_pool_event event;
+    const char *task;  /* its name, "" without one */
+    int code;          /* of a failed task */
+    uint64_t queue_ns; /* from submit to start; 0 before */
+    uint64_t run_ns;   /* from start to end; 0 before */
+};
+
+struct hf_pool_opts {
+    const char *name; /* for hf_inspect() and the threads' names */
+    enum hf_pool_kind kind;
+    uint32_t min_threads; /* DYNAMIC: 0 means 1 */
+    uint32_t max_threads; /* 0: processors, as far as the cgroup's quota goes;
+                           * CACHED: HF_POOL_THREADS_MAX */
+    uint64_t queue_max;   /* tasks that wait; 0: HF_POOL_QUEUE_DEFAULT */
+    uint32_t grow_depth;  /* DYNAMIC: 0 means 2 for each thread */
+    uint64_t idle_ns;     /* CACHED, DYNAMIC: 0 means 10 s */
+    enum hf_pool_reject reject;
+    uint64_t block_ns; /* BLOCK: at most so long; 0: until there is room */
+    /* ASK: HF_OK has taken care of it; else what submit returns. */
+    enum hf_status (*ask)(void *context, int (*fn)(void *arg), void *arg);
+    /* Told of every event, outside locks, by the thread in which it happens. */
+    void (*observe)(void *context, const struct hf_pool_note *note);
+    void *context;                /* of ask and observe */
+    const struct hf_clock *clock; /* NULL: the system's */
+    /* Notes queue and run times: two looks at the clock for each task. */
+    bool times;
+};
+
+struct hf_task_opts {
+    const char *name;  /* kept by pointer: a string that lasts */
+    uint32_t priority; /* 1 first .. HF_POOL_PRIORITIES last; 0 means 3 */
+};
+
+enum hf_pool_state {
+    HF_POOL_RUNNING,
+    HF_POOL_SHUTDOWN, /* finishes what is queued */
+    HF_POOL_STOPPED,  /* the last worker has gone */
+};
+
+struct hf_pool_stats {
+    enum hf_pool_state state;
+    uint32_t threads;
+    uint32_t threads_peak;
+    uint32_t active; /* running a task */
+    uint64_t queued;
+    uint64_t submitted; /* accepted since open */
+    uint64_t completed; /* with 0 */
+    uint64_t failed;
+    uint64_t cancelled;
+    uint64_t rejected;
+    uint64_t discarded;
+    uint64_t returned;     /* handed back by shutdown_now */
+    uint64_t caller_ran;   /* by submitters */
+    double utilisation;    /* share of worker time in tasks; with `times` */
+    uint64_t queue_p50_ns; /* HF_INSPECT_NONE without `times` */
+    uint64_t queue_p99_ns;
+    uint64_t run_p50_ns;
+    uint64_t run_p99_ns;
+};
+
+/* HF_INVALID: pool is NULL or a field is out of its range (min above max, ASK
+ * without `ask`, more than HF_POOL_THREADS_MAX). HF_NOMEM: no memory, or the
+ * system has no room for the threads. */
+enum hf_status hf_pool_open(struct hf_pool **pool,
+                            const struct hf_pool_opts *opts);
+/* The process's own: DYNAMIC, opened at the first call, never closed; NULL if
+ * that failed. */
+struct hf_pool *hf_pool_default(void);
+/* shutdown, await for ever, free. Not from a task of the pool. NULL is
+ * allowed. */
+void hf_pool_close(struct hf_pool *pool);
+
+/* Runs fn(arg) once. `opts` may be NULL. With `future` it can be waited for;
+ * release it. HF_FULL, HF_CLOSED, HF_TIMEOUT as the policy says, HF_NOMEM: it
+ * will not run. */
+enum hf_status hf_pool_submit(struct hf_pool *pool, int (*fn)(void *arg),
+                              void *arg, const struct hf_task_opts *opts,
+                              struct hf_future **future);
+/* The same for a task with a result, which the future's outcome carries. */
+enum hf_status hf_pool_call(struct hf_pool *pool,
+                            int (*fn)(void *arg, void **result), void *arg,
+                            const struct hf_task_opts *opts,
+                            struct hf_future **future);
+
+void hf_pool_shutdown(struct hf_pool *pool);
+/* Also cancels what has not begun: calls hand_back (which may be NULL) for
+ * each, outside locks; futures are HF_CANCELLED. Returns how many. */
+size_t hf_pool_shutdown_now(struct hf_pool *pool,
+                            void (*hand_back)(void *context, void *arg),
+                            void *context);
+/* HF_OK: shut down, and the last worker has gone. HF_TIMEOUT. */
+enum hf_status hf_pool_await(struct hf_pool *pool, uint64_t deadline_ns);
+
+void hf_pool_stats(struct hf_pool *pool, struct hf_pool_stats *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

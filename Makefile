@@ -51,6 +51,8 @@ TEST_SRC := $(wildcard test/unit/*.c test/stress/*.c test/sim/*.c \
 FUZZ_SRC := $(wildcard test/fuzz/*.c)
 BENCH_SRC := $(wildcard bench/*.c)
 PEER_SRC := $(wildcard bench/peers/*_lock.c)
+SYNC_SRC := $(filter-out %/contest.c,$(wildcard bench/sync/*.c))
+SYNC_PEERS := $(wildcard bench/sync/peers/*.c bench/sync/peers/*.cpp)
 C_FILES = $(shell find include src test bench examples -name node_modules \
 	-prune -o -name '*.[ch]' -print 2>/dev/null)
 
@@ -65,6 +67,7 @@ SCHEDULES := $(SCHEDULE_SRC:test/%.c=$(BUILD)/test/%)
 FUZZ := $(FUZZ_SRC:test/fuzz/%.c=$(BUILD)/fuzz/%)
 BENCH := $(BENCH_SRC:bench/%.c=$(BUILD)/bench/%)
 PEERS := $(PEER_SRC:bench/%.c=$(BUILD)/bench/%)
+SYNC_BENCH := $(SYNC_SRC:bench/%.c=$(BUILD)/bench/%)
 
 # What people type. Those that need packages call tools/setup first and build
 # in a second make, so that they work where not even a compiler is installed.
@@ -127,7 +130,7 @@ clean: ## remove everything that was built
 tests: $(LIB) $(BIN) $(TESTS) $(SCHEDULES)
 units: $(filter $(BUILD)/test/unit/%,$(TESTS))
 fuzzers: $(FUZZ)
-benches: $(BENCH) $(PEERS)
+benches: $(BENCH) $(PEERS) $(SYNC_BENCH)
 
 $(LIB): $(call obj,$(LIB_SRC))
 	@rm -f $@
@@ -187,6 +190,36 @@ $(FUZZ): $(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/test/fuzz/%.o \
 		$(call fuzz_obj,$(LIB_SRC))
 	clang $(FUZZ_CFLAGS) -fsanitize=fuzzer,address,undefined -o $@ $^ \
 	    $(LIB_LIBS)
+
+# bench/sync: one program per subject, of its own file, its peers' and the
+# driver. Peers in C++ are the only C++ there is.
+PKG_ring_dpdk := libdpdk
+PKG_blocking_glib := glib-2.0
+PKG_blocking_apr := apr-1 apr-util-1
+LIBS_ring := -lrte_ring -lrte_eal
+LIBS_map := -lurcu-cds -lurcu -lurcu-common -ltbb
+LIBS_skipmap := -lcds
+LIBS_blocking := -lglib-2.0 -laprutil-1 -lapr-1
+LIBS_permits := -lnsync
+PEER_FLAGS = -D_GNU_SOURCE -I. -Iinclude -Wall -Wextra -Werror $(CFLAGS) \
+	-pthread -MMD -MP $(if $(PKG_$*),$(shell pkg-config --cflags $(PKG_$*) \
+	| sed 's/-I/-isystem /g'))
+sync_obj = $(patsubst %,$(BUILD)/obj/%.o,bench/sync/contest $(basename \
+	$(filter bench/sync/peers/$(1)_%,$(SYNC_PEERS))))
+
+$(BUILD)/obj/bench/sync/peers/%.o: bench/sync/peers/%.c Makefile
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 $(PEER_FLAGS) $(SANFLAGS) -c -o $@ $<
+
+$(BUILD)/obj/bench/sync/peers/%.o: bench/sync/peers/%.cpp Makefile
+	@mkdir -p $(@D)
+	$(CXX) -std=c++17 $(PEER_FLAGS) $(SANFLAGS) -c -o $@ $<
+
+.SECONDEXPANSION:
+$(SYNC_BENCH): $(BUILD)/bench/sync/%: $(BUILD)/obj/bench/sync/%.o \
+		$$(call sync_obj,$$*) $(LIB)
+	@mkdir -p $(@D)
+	$(CXX) $(CFLAGS) $(SANFLAGS) -pthread -o $@ $^ $(LIBS_$*) $(LIB_LIBS)
 
 .SECONDARY:
 .PHONY: all help run test unit bench setup tidy fmt fmt-check install clean \

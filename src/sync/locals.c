@@ -16,7 +16,8 @@ enum hf_status hf_locals_init(struct hf_locals *locals, size_t bytes)
     assert(bytes > 0 && bytes % HF_CACHE_LINE == 0);
     memset(locals, 0, sizeof *locals);
     locals->bytes = bytes;
-    return hf_locals_make(locals, 0) == NULL ? HF_NOMEM : HF_OK;
+    locals->first = hf_locals_make(locals, 0);
+    return locals->first == NULL ? HF_NOMEM : HF_OK;
 }
 
 void hf_locals_release(struct hf_locals *locals)
@@ -39,7 +40,7 @@ void *hf_locals_make(struct hf_locals *locals, uint32_t slot)
         return NULL;
     memset(records, 0, bytes);
     /* Release: the zeroes. Acquire: those of the thread that was first. */
-    if (!hf_ptr_cas(&locals->chunks[chunk], &there, records, __ATOMIC_ACQ_REL))
+    if (!hf_ptr_cas(&locals->chunks[chunk], &there, records, __ATOMIC_SEQ_CST))
         hf_free(records);
     return hf_locals_find(locals, slot, locals->bytes);
 }

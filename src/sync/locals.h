@@ -24,6 +24,7 @@
 
 struct hf_locals {
     struct hf_atomic_ptr chunks[HF_LOCALS_CHUNKS]; /* (a) set once */
+    char *first;                                   /* (i) the first chunk */
     size_t bytes; /* (i) of a record, a multiple of HF_CACHE_LINE */
 };
 
@@ -54,11 +55,26 @@ static inline void *hf_locals_find(const struct hf_locals *locals,
                                    uint32_t slot, size_t bytes)
 {
     uint32_t chunk = hf_locals_chunk(slot);
-    /* Acquire: the chunk was zeroed before it was published. */
+    /* Acquire: the chunk was zeroed before it was published. seq_cst: who
+     * looks for what threads announced in their records must not miss the
+     * chunk of one that announced before. */
     char *records =
-        (char *)hf_ptr_load(&locals->chunks[chunk], __ATOMIC_ACQUIRE);
+        (char *)hf_ptr_load(&locals->chunks[chunk], __ATOMIC_SEQ_CST);
     return records == NULL ? NULL
                            : records + (slot - hf_locals_start(chunk)) * bytes;
+}
+
+/* The record of this thread if it is in the first chunk, else NULL. Calls
+ * nothing. */
+static inline void *hf_locals_quick(const struct hf_locals *locals,
+                                    size_t bytes)
+{
+#ifdef HF_STEPPED
+    uint32_t slot = hf_thread_slot();
+#else
+    uint32_t slot = hf_thread_slot_plus_1 - 1; /* huge if it has none yet */
+#endif
+    return slot < HF_LOCALS_FIRST ? locals->first + slot * bytes : NULL;
 }
 
 /* The record of this thread; NULL without memory. */

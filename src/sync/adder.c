@@ -1,0 +1,109 @@
+/* adder.c - striped counter: a word for each thread.
+ *
+ * Words only grow (modulo 2^64). A reset does not touch them, since their
+ * owners write them without a lock; it remembers the sum that was taken.
+ */
+#include "holdfast/adder.h"
+
+#include "base/memory.h"
+#include "sync/locals.h"
+#include "sync/mutex.h"
+
+struct stripe {
+    _Alignas(HF_CACHE_LINE) struct hf_atomic_u64 sum; /* (a) owner writes */
+};
+
+struct hf_adder_state {
+    struct hf_locals stripes;
+    /* (a) of threads that got no stripe; changed by additions */
+    _Alignas(HF_CACHE_LINE) struct hf_atomic_u64 shared;
+    struct hf_mutex mutex;      /* one reset at a time */
+    struct hf_atomic_u64 taken; /* (a) by resets so far; written under mutex */
+};
+
+enum hf_status hf_adder_init(struct hf_adder *adder)
+{
+    if (adder == NULL)
+        return HF_INVALID;
+    struct hf_adder_state *state =
+        hf_alloc_aligned(HF_CACHE_LINE, sizeof *state);
+    if (state == NULL)
+        return HF_NOMEM;
+    memset(state, 0, sizeof *state);
+    if (hf_locals_init(&state->stripes, sizeof(struct stripe)) != HF_OK) {
+        hf_free(state);
+        return HF_NOMEM;
+    }
+    adder->state = state;
+    return HF_OK;
+}
+
+void hf_adder_release(struct hf_adder *adder)
+{
+    if (adder == NULL || adder->state == NULL)
+        return;
+    hf_locals_release(&adder->state->stripes);
+    hf_free(adder->state);
+    adder->state = NULL;
+}
+
+void hf_adder_add(struct hf_adder *adder, int64_t amount)
+{
+    struct stripe *stripe =
+        hf_locals_mine(&adder->state->stripes, sizeof *stripe);
+
+    /* Relaxed: a count, which publishes nothing. Nobody else writes it. */
+    if (__builtin_expect(stripe == NULL, 0)) {
+        hf_u64_add(&adder->state->shared, (uint64_t)amount, __ATOMIC_RELAXED);
+        return;
+    }
+    uint64_t sum = hf_u64_load(&stripe->sum, __ATOMIC_RELAXED);
+    hf_u64_store(&stripe->sum, sum + (uint64_t)amount, __ATOMIC_RELAXED);
+}
+
+/* All that was ever added. */
+static uint64_t total(const struct hf_adder_state *state, uint32_t *records)
+{
+    uint64_t sum = hf_u64_load(&state->shared, __ATOMIC_RELAXED);
+    uint32_t slot = 0;
+    const struct stripe *stripe;
+
+    *records = 0;
+    while ((stripe = hf_locals_next(&state->stripes, &slot)) != NULL) {
+        sum += hf_u64_load(&stripe->sum, __ATOMIC_RELAXED);
+        ++*records;
+    }
+    return sum;
+}
+
+int64_t hf_adder_sum(const struct hf_adder *adder)
+{
+    uint32_t records;
+    /* Taken first, acquire: what a reset took is seen by the words read after,
+     * so that the difference is never of the past. */
+    uint64_t taken = hf_u64_load(&adder->state->taken, __ATOMIC_ACQUIRE);
+
+    return (int64_t)(total(adder->state, &records) - taken);
+}
+
+int64_t hf_adder_sum_and_reset(struct hf_adder *adder)
+{
+    struct hf_adder_state *state = adder->state;
+    uint32_t records;
+
+    hf_mutex_lock(&state->mutex);
+    uint64_t sum = total(state, &records);
+    uint64_t before = hf_u64_load(&state->taken, __ATOMIC_RELAXED);
+    hf_u64_store(&state->taken, sum, __ATOMIC_RELEASE);
+    hf_mutex_unlock(&state->mutex);
+    return (int64_t)(sum - before);
+}
+
+void hf_adder_stats(const struct hf_adder *adder, struct hf_adder_stats *out)
+{
+    uint32_t records;
+    uint64_t taken = hf_u64_load(&adder->state->taken, __ATOMIC_ACQUIRE);
+
+    out->sum = (int64_t)(total(adder->state, &records) - taken);
+    out->records = records;
+}

@@ -49,6 +49,20 @@ static struct hf_epoch_reader *reader_at(const struct hf_epoch *epoch,
                           sizeof(struct hf_epoch_reader));
 }
 
+void epoch_share(struct hf_epoch_reader *reader)
+{
+    if (reader->list == NULL)
+        return;
+    struct hf_atomic_ptr *orphans = &reader->epoch->orphans;
+    void *head = hf_ptr_load(orphans, __ATOMIC_RELAXED);
+    do { /* release: the nodes, for whoever takes the list */
+        reader->last->next = head;
+    } while (!hf_ptr_cas(orphans, &head, reader->list, __ATOMIC_RELEASE));
+    reader->list = NULL;
+    reader->listed = 0;
+    reader->scan_at = SCAN_EVERY;
+}
+
 /* A thread ends: what it retired goes to whoever scans next. Frees nothing,
  * since a user's callback must not run under the lock. */
 static void leave_orphans(uint32_t slot)
@@ -59,16 +73,7 @@ static void leave_orphans(uint32_t slot)
         if (reader == NULL)
             continue;
         assert(reader->depth == 0); /* it ended between enter and leave */
-        if (reader->list != NULL) {
-            void *head = hf_ptr_load(&at->orphans, __ATOMIC_RELAXED);
-            do { /* release: the nodes, for whoever takes the list */
-                reader->last->next = head;
-            } while (!hf_ptr_cas(&at->orphans, &head, reader->list,
-                                 __ATOMIC_RELEASE));
-            reader->list = NULL;
-            reader->listed = 0;
-            reader->scan_at = SCAN_EVERY;
-        }
+        epoch_share(reader);
         /* Relaxed: the slot's next owner comes after us by the slot's lock. */
         hf_u32_store(&reader->thread_id, 0, __ATOMIC_RELAXED);
     }

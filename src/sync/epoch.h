@@ -70,6 +70,9 @@ struct hf_epoch {
 /* A thread uses its reader for the first time: notes whose it is. */
 void epoch_reader_adopt(struct hf_epoch *epoch, struct hf_epoch_reader *reader);
 
+/* Leaves what this thread has retired to whoever scans next. */
+void epoch_share(struct hf_epoch_reader *reader);
+
 /* The reader of this thread; NULL without memory. */
 static inline struct hf_epoch_reader *epoch_reader_mine(struct hf_epoch *epoch)
 {

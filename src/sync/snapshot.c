@@ -141,29 +141,16 @@ void hf_snapshot_leave(struct hf_snapshot_view *view)
     *view = (struct hf_snapshot_view){0};
 }
 
-/* What this thread retired and cannot free yet goes to where a flush by any
- * thread finds it: this one may never change the snapshot again. */
-static void share(struct hf_epoch *epoch)
-{
-    struct hf_epoch_reader *reader = epoch_reader_mine(epoch);
-
-    if (reader == NULL || reader->list == NULL)
-        return;
-    void *head = hf_ptr_load(&epoch->orphans, __ATOMIC_RELAXED);
-    do { /* release: the nodes, for whoever takes the list */
-        reader->last->next = head;
-    } while (
-        !hf_ptr_cas(&epoch->orphans, &head, reader->list, __ATOMIC_RELEASE));
-    reader->list = NULL;
-    reader->listed = 0;
-}
-
 void hf_snapshot_flush(struct hf_snapshot *snapshot)
 {
     if (snapshot == NULL)
         return;
     hf_epoch_flush(snapshot->epoch);
-    share(snapshot->epoch);
+    /* What could not be freed yet goes to where a flush by any thread finds
+     * it: this one may never change the snapshot again. */
+    struct hf_epoch_reader *reader = epoch_reader_mine(snapshot->epoch);
+    if (reader != NULL)
+        epoch_share(reader);
 }
 
 /* ---- Listeners. ---- */

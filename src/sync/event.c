@@ -141,7 +141,9 @@ void hf_event_wake(struct hf_event *event, uint32_t count)
         if (hf_u64_cas(&event->word, &word,
                        word + EPOCH_ONE + woken * CALLED_ONE,
                        __ATOMIC_ACQ_REL)) {
-            hf_futex_wake(futex_of(event), woken);
+            /* All means all who sleep: a younger waiter must not be woken in
+             * the place of one who has not looked since the change. */
+            hf_futex_wake(futex_of(event), woken < asleep ? woken : UINT32_MAX);
             return;
         }
     }

@@ -70,7 +70,9 @@ enum hf_status hf_event_wait(struct hf_event *event, uint32_t key,
                              uint64_t deadline_ns);
 
 /* Wakes `count` waiters, or all if there are fewer. What the caller wrote
- * before is seen by whoever prepares after or is woken. */
+ * before is seen by whoever prepares after or is woken. Fewer than all only
+ * where every waiter waits for the same thing (an item, a permit), so that it
+ * does not matter which of them is woken; a younger one may be. */
 void hf_event_wake(struct hf_event *event, uint32_t count);
 void hf_event_wake_all(struct hf_event *event);
 

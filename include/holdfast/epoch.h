@@ -22,7 +22,10 @@
  * How a structure uses it:
  *   read    reader = hf_epoch_enter(e); node = hf_epoch_load(reader, &link);
  *           ...; hf_epoch_leave(reader). Every link that leads to a node is
- *           read by hf_epoch_load(); what it returned is good until leave.
+ *           read by hf_epoch_load(); what it returned is good until leave,
+ *           provided that the link was still part of the structure. The link
+ *           of a node that has been removed may lead to one that is gone: look
+ *           after the load whether its node was marked, and start again if so.
  *   make    hf_epoch_born(reader, &node->epoch_node), then publish it.
  *   remove  unlink it for good by a seq_cst read-modify-write, then
  *           hf_epoch_retire(reader, &node->epoch_node), once.

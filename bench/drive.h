@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "holdfast/clock.h"
 #include "hold/engine.h"
+#include "holdfast/clock.h"
 
 /* Names and owners of this length are what the limits on size speak of. */
 #define DRIVE_NAME_BYTES 16u

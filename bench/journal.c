@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "holdfast/clock.h"
 #include "base/memory.h"
+#include "holdfast/clock.h"
 #include "journal/disk.h"
 #include "journal/journal.h"
 

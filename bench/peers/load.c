@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "holdfast/clock.h"
 #include "base/memory.h"
+#include "holdfast/clock.h"
 
 #define READ_BYTES   65536u
 #define EVENTS_MAX   256

@@ -112,7 +112,8 @@ enum hf_status hf_epoch_open(struct hf_epoch **epoch,
  * between enter and leave. NULL is allowed. */
 void hf_epoch_close(struct hf_epoch *epoch);
 
-/* NULL without memory, which can happen at a thread's first enter only. */
+/* NULL without memory: at a thread's first enter only, and only if 16 others
+ * or more had records already. */
 struct hf_epoch_reader *hf_epoch_enter(struct hf_epoch *epoch);
 void hf_epoch_leave(struct hf_epoch_reader *reader);
 /* What the link holds; as a node it may be read until leave. */

@@ -29,8 +29,9 @@
 extern "C" {
 #endif
 
-#define HF_NAME_BYTES 32 /* of an object, with the final zero; longer is cut \
-                          */
+#define HF_NAME_BYTES                                      \
+    32 /* of an object, with the final zero; longer is cut \
+        */
 
 /* A figure that this kind of object does not have. */
 #define HF_INSPECT_NONE UINT64_MAX

@@ -14,8 +14,8 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "holdfast/clock.h"
 #include "base/memory.h"
+#include "holdfast/clock.h"
 #include "journal/state.h"
 
 #define BUFFER_BYTES_MIN  (64u * 1024)

@@ -12,8 +12,8 @@
 
 #include <liburing.h>
 
-#include "holdfast/clock.h"
 #include "base/memory.h"
+#include "holdfast/clock.h"
 
 #define RING_ENTRIES 4
 

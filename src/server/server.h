@@ -26,9 +26,9 @@
 #include <stdint.h>
 #include <uv.h>
 
-#include "holdfast/clock.h"
 #include "base/index.h"
 #include "hold/engine.h"
+#include "holdfast/clock.h"
 #include "journal/journal.h"
 #include "resp/resp.h"
 #include "server/config.h"

@@ -19,8 +19,8 @@
 #include <inttypes.h>
 #include <signal.h>
 
-#include "holdfast/clock.h"
 #include "base/memory.h"
+#include "holdfast/clock.h"
 #include "support/load.h"
 #include "support/server.h"
 #include "support/test.h"

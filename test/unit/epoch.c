@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/thread.h"
 #include "support/clock.h"
 #include "support/test.h"
 #include "support/threads.h"
@@ -92,22 +93,60 @@ TEST(nothing_that_a_reader_may_hold_is_freed)
     hf_epoch_close(epoch);
 }
 
-TEST(without_memory_nothing_opens_and_nobody_enters)
+TEST(without_memory_nothing_opens)
 {
     struct hf_epoch *epoch = NULL;
 
-    hf_memory_fail_after(0);
-    CHECK_EQ(hf_epoch_open(&epoch, NULL), HF_NOMEM);
-    CHECK(epoch == NULL);
-    hf_memory_fail_never();
+    for (uint64_t allowed = 0; allowed < 2; allowed++) {
+        hf_memory_fail_after(allowed);
+        CHECK_EQ(hf_epoch_open(&epoch, NULL), HF_NOMEM);
+        hf_memory_fail_never();
+        CHECK(epoch == NULL);
+    }
     CHECK_EQ(hf_epoch_open(&epoch, NULL), HF_OK);
     hf_memory_fail_after(0);
-    CHECK(hf_epoch_enter(epoch) == NULL);
-    hf_memory_fail_never();
     struct hf_epoch_reader *reader = hf_epoch_enter(epoch);
-    CHECK(reader != NULL);
+    hf_memory_fail_never();
+    CHECK(reader != NULL); /* records for the first threads are there */
     hf_epoch_leave(reader);
     hf_epoch_close(epoch);
+}
+
+/* More threads than have their records from the start. */
+#define MANY 40
+
+struct crowd {
+    struct hf_epoch *epoch;
+    pthread_barrier_t all_have_slots;
+    unsigned refused;
+};
+
+static void enter_without_memory(void *context, int index)
+{
+    struct crowd *crowd = context;
+
+    (void)index;
+    (void)hf_thread_slot();
+    pthread_barrier_wait(&crowd->all_have_slots);
+    hf_memory_fail_after(0);
+    struct hf_epoch_reader *reader = hf_epoch_enter(crowd->epoch);
+    hf_memory_fail_never();
+    if (reader == NULL)
+        __atomic_add_fetch(&crowd->refused, 1, __ATOMIC_RELAXED);
+    else
+        hf_epoch_leave(reader);
+}
+
+TEST(without_memory_a_late_thread_does_not_enter)
+{
+    struct crowd crowd = {.refused = 0};
+
+    CHECK_EQ(hf_epoch_open(&crowd.epoch, NULL), HF_OK);
+    pthread_barrier_init(&crowd.all_have_slots, NULL, MANY);
+    test_threads(MANY, enter_without_memory, &crowd);
+    pthread_barrier_destroy(&crowd.all_have_slots);
+    hf_epoch_close(crowd.epoch);
+    CHECK(crowd.refused >= MANY - 16);
 }
 
 /* A thread that enters and stays until it is told to go. */

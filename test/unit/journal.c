@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "holdfast/clock.h"
 #include "base/memory.h"
+#include "holdfast/clock.h"
 #include "support/disk.h"
 #include "support/journal.h"
 #include "support/test.h"

@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "holdfast/clock.h"
 #include "base/memory.h"
+#include "holdfast/clock.h"
 #include "support/test.h"
 
 #define BLOCK       4096

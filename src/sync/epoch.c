@@ -261,27 +261,42 @@ static const struct span *spans_touched(const struct spans *spans,
     return oldest;
 }
 
+/* A reader and its stay, as one word. Eras stay below 2^48. */
+static uint64_t stay_of(uint32_t slot, uint64_t lower)
+{
+    return lower << 16 | slot;
+}
+
+/* Is the reader still where it was when the word was made? Relaxed, here and
+ * below: figures for people, each for itself. */
+static bool is_still_there(struct hf_epoch *epoch, uint64_t stay)
+{
+    if (stay == 0)
+        return false;
+    struct hf_epoch_reader *reader = reader_at(epoch, (uint32_t)stay & 0xffff);
+    return hf_u64_load(&reader->lower, __ATOMIC_RELAXED) == stay >> 16;
+}
+
 static void describe(struct hf_epoch *epoch, struct hf_epoch_stall *out)
 {
     const struct epoch_watch *watch = &epoch->watch;
-    struct hf_epoch_reader *reader = reader_at(epoch, watch->slot);
+    uint64_t stay = hf_u64_load(&watch->reader, __ATOMIC_RELAXED);
+    uint64_t now_ns = hf_clock_now_ns(epoch->opts.clock);
+    uint64_t since_ns = hf_u64_load(&watch->since_ns, __ATOMIC_RELAXED);
     uint64_t name[2];
 
-    assert(hf_mutex_held(&epoch->mutex));
     *out = (struct hf_epoch_stall){0};
-    /* It has moved on, or ended: nobody is in the way. Relaxed: as the names
-     * in epoch_reader_adopt(). */
-    if (!watch->noted ||
-        hf_u64_load(&reader->lower, __ATOMIC_RELAXED) != watch->lower)
+    if (!is_still_there(epoch, stay)) /* it has moved on: nobody is */
         return;
+    out->slot = (uint32_t)stay & 0xffff;
+    struct hf_epoch_reader *reader = reader_at(epoch, out->slot);
     for (int i = 0; i < 2; i++)
         name[i] = hf_u64_load(&reader->name[i], __ATOMIC_RELAXED);
     memcpy(out->thread, name, sizeof out->thread);
     out->thread[sizeof out->thread - 1] = '\0';
     out->thread_id = (int32_t)hf_u32_load(&reader->thread_id, __ATOMIC_RELAXED);
-    out->slot = watch->slot;
-    out->seen_ns = hf_clock_now_ns(epoch->opts.clock) - watch->since_ns;
-    out->garbage = watch->garbage;
+    out->seen_ns = now_ns > since_ns ? now_ns - since_ns : 0;
+    out->garbage = hf_u64_load(&watch->garbage, __ATOMIC_RELAXED);
 }
 
 /* A scan could not free all: `blamed` is the oldest span in the way. */
@@ -289,27 +304,27 @@ static void note_stall(struct hf_epoch *epoch, const struct span *blamed,
                        uint64_t garbage)
 {
     struct epoch_watch *watch = &epoch->watch;
+    uint64_t stay = stay_of(blamed->slot, blamed->lower);
+    uint64_t seen = hf_u64_load(&watch->reader, __ATOMIC_RELAXED);
     struct hf_epoch_stall stall;
-    bool tell = false;
 
-    if (!hf_mutex_try(&epoch->mutex)) /* another scan is noting it */
-        return;
-    if (!watch->noted || watch->slot != blamed->slot ||
-        watch->lower != blamed->lower)
-        *watch =
-            (struct epoch_watch){.slot = blamed->slot,
-                                 .lower = blamed->lower,
-                                 .since_ns = hf_clock_now_ns(epoch->opts.clock),
-                                 .noted = true};
-    watch->garbage = garbage;
-    describe(epoch, &stall);
-    if (!watch->told && stall.seen_ns >= epoch->opts.stalled_ns) {
-        watch->told = true;
-        epoch->stalls++;
-        tell = epoch->opts.stalled != NULL;
+    if (seen != stay && (!is_still_there(epoch, seen) || stay < seen)) {
+        hf_u64_store(&watch->since_ns, hf_clock_now_ns(epoch->opts.clock),
+                     __ATOMIC_RELAXED);
+        hf_u64_store(&watch->reader, stay, __ATOMIC_RELAXED);
+        seen = stay;
     }
-    hf_mutex_unlock(&epoch->mutex);
-    if (tell)
+    if (seen != stay) /* another has been in the way for longer */
+        return;
+    hf_u64_store(&watch->garbage, garbage, __ATOMIC_RELAXED);
+    describe(epoch, &stall);
+    uint64_t told = hf_u64_load(&watch->told, __ATOMIC_RELAXED);
+    if (stall.thread_id == 0 || stall.seen_ns < epoch->opts.stalled_ns ||
+        told == stay ||
+        !hf_u64_cas(&watch->told, &told, stay, __ATOMIC_RELAXED))
+        return;
+    hf_u64_add(&watch->stalls, 1, __ATOMIC_RELAXED);
+    if (epoch->opts.stalled != NULL)
         epoch->opts.stalled(epoch->opts.context, &stall);
 }
 
@@ -400,9 +415,7 @@ void hf_epoch_stats(struct hf_epoch *epoch, struct hf_epoch_stats *out)
     }
     if (stats.freed > stats.retired) /* read while lists changed hands */
         stats.freed = stats.retired;
-    hf_mutex_lock(&epoch->mutex);
-    stats.stalls = epoch->stalls;
+    stats.stalls = hf_u64_load(&epoch->watch.stalls, __ATOMIC_RELAXED);
     describe(epoch, &stats.stall);
-    hf_mutex_unlock(&epoch->mutex);
     *out = stats;
 }

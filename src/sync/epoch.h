@@ -43,14 +43,15 @@ struct hf_epoch_reader { /* (o) its thread's own */
     struct hf_atomic_u64 name[2];   /* (a) the thread's name, 16 bytes */
 };
 
-/* The reader that is in the way for longest, as scans have seen it. */
-struct epoch_watch { /* (m) under the epoch's mutex */
-    uint32_t slot;
-    uint64_t lower;
-    uint64_t since_ns;
-    uint64_t garbage;
-    bool noted; /* false: nobody has been in the way yet */
-    bool told;  /* to the callback */
+/* The reader that is in the way for longest, as scans have seen it. Without a
+ * lock: a thread that is stopped here must not stop those who ask. Two scans at
+ * a time may leave figures of both; each word is right by itself. */
+struct epoch_watch {
+    struct hf_atomic_u64 reader;   /* (a) lower and slot; 0: none */
+    struct hf_atomic_u64 since_ns; /* (a) first found in the way */
+    struct hf_atomic_u64 garbage;  /* (a) */
+    struct hf_atomic_u64 told;     /* (a) the last reader that was told of */
+    struct hf_atomic_u64 stalls;   /* (a) since open */
 };
 
 struct hf_epoch {
@@ -60,9 +61,7 @@ struct hf_epoch {
     _Alignas(HF_CACHE_LINE) struct hf_atomic_u64 era;     /* (a) */
     _Alignas(HF_CACHE_LINE) struct hf_atomic_ptr orphans; /* (a) of threads
                                                            * that ended */
-    struct hf_mutex mutex;                                /* guards watch */
-    struct epoch_watch watch;                             /* (m) */
-    uint64_t stalls;                                      /* (m) */
+    struct epoch_watch watch;
     struct hf_epoch *next; /* (d) under the lock of all epochs */
     struct hf_epoch *prev; /* (d) */
 };

@@ -10,8 +10,9 @@
  * request before the work has begun. Pools hand futures out; a program may
  * make its own (hf_future_open) and complete them.
  *
- * A worker that waits for a future of its own pool does not just sleep: it
- * runs queued work meanwhile, so that tasks may wait for tasks.
+ * A task that waits for a future of its own pool does not just sleep: if the
+ * future's task has not begun, the waiter runs it, deadline or not (except
+ * HF_NOW). So tasks may wait for tasks.
  *
  * Threads: every call from any thread, except that a reference is released
  *          once. Calls given to then() run in the thread that completes, or at
@@ -21,7 +22,7 @@
  * Time:    deadlines by the clock of the pool or of open.
  *
  *   linearizable  lock-free         allocates
- *   yes           complete, cancel  open; then()
+ *   yes           keep, release     open; then; any
  *
  * Example:
  *
@@ -62,7 +63,8 @@ void hf_future_keep(struct hf_future *future);
 void hf_future_release(struct hf_future *future);
 
 /* Once; HF_EXISTS: it was completed or cancelled already. HF_INVALID: the
- * outcome's status is none of the three. */
+ * outcome's status is none of the three, or the future is a pool's, which
+ * completes it itself. */
 enum hf_status hf_future_complete(struct hf_future *future,
                                   const struct hf_outcome *outcome);
 
@@ -73,7 +75,8 @@ enum hf_status hf_future_get(struct hf_future *future, uint64_t deadline_ns,
  * HF_NOTFOUND: too late. */
 enum hf_status hf_future_cancel(struct hf_future *future);
 
-/* Calls `call` once, when completed. HF_NOMEM: it will not be called. */
+/* Calls `call` once, when completed; as if cancelled, if the last reference is
+ * released before. HF_NOMEM: it will not be called. */
 enum hf_status hf_future_then(struct hf_future *future,
                               void (*call)(void *context,
                                            const struct hf_outcome *outcome),
@@ -82,7 +85,9 @@ enum hf_status hf_future_then(struct hf_future *future,
 /* Waits until all are completed. HF_TIMEOUT: some are not. */
 enum hf_status hf_future_all(struct hf_future *const *futures, size_t count,
                              uint64_t deadline_ns);
-/* Waits until one is completed; `*index` is the first in the array that is. */
+/* Waits until one is completed; `*index` is the first in the array that is. By
+ * the clock of the first. HF_TIMEOUT, HF_NOMEM. Each wait leaves a note of some
+ * bytes with every future until that is completed. */
 enum hf_status hf_future_any(struct hf_future *const *futures, size_t count,
                              uint64_t deadline_ns, size_t *index);
 

@@ -14,22 +14,36 @@
  *
  * A task is int fn(void *arg): 0 is success, anything else a failure, which is
  * counted and told to the observer; the worker goes on. A task may submit, wait
- * for futures of its own pool (it runs queued work meanwhile) and shut the pool
- * down.
+ * for futures of its own pool and shut the pool down. It must return: a task
+ * that ends its thread (pthread_exit, cancellation) takes its worker's records
+ * with it, and the pool never ends.
+ *
+ * A task that waits for another of its pool runs that one itself if nobody has
+ * begun it; if somebody has, it sleeps. So tasks can wait for tasks, in a pool
+ * of one thread as well, as long as they do not wait in a circle. A task that
+ * submits to its own pool when that is full, where others would wait for room
+ * (BLOCK), runs the new one itself.
  *
  * The end: shutdown() takes nothing new and finishes what is queued;
  * shutdown_now() hands back what has not begun; await() waits for the last
  * worker; close() is shutdown, await for ever, and frees.
  *
- * Threads: every call but open and close from any thread, tasks included.
+ * Threads: every call but open and close from any thread, tasks included
+ *          (await: not from a task). Nobody else may be inside a call when
+ *          close is called, except those who run tasks.
  * Memory:  a task needs a record, which is kept for the next; arguments are
- *          the user's.
+ *          the user's. A cancelled task keeps its place until a worker comes
+ *          to it.
  * Time:    by `clock`.
  *
- *   order        by priority, then by submission; which worker is open
+ *   order        by priority, then by submission, is the order of beginning,
+ *                except of tasks that others wait for; which worker is open
  *   exactly once every task that was accepted runs once, or is cancelled, or
  *                is handed back, or is discarded and counted: never silently
  *                lost
+ *   counts       submitted = completed + failed + cancelled + discarded +
+ *                returned + queued + active, at any time
+ *   lock-free    nothing: one lock, held for some ten instructions
  *
  * Example:
  *
@@ -84,7 +98,7 @@ enum hf_pool_reject {
     HF_POOL_DISCARD_OLDEST, /* of the lowest priority that is queued */
     HF_POOL_CALLER_RUNS,    /* the submitter runs it, unless shut down */
     HF_POOL_BLOCK,          /* wait until there is room or the deadline */
-    HF_POOL_ASK,            /* call `reject` */
+    HF_POOL_ASK,            /* call `ask` */
 };
 
 enum hf_pool_event {
@@ -92,8 +106,8 @@ enum hf_pool_event {
     HF_POOL_STARTED,
     HF_POOL_COMPLETED,
     HF_POOL_FAILED,
-    HF_POOL_REJECTED,  /* and not accepted after all */
-    HF_POOL_DISCARDED, /* had been accepted, or would have been */
+    HF_POOL_REJECTED,  /* not accepted, or accepted by `ask` */
+    HF_POOL_DISCARDED, /* dropped in spite of HF_OK */
 };
 
 /* What an observer is told; valid during the call. */
@@ -112,13 +126,15 @@ struct hf_pool_opts {
     uint32_t max_threads; /* 0: processors, as far as the cgroup's quota goes;
                            * CACHED: HF_POOL_THREADS_MAX */
     uint64_t queue_max;   /* tasks that wait; 0: HF_POOL_QUEUE_DEFAULT */
-    uint32_t grow_depth;  /* DYNAMIC: 0 means 2 for each thread */
+    uint32_t grow_depth;  /* DYNAMIC: 0 means twice max_threads */
     uint64_t idle_ns;     /* CACHED, DYNAMIC: 0 means 10 s */
     enum hf_pool_reject reject;
     uint64_t block_ns; /* BLOCK: at most so long; 0: until there is room */
-    /* ASK: HF_OK has taken care of it; else what submit returns. */
+    /* ASK: HF_OK: it has taken care of the task, whose future is cancelled;
+     * else what submit returns. `fn` is NULL for a task of hf_pool_call. */
     enum hf_status (*ask)(void *context, int (*fn)(void *arg), void *arg);
-    /* Told of every event, outside locks, by the thread in which it happens. */
+    /* Told of every event, outside locks, by the thread in which it happens: a
+     * task may have started before SUBMITTED is told. */
     void (*observe)(void *context, const struct hf_pool_note *note);
     void *context;                /* of ask and observe */
     const struct hf_clock *clock; /* NULL: the system's */
@@ -141,16 +157,16 @@ struct hf_pool_stats {
     enum hf_pool_state state;
     uint32_t threads;
     uint32_t threads_peak;
-    uint32_t active; /* running a task */
+    uint32_t active; /* tasks that run, those that wait for others too */
     uint64_t queued;
-    uint64_t submitted; /* accepted since open */
+    uint64_t submitted; /* accepted or discarded since open */
     uint64_t completed; /* with 0 */
     uint64_t failed;
     uint64_t cancelled;
     uint64_t rejected;
     uint64_t discarded;
     uint64_t returned;     /* handed back by shutdown_now */
-    uint64_t caller_ran;   /* by submitters */
+    uint64_t caller_ran;   /* of the completed and failed, by submitters */
     double utilisation;    /* share of worker time in tasks; with `times` */
     uint64_t queue_p50_ns; /* HF_INSPECT_NONE without `times` */
     uint64_t queue_p99_ns;
@@ -159,8 +175,8 @@ struct hf_pool_stats {
 };
 
 /* HF_INVALID: pool is NULL or a field is out of its range (min above max, ASK
- * without `ask`, more than HF_POOL_THREADS_MAX). HF_NOMEM: no memory, or the
- * system has no room for the threads. */
+ * without `ask`, more than HF_POOL_THREADS_MAX, SINGLE with more than one).
+ * HF_NOMEM: no memory, or the system has no room for the threads. */
 enum hf_status hf_pool_open(struct hf_pool **pool,
                             const struct hf_pool_opts *opts);
 /* The process's own: DYNAMIC, opened at the first call, never closed; NULL if
@@ -171,8 +187,8 @@ struct hf_pool *hf_pool_default(void);
 void hf_pool_close(struct hf_pool *pool);
 
 /* Runs fn(arg) once. `opts` may be NULL. With `future` it can be waited for;
- * release it. HF_FULL, HF_CLOSED, HF_TIMEOUT as the policy says, HF_NOMEM: it
- * will not run. */
+ * release it. HF_FULL, HF_CLOSED, HF_TIMEOUT as the policy says, HF_NOMEM (no
+ * memory, or no thread could be had and there was none): it will not run. */
 enum hf_status hf_pool_submit(struct hf_pool *pool, int (*fn)(void *arg),
                               void *arg, const struct hf_task_opts *opts,
                               struct hf_future **future);
@@ -183,12 +199,15 @@ enum hf_status hf_pool_call(struct hf_pool *pool,
                             struct hf_future **future);
 
 void hf_pool_shutdown(struct hf_pool *pool);
-/* Also cancels what has not begun: calls hand_back (which may be NULL) for
- * each, outside locks; futures are HF_CANCELLED. Returns how many. */
+/* Also takes back what has not begun, all at once: calls hand_back (which may
+ * be NULL) for each, outside locks, in the order in which they would have run;
+ * futures are HF_CANCELLED. Returns how many. */
 size_t hf_pool_shutdown_now(struct hf_pool *pool,
                             void (*hand_back)(void *context, void *arg),
                             void *context);
-/* HF_OK: shut down, and the last worker has gone. HF_TIMEOUT. */
+/* HF_OK: shut down, and the last worker has gone (tasks that submitters run
+ * themselves are theirs). HF_TIMEOUT. HF_INVALID: from a task of the pool,
+ * which would wait for itself. */
 enum hf_status hf_pool_await(struct hf_pool *pool, uint64_t deadline_ns);
 
 void hf_pool_stats(struct hf_pool *pool, struct hf_pool_stats *out);

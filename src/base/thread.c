@@ -95,6 +95,8 @@ static void *start_main(void *context)
 enum hf_status hf_thread_start(struct hf_thread *thread, const char *name,
                                void (*body)(void *argument), void *argument)
 {
+    static const int faults[] = {SIGSEGV, SIGBUS,  SIGFPE,
+                                 SIGILL,  SIGABRT, SIGTRAP};
     sigset_t all;
     sigset_t before;
     struct start *start = hf_alloc(sizeof *start);
@@ -104,6 +106,9 @@ enum hf_status hf_thread_start(struct hf_thread *thread, const char *name,
     *start = (struct start){.body = body, .argument = argument};
     snprintf(start->name, sizeof start->name, "%s", name ? name : "");
     sigfillset(&all);
+    /* A fault whose signal is blocked ends the process past its handler. */
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+        sigdelset(&all, faults[i]);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int failed = pthread_create(&thread->id, NULL, start_main, start);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -29,9 +29,9 @@ struct hf_thread {
 #endif
 };
 
-/* Runs body(argument) in a thread that has all signals blocked, so that they
- * go to threads of the user's. The name is cut to 15 bytes; NULL: none.
- * HF_NOMEM: the system has no room for another thread. */
+/* Runs body(argument) in a thread that has all signals but those of faults
+ * blocked, so that they go to threads of the user's. The name is cut to 15
+ * bytes; NULL: none. HF_NOMEM: the system has no room for another thread. */
 enum hf_status hf_thread_start(struct hf_thread *thread, const char *name,
                                void (*body)(void *argument), void *argument);
 /* Waits until it has ended; once, and not by itself. */

@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include "holdfast/pool.h"
 #include "journal/recover.h"
 #include "journal/snapshot.h"
 
@@ -20,9 +21,11 @@ void maker_init(struct maker *maker, struct folder *folder,
 
 static void join(struct maker *maker)
 {
-    if (maker->started)
-        pthread_join(maker->thread, NULL);
-    maker->started = false;
+    if (maker->task == NULL)
+        return;
+    (void)hf_future_get(maker->task, HF_FOREVER, NULL);
+    hf_future_release(maker->task);
+    maker->task = NULL;
 }
 
 void maker_release(struct maker *maker)
@@ -81,7 +84,7 @@ static enum hf_status make(struct maker *maker, uint64_t *bytes)
     return status;
 }
 
-static void *maker_main(void *argument)
+static int maker_run(void *argument)
 {
     struct maker *maker = argument;
     uint64_t bytes = 0;
@@ -97,21 +100,25 @@ static void *maker_main(void *argument)
         maker->failures++;
     }
     pthread_mutex_unlock(&maker->mutex);
-    return NULL;
+    return status == HF_OK ? 0 : (int)status;
 }
 
 enum hf_status maker_start(struct maker *maker, uint64_t last)
 {
+    static const struct hf_task_opts opts = {.name = "snapshot"};
+    struct hf_pool *pool = hf_pool_default();
+    enum hf_status status = HF_NOMEM;
+
     join(maker);
     maker->last = last;
     maker->running = true;
-    if (pthread_create(&maker->thread, NULL, maker_main, maker) == 0) {
-        maker->started = true;
-        return HF_OK;
+    if (pool != NULL)
+        status = hf_pool_submit(pool, maker_run, maker, &opts, &maker->task);
+    if (status != HF_OK) {
+        maker->running = false;
+        maker->failures++;
     }
-    maker->running = false;
-    maker->failures++;
-    return HF_NOMEM;
+    return status;
 }
 
 bool maker_running(struct maker *maker)

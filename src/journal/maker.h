@@ -1,9 +1,9 @@
-/* maker.h - makes a snapshot by replay, in a thread of its own.
+/* maker.h - makes a snapshot by replay, in the background.
  *
- * The thread loads the newest snapshot into a machine of its own, applies the
- * sealed segments behind it, saves the result, and then removes what the new
- * snapshot stands for. The loop's machine is not touched, so the loop does not
- * wait.
+ * A task of the process's pool loads the newest snapshot into a machine of its
+ * own, applies the sealed segments behind it, saves the result, and then
+ * removes what the new snapshot stands for. The loop's machine is not touched,
+ * so the loop does not wait.
  *
  * Threads: all calls from the loop.
  */
@@ -12,15 +12,15 @@
 
 #include <pthread.h>
 
+#include "holdfast/future.h"
 #include "journal/keeper.h"
 
 struct maker { /* (i) immutable  (m) under mutex  (l) the loop's own */
     struct folder *folder;          /* (i) */
     struct keeper *keeper;          /* (i) */
     struct journal_machine machine; /* (i) */
-    pthread_t thread;               /* (l) */
-    bool started;                   /* (l) to be joined */
-    uint64_t last;                  /* (i) while the thread runs */
+    struct hf_future *task;         /* (l) the last one; NULL: none yet */
+    uint64_t last;                  /* (i) while the task runs */
     pthread_mutex_t mutex;
     bool running;      /* (m) */
     uint64_t newest;   /* (m) last batch of the newest snapshot; 0: none */
@@ -32,11 +32,11 @@ struct maker { /* (i) immutable  (m) under mutex  (l) the loop's own */
 void maker_init(struct maker *maker, struct folder *folder,
                 struct keeper *keeper, const struct journal_machine *machine,
                 uint64_t newest, uint64_t bytes);
-/* Waits for the thread. */
+/* Waits for the task. */
 void maker_release(struct maker *maker);
 
-/* Starts one of all batches up to `last`, whose segments are sealed. HF_NOMEM:
- * no thread could be had; counted as a failure. */
+/* Starts one of all batches up to `last`, whose segments are sealed. Anything
+ * but HF_OK: the pool has not taken it; counted as a failure. */
 enum hf_status maker_start(struct maker *maker, uint64_t last);
 bool maker_running(struct maker *maker);
 uint64_t maker_newest(struct maker *maker, uint64_t *bytes);

@@ -54,18 +54,23 @@ struct fiber {
 #endif
 };
 
-/* From here on we are that fiber to a thread sanitizer. `ordered`: and all
- * that was done before happened before what it does next. */
-HF_INLINE void fiber_become(struct fiber *fiber, bool ordered)
+/* From here on we are the fiber of that name to a thread sanitizer. `ordered`:
+ * and all that was done before happened before what it does next. */
+HF_INLINE void fiber_become_named(void *sanitizer, bool ordered)
 {
 #ifdef FIBER_TSAN
-    if (fiber->sanitizer != NULL) /* there are fibers at all */
-        __tsan_switch_to_fiber(fiber->sanitizer,
+    if (sanitizer != NULL) /* there are fibers at all */
+        __tsan_switch_to_fiber(sanitizer,
                                ordered ? 0 : __tsan_switch_to_fiber_no_sync);
 #else
-    (void)fiber;
+    (void)sanitizer;
     (void)ordered;
 #endif
+}
+
+HF_INLINE void fiber_become(struct fiber *fiber, bool ordered)
+{
+    fiber_become_named(fiber->sanitizer, ordered);
 }
 
 #ifdef __x86_64__

@@ -470,11 +470,13 @@ uint32_t step_start(void (*body)(void *argument), void *argument)
     }
     fiber_start(slot);
     run.joinable |= bit(slot);
+    void *born = runners[slot].fiber.sanitizer; /* as who wrote it */
+    void *mine = runners[me()].fiber.sanitizer;
     leave();
     runners[slot].body = body; /* it does not run before our next step */
     runners[slot].argument = argument;
-    fiber_become(&runners[slot].fiber, true); /* what we did comes before it */
-    fiber_become(&runners[me()].fiber, false);
+    fiber_become_named(born, true); /* what we did comes before it */
+    fiber_become_named(mine, false);
     return slot;
 }
 
@@ -486,9 +488,11 @@ void step_join(uint32_t slot)
         step_wait(ended, 0, HF_FOREVER);
     enter();
     run.joinable &= ~bit(slot);
+    void *gone = runners[slot].fiber.sanitizer; /* as who wrote it */
+    void *mine = runners[me()].fiber.sanitizer;
     leave();
-    fiber_become(&runners[slot].fiber, false);
-    fiber_become(&runners[me()].fiber, true); /* what it did comes before us */
+    fiber_become_named(gone, false);
+    fiber_become_named(mine, true); /* what it did comes before us */
 }
 
 static void seed_prepare(const struct schedule_case *test, uint64_t seed)

@@ -1,0 +1,146 @@
+/* pool_state.h - the inside of a pool, shared by its source files.
+ *
+ *   pool.c         open, the end, figures
+ *   pool_submit.c  submit, and what is done when there is no room
+ *   pool_queue.c   the queue
+ *   pool_worker.c  a worker's life, running a task
+ *
+ * One lock guards the queue and every count, so that each decision (accept,
+ * grow, shrink, end) is made on the truth. It is held for some ten
+ * instructions at a time; tasks, observers and thread starts are outside it.
+ *
+ *   a task    put --> queued --take--> begun --> ended, counted, future done
+ *                       `--- claim ------^  by a task that waits for it
+ *
+ * A task's future is begun while the lock is held and in the same breath as
+ * the task leaves the queue. So, under the lock, a future that is pending has
+ * its task in the queue.
+ */
+#ifndef EXEC_POOL_STATE_H
+#define EXEC_POOL_STATE_H
+
+#include "base/thread.h"
+#include "exec/future.h"
+#include "holdfast/pool.h"
+#include "sync/listed.h"
+#include "sync/waits.h"
+
+/* One line of the processor's cache. */
+struct pool_task {
+    struct pool_task *next;
+    struct pool_task *prev;
+    union {
+        int (*fn)(void *arg);
+        int (*call)(void *arg, void **result); /* if has_result */
+    } run;
+    void *arg;
+    const char *name;
+    struct hf_future *future; /* may be NULL; a reference */
+    uint64_t submitted_ns;    /* 0 without `times` */
+    uint32_t number;          /* by submission; comes round */
+    uint16_t level;           /* 0 is first */
+    bool has_result;
+};
+
+/* Records are allocated by the block, a page. */
+#define POOL_LINE 64
+struct pool_block {
+    _Alignas(POOL_LINE) struct pool_task tasks[63];
+    struct pool_block *next;
+};
+
+struct pool_list {
+    struct pool_task *first;
+    struct pool_task *last;
+};
+
+struct pool_worker {
+    struct pool_worker *next; /* (m) of those who are gone */
+    struct hf_thread thread;
+    struct hf_pool *pool;
+};
+
+struct hf_pool {
+    struct hf_listed listed;
+    struct hf_pool_opts opts;     /* (i) with defaults filled in */
+    const struct hf_clock *clock; /* (i) */
+    struct hf_mutex birth;        /* one thread is born at a time, and none
+                                   * after shutdown; taken before mutex */
+
+    /* Guards what follows, marked (m). What every task touches comes first. */
+    _Alignas(HF_CACHE_LINE) struct hf_mutex mutex;
+    struct pool_task *free_tasks;               /* (m) records */
+    struct pool_list queue[HF_POOL_PRIORITIES]; /* (m) */
+    enum hf_pool_state state;                   /* (m) */
+    uint32_t threads;                           /* (m) alive, or about to be */
+    uint32_t births;             /* (m) of these, about to be: 0 or 1 */
+    uint32_t idle;               /* (m) workers who will look for work */
+    uint32_t spinning;           /* (m) of these, awake and looking */
+    uint32_t asleep;             /* (m) of these, waiting for `work` */
+    uint32_t blocked;            /* (m) submitters that wait for room */
+    uint32_t number;             /* (m) of the task that came last */
+    struct hf_pool_stats counts; /* (m) all but what is computed */
+    uint64_t busy_ns;            /* (m) in tasks, with `times` */
+    uint64_t thread_ns;          /* (m) of all threads, up to changed_ns */
+    uint64_t changed_ns;         /* (m) `threads` changed */
+    struct pool_block *blocks;   /* (m) of all records */
+    struct pool_worker *gone;    /* (m) workers that ended, to be joined */
+
+    /* On a line of its own: those who spin look at it without the lock. */
+    _Alignas(HF_CACHE_LINE) struct hf_atomic_u32 any; /* (a) queue not empty */
+    struct hf_event work;        /* there is a task, or an end */
+    struct hf_event room;        /* there is room in the queue */
+    struct hf_event over;        /* the last worker has gone */
+    struct hf_waits queue_waits; /* (a) */
+    struct hf_waits runs;        /* (a) */
+};
+
+/* ---- pool_queue.c; all under the mutex ---- */
+
+/* Copies the form into the queue. HF_CLOSED, HF_FULL; HF_MORE: there is no
+ * record to put it in, add some with pool_add_block. */
+enum hf_status pool_put(struct hf_pool *pool, struct pool_task *form);
+void pool_add_block(struct hf_pool *pool, struct pool_block *block);
+/* Takes the next task, which has then begun; false: there is none. Passes over
+ * those that were cancelled, and counts them. */
+bool pool_take(struct hf_pool *pool, struct pool_task *out);
+/* The same for the oldest of those that would run last, when there are some;
+ * false: it had been cancelled, and has left the queue too. */
+bool pool_take_least(struct hf_pool *pool, struct pool_task *out);
+/* The same for the task of this future. */
+bool pool_take_this(struct hf_pool *pool, struct hf_future *future,
+                    struct pool_task *out);
+/* Takes a task back as if it had never been put; false: it has gone. */
+bool pool_withdraw(struct hf_pool *pool, const struct pool_task *form);
+
+/* ---- pool_submit.c ---- */
+
+/* More work than workers who will look for some, or more than the mark. */
+bool pool_wants_more(const struct hf_pool *pool);
+/* The future of a task that was begun and will not run, outside locks. */
+void pool_cancel(const struct pool_task *task);
+
+/* ---- pool_worker.c ---- */
+
+/* The deadline so long from now. */
+uint64_t pool_after(const struct hf_pool *pool, uint64_t ns);
+/* Tells the observer, if there is one, outside locks. */
+static inline void pool_tell(struct hf_pool *pool,
+                             const struct hf_pool_note *note)
+{
+    if (__builtin_expect(pool->opts.observe != NULL, 0))
+        pool->opts.observe(pool->opts.context, note);
+}
+/* Another worker, if the pool is still running and `wanted` says so under the
+ * mutex; under `birth`. HF_CLOSED, HF_FULL (not wanted), HF_NOMEM. */
+enum hf_status pool_grow(struct hf_pool *pool,
+                         bool (*wanted)(const struct hf_pool *pool));
+/* Does a task that was taken, and accounts for it. The mutex is held before
+ * and after, and not meanwhile. */
+void pool_run(struct hf_pool *pool, const struct pool_task *task);
+/* Waits for the threads of those who are gone. */
+void pool_bury(struct hf_pool *pool);
+/* Does the running thread run a task of this pool, now or further out? */
+bool pool_is_mine(const struct hf_pool *pool);
+
+#endif

@@ -1,0 +1,282 @@
+/* pool_submit.c - a task comes in, or is refused as the policy says. */
+#include <assert.h>
+
+#include "base/memory.h"
+#include "exec/pool_state.h"
+
+#define PRIORITY_DEFAULT 3u
+
+bool pool_wants_more(const struct hf_pool *pool)
+{
+    const struct hf_pool_opts *opts = &pool->opts;
+
+    if (pool->threads >= opts->max_threads || pool->counts.queued == 0)
+        return false;
+    if (pool->threads < opts->min_threads || pool->threads == 0)
+        return true;
+    if (opts->kind == HF_POOL_DYNAMIC &&
+        pool->counts.queued >= opts->grow_depth)
+        return true;
+    return pool->counts.queued > pool->idle;
+}
+
+void pool_cancel(const struct pool_task *task)
+{
+    const struct hf_outcome cancelled = {HF_CANCELLED, 0, NULL};
+
+    if (task->future == NULL)
+        return;
+    future_finish(task->future, &cancelled);
+    hf_future_release(task->future);
+}
+
+static void tell(struct hf_pool *pool, enum hf_pool_event event,
+                 const struct pool_task *task)
+{
+    const struct hf_pool_note note = {.event = event, .task = task->name};
+
+    pool_tell(pool, &note);
+}
+
+/* ---- Accepting. ---- */
+
+/* Asks for another worker for this task. HF_NOMEM, HF_CLOSED: there is none,
+ * nobody else will run it, and it has been taken back. */
+static enum hf_status hire(struct hf_pool *pool, const struct pool_task *task)
+{
+    hf_mutex_lock(&pool->birth);
+    enum hf_status status = pool_grow(pool, pool_wants_more);
+    if (status == HF_NOMEM || status == HF_CLOSED) {
+        /* Nobody is about to be born, so what is counted is alive, and who is
+         * alive does not leave while the task is queued. */
+        hf_mutex_lock(&pool->mutex);
+        if (pool->threads > 0 || !pool_withdraw(pool, task))
+            status = HF_OK;
+        hf_mutex_unlock(&pool->mutex);
+    } else {
+        status = HF_OK;
+    }
+    hf_mutex_unlock(&pool->birth);
+    pool_bury(pool);
+    return status;
+}
+
+static void discard(struct hf_pool *pool, const struct pool_task *task)
+{
+    pool_cancel(task);
+    tell(pool, HF_POOL_DISCARDED, task);
+}
+
+/* HF_OK: the pool has the task, or had. Anything else: it has not. With
+ * `evict` it takes the place of the oldest if there is no other. */
+static enum hf_status accept(struct hf_pool *pool, struct pool_task *task,
+                             bool evict)
+{
+    struct pool_task oldest;
+    bool evicted = false;
+
+    hf_mutex_lock(&pool->mutex);
+    if (evict && pool->state == HF_POOL_RUNNING &&
+        pool->counts.queued >= pool->opts.queue_max) {
+        evicted = pool_take_least(pool, &oldest);
+        pool->counts.discarded += evicted;
+    }
+    enum hf_status status = pool_put(pool, task);
+    if (status == HF_MORE) {
+        hf_mutex_unlock(&pool->mutex);
+        struct pool_block *block = hf_alloc_aligned(POOL_LINE, sizeof *block);
+        hf_mutex_lock(&pool->mutex);
+        if (block != NULL)
+            pool_add_block(pool, block);
+        status = pool_put(pool, task);
+    }
+    /* Each who spins takes one. */
+    bool wake = pool->asleep > 0 && pool->counts.queued > pool->spinning;
+    bool grow = pool_wants_more(pool) || pool->threads == pool->births;
+    hf_mutex_unlock(&pool->mutex);
+    if (evicted)
+        discard(pool, &oldest);
+    if (status != HF_OK)
+        return status == HF_MORE ? HF_NOMEM : status;
+    if (wake)
+        hf_event_wake(&pool->work, 1);
+    if (grow)
+        status = hire(pool, task);
+    if (status == HF_OK)
+        tell(pool, HF_POOL_SUBMITTED, task);
+    return status;
+}
+
+/* ---- Refusing. ---- */
+
+/* Waits until there may be room. */
+static enum hf_status await_room(struct hf_pool *pool, uint64_t deadline_ns)
+{
+    hf_mutex_lock(&pool->mutex);
+    if (pool->state != HF_POOL_RUNNING ||
+        pool->counts.queued < pool->opts.queue_max) {
+        hf_mutex_unlock(&pool->mutex);
+        return HF_OK; /* accept will tell */
+    }
+    pool->blocked++;
+    uint32_t key = hf_event_prepare(&pool->room);
+    hf_mutex_unlock(&pool->mutex);
+    enum hf_status status =
+        hf_event_wait(&pool->room, key, pool->clock, deadline_ns);
+    hf_mutex_lock(&pool->mutex);
+    pool->blocked--;
+    hf_mutex_unlock(&pool->mutex);
+    return status;
+}
+
+/* After a time-out the task is tried once more: so a wake-up that came with
+ * the deadline is not lost to those who still wait. */
+static enum hf_status accept_blocking(struct hf_pool *pool,
+                                      struct pool_task *task)
+{
+    uint64_t deadline_ns = HF_FOREVER;
+    enum hf_status status = HF_FULL;
+
+    if (pool->opts.block_ns != 0)
+        deadline_ns = pool_after(pool, pool->opts.block_ns);
+    while (status == HF_FULL) {
+        enum hf_status waited = await_room(pool, deadline_ns);
+        status = accept(pool, task, false);
+        if (status == HF_FULL && waited == HF_TIMEOUT)
+            return HF_TIMEOUT;
+    }
+    if (status == HF_NOMEM) /* the room is another's */
+        hf_event_wake(&pool->room, 1);
+    return status;
+}
+
+static enum hf_status accept_for_oldest(struct hf_pool *pool,
+                                        struct pool_task *task)
+{
+    enum hf_status status = HF_FULL;
+
+    while (status == HF_FULL) /* others may be quicker */
+        status = accept(pool, task, true);
+    return status;
+}
+
+/* The submitter runs it, and is a worker for that time. */
+static enum hf_status run_here(struct hf_pool *pool, struct pool_task *task)
+{
+    if (task->future != NULL) {
+        bool begun = future_begin(task->future);
+        assert(begun); /* nobody else has it */
+        (void)begun;
+    }
+    tell(pool, HF_POOL_SUBMITTED, task);
+    hf_mutex_lock(&pool->mutex);
+    pool->counts.submitted++;
+    pool->counts.caller_ran++;
+    pool_run(pool, task);
+    hf_mutex_unlock(&pool->mutex);
+    return HF_OK;
+}
+
+static void count(struct hf_pool *pool, uint64_t *counter)
+{
+    hf_mutex_lock(&pool->mutex);
+    ++*counter;
+    hf_mutex_unlock(&pool->mutex);
+}
+
+/* Not by us, but without an error: dropped, or cared for by `ask`. */
+static enum hf_status let_go(struct hf_pool *pool, struct pool_task *task,
+                             uint64_t *counter, enum hf_pool_event event)
+{
+    count(pool, counter);
+    if (task->future != NULL && future_begin(task->future))
+        pool_cancel(task);
+    tell(pool, event, task);
+    return HF_OK;
+}
+
+/* `why` is HF_FULL or HF_CLOSED. Anything but HF_OK: the task is not the
+ * pool's. */
+static enum hf_status refuse(struct hf_pool *pool, struct pool_task *task,
+                             enum hf_status why)
+{
+    switch (pool->opts.reject) {
+    case HF_POOL_DISCARD:
+        count(pool, &pool->counts.submitted);
+        return let_go(pool, task, &pool->counts.discarded, HF_POOL_DISCARDED);
+    case HF_POOL_DISCARD_OLDEST:
+        return why == HF_CLOSED ? why : accept_for_oldest(pool, task);
+    case HF_POOL_CALLER_RUNS:
+        return why == HF_CLOSED ? why : run_here(pool, task);
+    case HF_POOL_BLOCK:
+        if (why == HF_CLOSED)
+            return why;
+        /* A task that waited for room in its own pool could wait for ever. */
+        return pool_is_mine(pool) ? run_here(pool, task)
+                                  : accept_blocking(pool, task);
+    case HF_POOL_ASK:
+        why = pool->opts.ask(pool->opts.context,
+                             task->has_result ? NULL : task->run.fn, task->arg);
+        if (why == HF_OK)
+            return let_go(pool, task, &pool->counts.rejected, HF_POOL_REJECTED);
+        return why;
+    default:
+        return why;
+    }
+}
+
+/* ---- Submitting. ---- */
+
+static enum hf_status submit(struct hf_pool *pool, struct pool_task *task,
+                             const struct hf_task_opts *opts,
+                             struct hf_future **future)
+{
+    uint32_t priority =
+        opts == NULL || opts->priority == 0 ? PRIORITY_DEFAULT : opts->priority;
+
+    if (pool == NULL || priority > HF_POOL_PRIORITIES)
+        return HF_INVALID;
+    if (future != NULL) {
+        task->future = future_new(pool->clock, pool);
+        if (task->future == NULL)
+            return HF_NOMEM;
+        hf_future_keep(task->future); /* one for the task, one for the caller */
+    }
+    task->name = opts == NULL || opts->name == NULL ? "" : opts->name;
+    task->level = (uint16_t)(priority - 1);
+    if (pool->opts.times)
+        task->submitted_ns = hf_clock_now_ns(pool->clock);
+
+    enum hf_status status = accept(pool, task, false);
+    if (status == HF_FULL || status == HF_CLOSED)
+        status = refuse(pool, task, status);
+    if (status != HF_OK) {
+        count(pool, &pool->counts.rejected);
+        tell(pool, HF_POOL_REJECTED, task);
+        hf_future_release(task->future); /* nobody has seen it */
+        hf_future_release(task->future);
+        return status;
+    }
+    if (future != NULL)
+        *future = task->future;
+    return HF_OK;
+}
+
+enum hf_status hf_pool_submit(struct hf_pool *pool, int (*fn)(void *arg),
+                              void *arg, const struct hf_task_opts *opts,
+                              struct hf_future **future)
+{
+    struct pool_task task = {.run.fn = fn, .arg = arg};
+
+    return fn == NULL ? HF_INVALID : submit(pool, &task, opts, future);
+}
+
+enum hf_status hf_pool_call(struct hf_pool *pool,
+                            int (*fn)(void *arg, void **result), void *arg,
+                            const struct hf_task_opts *opts,
+                            struct hf_future **future)
+{
+    struct pool_task task = {.run.call = fn, .arg = arg, .has_result = true};
+
+    return fn == NULL ? HF_INVALID : submit(pool, &task, opts, future);
+}

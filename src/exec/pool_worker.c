@@ -1,0 +1,256 @@
+/* pool_worker.c - running a task, and a worker's life: birth, work, idleness,
+ * end.
+ *
+ * Why a task that waits for another runs that one and no other: then whatever
+ * lies on one stack needs what lies above it, every wait is one that the tasks
+ * asked for, and tasks that do not wait for each other in a circle all end. If
+ * it ran any task meanwhile, two threads could each have below the top what
+ * the other one waits for at the top; and the stack could grow without end.
+ */
+#include <assert.h>
+
+#include "base/memory.h"
+#include "exec/pool_state.h"
+
+/* Looks for work before a worker sleeps: as long as some short tasks take. */
+#define SPINS 200
+
+/* The tasks that a thread runs, the newest first: one may run another, of its
+ * own pool or (CALLER_RUNS) of another. */
+struct frame {
+    const struct hf_pool *pool;
+    struct frame *outer;
+};
+
+/* By slot. Relaxed: each thread reads and writes its own. */
+static struct hf_atomic_ptr frames[HF_SLOTS_MAX];
+
+bool pool_is_mine(const struct hf_pool *pool)
+{
+    struct frame *at = hf_ptr_load(&frames[hf_thread_slot()], __ATOMIC_RELAXED);
+
+    while (at != NULL && at->pool != pool)
+        at = at->outer;
+    return at != NULL;
+}
+
+uint64_t pool_after(const struct hf_pool *pool, uint64_t ns)
+{
+    uint64_t now_ns = hf_clock_now_ns(pool->clock);
+
+    return ns < HF_FOREVER - now_ns ? now_ns + ns : HF_FOREVER;
+}
+
+/* ---- Running a task. ---- */
+
+/* Calls it; `outcome` and `note` tell what became of it. */
+static void perform(struct hf_pool *pool, const struct pool_task *task,
+                    struct hf_outcome *outcome, struct hf_pool_note *note)
+{
+    uint64_t started_ns = 0;
+    void *result = NULL;
+
+    *note = (struct hf_pool_note){.event = HF_POOL_STARTED, .task = task->name};
+    if (pool->opts.times) {
+        started_ns = hf_clock_now_ns(pool->clock);
+        note->queue_ns = started_ns - task->submitted_ns;
+        hf_waits_note(&pool->queue_waits, note->queue_ns);
+    }
+    pool_tell(pool, note);
+    int code = task->has_result ? task->run.call(task->arg, &result)
+                                : task->run.fn(task->arg);
+    if (pool->opts.times) {
+        note->run_ns = hf_clock_now_ns(pool->clock) - started_ns;
+        hf_waits_note(&pool->runs, note->run_ns);
+    }
+    note->event = code == 0 ? HF_POOL_COMPLETED : HF_POOL_FAILED;
+    note->code = code;
+    *outcome = (struct hf_outcome){code == 0 ? HF_OK : HF_FAILED, code, result};
+    pool_tell(pool, note);
+}
+
+void pool_run(struct hf_pool *pool, const struct pool_task *task)
+{
+    struct hf_atomic_ptr *mine = &frames[hf_thread_slot()];
+    struct frame frame = {pool, hf_ptr_load(mine, __ATOMIC_RELAXED)};
+    struct hf_outcome outcome;
+    struct hf_pool_note note;
+
+    pool->counts.active++;
+    hf_mutex_unlock(&pool->mutex);
+    hf_ptr_store(mine, &frame, __ATOMIC_RELAXED);
+    perform(pool, task, &outcome, &note);
+    hf_mutex_lock(&pool->mutex);
+    pool->counts.active--;
+    *(outcome.code == 0 ? &pool->counts.completed : &pool->counts.failed) += 1;
+    pool->busy_ns += note.run_ns;
+    if (task->future != NULL) { /* after the counts: who waits may look */
+        hf_mutex_unlock(&pool->mutex);
+        future_finish(task->future, &outcome);
+        hf_future_release(task->future);
+        hf_mutex_lock(&pool->mutex);
+    }
+    hf_ptr_store(mine, frame.outer, __ATOMIC_RELAXED);
+}
+
+void pool_help(struct hf_future *future)
+{
+    /* It is compared before it is used: whoever runs a task of a pool knows
+     * that the pool is there. */
+    struct hf_pool *pool = future->owner;
+    struct pool_task task;
+
+    if (pool == NULL || !pool_is_mine(pool))
+        return;
+    hf_mutex_lock(&pool->mutex);
+    if (pool_take_this(pool, future, &task))
+        pool_run(pool, &task);
+    hf_mutex_unlock(&pool->mutex);
+}
+
+/* ---- A worker. ---- */
+
+static void threads_change(struct hf_pool *pool, int by)
+{
+    uint64_t now_ns = hf_clock_now_ns(pool->clock);
+
+    assert(hf_mutex_held(&pool->mutex));
+    pool->thread_ns += pool->threads * (now_ns - pool->changed_ns);
+    pool->changed_ns = now_ns;
+    pool->threads = (uint32_t)((int)pool->threads + by);
+    if (pool->counts.threads_peak < pool->threads)
+        pool->counts.threads_peak = pool->threads;
+}
+
+/* Looks for a while without the lock. */
+static void spin(struct hf_pool *pool)
+{
+    pool->spinning++;
+    hf_mutex_unlock(&pool->mutex);
+    for (int i = hf_thread_spins(SPINS); i > 0; i--) {
+        /* Relaxed: the look that counts is under the lock. */
+        if (hf_u32_load(&pool->any, __ATOMIC_RELAXED))
+            break;
+        hf_thread_pause();
+    }
+    hf_mutex_lock(&pool->mutex);
+    pool->spinning--;
+}
+
+static void sleep_until(struct hf_pool *pool, uint64_t deadline_ns)
+{
+    pool->asleep++;
+    uint32_t key = hf_event_prepare(&pool->work);
+    hf_mutex_unlock(&pool->mutex);
+    (void)hf_event_wait(&pool->work, key, pool->clock, deadline_ns);
+    hf_mutex_lock(&pool->mutex);
+    pool->asleep--;
+}
+
+/* The next task, for which the worker waits; false: its life is over. The
+ * worker is counted as idle before and after, but not if it has a task. */
+static bool await_task(struct hf_pool *pool, struct pool_task *task)
+{
+    uint64_t idle_until_ns = 0; /* not known before it has to be */
+    bool spun = false;
+
+    assert(hf_mutex_held(&pool->mutex));
+    while (!pool_take(pool, task)) {
+        uint64_t deadline_ns = HF_FOREVER;
+        if (pool->state != HF_POOL_RUNNING)
+            return false;
+        if (pool->threads > pool->opts.min_threads) {
+            if (idle_until_ns == 0)
+                idle_until_ns = pool_after(pool, pool->opts.idle_ns);
+            deadline_ns = idle_until_ns;
+            if (deadline_ns != HF_FOREVER &&
+                hf_clock_now_ns(pool->clock) >= deadline_ns)
+                return false;
+        }
+        if (spun)
+            sleep_until(pool, deadline_ns);
+        else
+            spin(pool);
+        spun = true;
+    }
+    return true;
+}
+
+static void worker_main(void *argument)
+{
+    struct pool_worker *worker = argument;
+    struct hf_pool *pool = worker->pool;
+    struct pool_task task;
+
+    hf_mutex_lock(&pool->mutex);
+    while (await_task(pool, &task)) {
+        pool->idle--;
+        pool_run(pool, &task);
+        pool->idle++;
+    }
+    /* It leaves the count, and comes to those who are gone, in one breath:
+     * whoever finds nobody left finds all of them there, and joins them. */
+    pool->idle--;
+    threads_change(pool, -1);
+    worker->next = pool->gone;
+    pool->gone = worker;
+    if (pool->threads == 0 && pool->state != HF_POOL_RUNNING) {
+        pool->state = HF_POOL_STOPPED;
+        hf_event_wake_all(&pool->over);
+    }
+    hf_mutex_unlock(&pool->mutex);
+}
+
+void pool_bury(struct hf_pool *pool)
+{
+    hf_mutex_lock(&pool->mutex);
+    struct pool_worker *gone = pool->gone;
+    pool->gone = NULL;
+    hf_mutex_unlock(&pool->mutex);
+    while (gone != NULL) {
+        struct pool_worker *worker = gone;
+        gone = worker->next;
+        hf_thread_join(&worker->thread);
+        hf_free(worker);
+    }
+}
+
+/* A birth begins or ends. One who is being born will look for work. */
+static void birth_change(struct hf_pool *pool, int by, bool failed)
+{
+    pool->births = (uint32_t)((int)pool->births + by);
+    if (by > 0 || failed) {
+        threads_change(pool, by);
+        pool->idle = (uint32_t)((int)pool->idle + by);
+    }
+}
+
+enum hf_status pool_grow(struct hf_pool *pool,
+                         bool (*wanted)(const struct hf_pool *pool))
+{
+    enum hf_status status = HF_OK;
+    struct pool_worker *worker = hf_alloc_zeroed(sizeof *worker);
+
+    assert(hf_mutex_held(&pool->birth));
+    hf_mutex_lock(&pool->mutex);
+    if (pool->state != HF_POOL_RUNNING)
+        status = HF_CLOSED;
+    else if (!wanted(pool))
+        status = HF_FULL;
+    else if (worker == NULL)
+        status = HF_NOMEM;
+    else
+        birth_change(pool, +1, false);
+    hf_mutex_unlock(&pool->mutex);
+    if (status == HF_OK) {
+        worker->pool = pool;
+        status = hf_thread_start(&worker->thread, pool->listed.name,
+                                 worker_main, worker);
+        hf_mutex_lock(&pool->mutex);
+        birth_change(pool, -1, status != HF_OK);
+        hf_mutex_unlock(&pool->mutex);
+    }
+    if (status != HF_OK)
+        hf_free(worker);
+    return status;
+}

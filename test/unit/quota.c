@@ -1,0 +1,87 @@
+/* quota.c - tests of how many processors are taken for ours, on made-up file
+ * trees. */
+#include "exec/quota.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/thread.h"
+#include "support/test.h"
+
+/* Writes a file below `root`; the folders are made. */
+static void put(const char *root, const char *path, const char *text)
+{
+    char name[512];
+
+    snprintf(name, sizeof name, "%s%s", root, path);
+    for (char *at = name + 1; *at != '\0'; at++) {
+        if (*at != '/')
+            continue;
+        *at = '\0';
+        (void)mkdir(name, 0700);
+        *at = '/';
+    }
+    FILE *file = fopen(name, "we");
+    CHECK(file != NULL);
+    CHECK(fputs(text, file) >= 0);
+    CHECK_EQ(fclose(file), 0);
+}
+
+static uint32_t at_most(uint32_t quota)
+{
+    return quota < hf_cpu_count() ? quota : hf_cpu_count();
+}
+
+TEST(without_files_the_processors_count)
+{
+    CHECK_EQ(exec_cpu_share_at(test_folder()), hf_cpu_count());
+    CHECK(exec_cpu_share() >= 1);
+    CHECK(exec_cpu_share() <= hf_cpu_count());
+}
+
+TEST(a_quota_is_rounded_up)
+{
+    const char *root = test_folder();
+
+    put(root, "/proc/self/cgroup", "0::/a/b\n");
+    put(root, "/sys/fs/cgroup/a/b/cpu.max", "50000 100000\n");
+    CHECK_EQ(exec_cpu_share_at(root), 1);
+    put(root, "/sys/fs/cgroup/a/b/cpu.max", "100001 100000\n");
+    CHECK_EQ(exec_cpu_share_at(root), at_most(2));
+    put(root, "/sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
+    CHECK_EQ(exec_cpu_share_at(root), hf_cpu_count());
+}
+
+TEST(the_smallest_of_those_above_counts)
+{
+    const char *root = test_folder();
+
+    put(root, "/proc/self/cgroup", "1:name=x:/y\n0::/a/b\n");
+    put(root, "/sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
+    put(root, "/sys/fs/cgroup/a/cpu.max", "10000 100000\n");
+    put(root, "/sys/fs/cgroup/cpu.max", "800000 100000\n");
+    CHECK_EQ(exec_cpu_share_at(root), 1);
+    put(root, "/sys/fs/cgroup/a/cpu.max", "max 100000\n");
+    put(root, "/sys/fs/cgroup/cpu.max", "20000 100000\n");
+    CHECK_EQ(exec_cpu_share_at(root), 1);
+}
+
+TEST(nonsense_is_passed_over)
+{
+    static const char *const texts[] = {"",
+                                        "\n",
+                                        "0 100000\n",
+                                        "100000 0\n",
+                                        "abc",
+                                        "1",
+                                        "99999999999999999999999 1\n"};
+    const char *root = test_folder();
+
+    put(root, "/proc/self/cgroup", "0::/\n");
+    for (unsigned i = 0; i < sizeof texts / sizeof *texts; i++) {
+        put(root, "/sys/fs/cgroup/cpu.max", texts[i]);
+        CHECK_EQ(exec_cpu_share_at(root), hf_cpu_count());
+    }
+    put(root, "/proc/self/cgroup", "nothing of ours\n");
+    CHECK_EQ(exec_cpu_share_at(root), hf_cpu_count());
+}

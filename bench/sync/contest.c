@@ -105,7 +105,7 @@ static void pin(const struct contest_thread *thread)
     unsigned seen = 0;
     cpu_set_t one;
 
-    if (thread->work->threads > cpus)
+    if (thread->work->roam || thread->work->threads > cpus)
         return;
     CPU_ZERO(&one);
     for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)

@@ -47,6 +47,7 @@ struct contest_work {
     uint64_t most;  /* operations of a run at most; 0: any number */
     uint64_t exact; /* operations of each run; 0: as many as fill the time */
     bool fresh;     /* is opened anew for every run */
+    bool roam;      /* its threads, and those they start, run on any core */
 };
 
 /* What one thread of a run has. The sums must agree at the end. */

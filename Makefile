@@ -53,6 +53,9 @@ BENCH_SRC := $(wildcard bench/*.c)
 PEER_SRC := $(wildcard bench/peers/*_lock.c)
 SYNC_SRC := $(filter-out %/contest.c,$(wildcard bench/sync/*.c))
 SYNC_PEERS := $(wildcard bench/sync/peers/*.c bench/sync/peers/*.cpp)
+EXEC_SRC := $(wildcard bench/exec/*.c)
+EXEC_PEERS := $(wildcard bench/exec/peers/*.c bench/exec/peers/*.cpp)
+EXAMPLE_SRC := $(wildcard examples/*.c)
 C_FILES = $(shell find include src test bench examples -name node_modules \
 	-prune -o -name '*.[ch]' -print 2>/dev/null)
 
@@ -64,10 +67,12 @@ APP := $(BUILD)/app.a
 BIN := $(BUILD)/holdfast
 TESTS := $(TEST_SRC:test/%.c=$(BUILD)/test/%)
 SCHEDULES := $(SCHEDULE_SRC:test/%.c=$(BUILD)/test/%)
+EXAMPLES := $(EXAMPLE_SRC:%.c=$(BUILD)/%)
 FUZZ := $(FUZZ_SRC:test/fuzz/%.c=$(BUILD)/fuzz/%)
 BENCH := $(BENCH_SRC:bench/%.c=$(BUILD)/bench/%)
 PEERS := $(PEER_SRC:bench/%.c=$(BUILD)/bench/%)
 SYNC_BENCH := $(SYNC_SRC:bench/%.c=$(BUILD)/bench/%)
+EXEC_BENCH := $(EXEC_SRC:bench/%.c=$(BUILD)/bench/%)
 
 # What people type. Those that need packages call tools/setup first and build
 # in a second make, so that they work where not even a compiler is installed.
@@ -127,10 +132,11 @@ clean: ## remove everything that was built
 
 # What is built, and from what.
 
-tests: $(LIB) $(BIN) $(TESTS) $(SCHEDULES)
+tests: $(LIB) $(BIN) $(TESTS) $(SCHEDULES) $(EXAMPLES)
+examples: $(EXAMPLES)
 units: $(filter $(BUILD)/test/unit/%,$(TESTS))
 fuzzers: $(FUZZ)
-benches: $(BENCH) $(PEERS) $(SYNC_BENCH)
+benches: $(BENCH) $(PEERS) $(SYNC_BENCH) $(EXEC_BENCH)
 
 $(LIB): $(call obj,$(LIB_SRC))
 	@rm -f $@
@@ -155,6 +161,12 @@ $(TESTS): $(BUILD)/test/%: $(BUILD)/obj/test/%.o $(call obj,$(SUPPORT_SRC)) \
 		$(APP) $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(HF_CFLAGS) -o $@ $^ $(LIBS)
+
+# As a user would: the public headers and the library.
+$(EXAMPLES): $(BUILD)/%: %.c $(LIB)
+	@mkdir -p $(@D)
+	$(CC) -std=c11 -D_GNU_SOURCE -Iinclude $(WARN) $(CFLAGS) $(SANFLAGS) \
+	    -pthread -o $@ $< $(LIB) $(LIB_LIBS)
 
 # The tests by seed: the same sources, each step in the hands of a scheduler.
 $(BUILD)/step/obj/%.o: %.c Makefile
@@ -191,8 +203,8 @@ $(FUZZ): $(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/test/fuzz/%.o \
 	clang $(FUZZ_CFLAGS) -fsanitize=fuzzer,address,undefined -o $@ $^ \
 	    $(LIB_LIBS)
 
-# bench/sync: one program per subject, of its own file, its peers' and the
-# driver. Peers in C++ are the only C++ there is.
+# bench/sync and bench/exec: one program per subject, of its own file, its
+# peers' and the driver. Peers in C++ are the only C++ there is.
 PKG_ring_dpdk := libdpdk
 PKG_blocking_glib := glib-2.0
 PKG_blocking_apr := apr-1 apr-util-1
@@ -201,11 +213,22 @@ LIBS_map := -lurcu-cds -lurcu -lurcu-common -ltbb
 LIBS_skipmap := -lcds
 LIBS_blocking := -lglib-2.0 -laprutil-1 -lapr-1
 LIBS_permits := -lnsync
+PKG_pool_glib := glib-2.0
+PKG_pool_apr := apr-1 apr-util-1
+PKG_log_spdlog := spdlog
+FLAGS_pool_openmp := -fopenmp
+FLAGS_forkjoin_openmp := -fopenmp
+LIBS_pool := -lglib-2.0 -laprutil-1 -lapr-1 -ltbb -luv -fopenmp
+LIBS_forkjoin := -ltbb -fopenmp
+LIBS_timers := -luv -levent_core
+LIBS_log := -lspdlog -lfmt
 PEER_FLAGS = -D_GNU_SOURCE -I. -Iinclude -Wall -Wextra -Werror $(CFLAGS) \
 	-pthread -MMD -MP $(if $(PKG_$*),$(shell pkg-config --cflags $(PKG_$*) \
-	| sed 's/-I/-isystem /g'))
+	| sed 's/-I/-isystem /g')) $(FLAGS_$*)
 sync_obj = $(patsubst %,$(BUILD)/obj/%.o,bench/sync/contest $(basename \
 	$(filter bench/sync/peers/$(1)_%,$(SYNC_PEERS))))
+exec_obj = $(patsubst %,$(BUILD)/obj/%.o,bench/sync/contest $(basename \
+	$(filter bench/exec/peers/$(1)_%,$(EXEC_PEERS))))
 
 $(BUILD)/obj/bench/sync/peers/%.o: bench/sync/peers/%.c Makefile
 	@mkdir -p $(@D)
@@ -215,13 +238,30 @@ $(BUILD)/obj/bench/sync/peers/%.o: bench/sync/peers/%.cpp Makefile
 	@mkdir -p $(@D)
 	$(CXX) -std=c++17 $(PEER_FLAGS) $(SANFLAGS) -c -o $@ $<
 
+$(BUILD)/obj/bench/exec/%.o: bench/exec/%.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(HF_CFLAGS) -I. -c -o $@ $<
+
+$(BUILD)/obj/bench/exec/peers/%.o: bench/exec/peers/%.c Makefile
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 $(PEER_FLAGS) $(SANFLAGS) -c -o $@ $<
+
+$(BUILD)/obj/bench/exec/peers/%.o: bench/exec/peers/%.cpp Makefile
+	@mkdir -p $(@D)
+	$(CXX) -std=c++17 $(PEER_FLAGS) $(SANFLAGS) -c -o $@ $<
+
 .SECONDEXPANSION:
 $(SYNC_BENCH): $(BUILD)/bench/sync/%: $(BUILD)/obj/bench/sync/%.o \
 		$$(call sync_obj,$$*) $(LIB)
 	@mkdir -p $(@D)
 	$(CXX) $(CFLAGS) $(SANFLAGS) -pthread -o $@ $^ $(LIBS_$*) $(LIB_LIBS)
 
+$(EXEC_BENCH): $(BUILD)/bench/exec/%: $(BUILD)/obj/bench/exec/%.o \
+		$$(call exec_obj,$$*) $(LIB)
+	@mkdir -p $(@D)
+	$(CXX) $(CFLAGS) $(SANFLAGS) -pthread -o $@ $^ $(LIBS_$*) $(LIB_LIBS)
+
 .SECONDARY:
 .PHONY: all help run test unit bench setup tidy fmt fmt-check install clean \
-	tests units fuzzers benches
+	tests units fuzzers benches examples
 -include $(shell find $(BUILD)/obj $(BUILD)/step/obj $(BUILD)/fuzz/obj -name '*.d' 2>/dev/null)

@@ -130,7 +130,7 @@ void hf_log_write(struct hf_log *log, enum hf_log_level level,
 void hf_log_set_level(struct hf_log *log, enum hf_log_level level);
 /* Waits until all that was logged before this call, by this thread and by
  * those that it knows to have logged, is in the file. HF_TIMEOUT; HF_IO: lines
- * could not be written meanwhile. */
+ * could not be written since the last flush that said so. */
 enum hf_status hf_log_flush(struct hf_log *log, uint64_t deadline_ns);
 
 void hf_log_stats(struct hf_log *log, struct hf_log_stats *out);

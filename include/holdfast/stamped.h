@@ -90,7 +90,9 @@ enum hf_status hf_stamped_lock_read(struct hf_stamped *lock,
                                     uint64_t deadline_ns, uint64_t *stamp);
 enum hf_status hf_stamped_lock_write(struct hf_stamped *lock,
                                      uint64_t deadline_ns, uint64_t *stamp);
-/* HF_INVALID: the lock is not held by this stamp; nothing changed. */
+/* HF_INVALID: the lock is not held by this stamp; nothing changed. All readers
+ * of one version have the same stamp: a reader that unlocks twice is refused
+ * only if no other reads. */
 enum hf_status hf_stamped_unlock(struct hf_stamped *lock, uint64_t stamp);
 
 /* A stamp to validate, or 0 while a writer is inside. Never waits, holds

@@ -1,6 +1,7 @@
 /* clock.c - the operating system's monotonic and wall clocks. */
 #include "holdfast/clock.h"
 
+#include <stddef.h>
 #include <time.h>
 
 #include "base/step.h"
@@ -38,6 +39,8 @@ uint64_t hf_clock_after_ms(const struct hf_clock *clock, uint64_t ms)
     uint64_t span_ns;
     uint64_t deadline_ns;
 
+    if (clock == NULL)
+        clock = hf_clock_system();
     if (__builtin_mul_overflow(ms, 1000000u, &span_ns) ||
         __builtin_add_overflow(hf_clock_now_ns(clock), span_ns, &deadline_ns))
         return HF_FOREVER;

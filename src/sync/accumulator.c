@@ -53,6 +53,8 @@ void hf_accumulator_release(struct hf_accumulator *accumulator)
 
 void hf_accumulator_add(struct hf_accumulator *accumulator, uint64_t value)
 {
+    if (accumulator == NULL)
+        return;
     struct hf_accumulator_state *state = accumulator->state;
     struct stripe *stripe = hf_locals_mine(&state->stripes, sizeof *stripe);
 
@@ -101,12 +103,16 @@ static uint64_t stripe_reset(struct stripe *stripe)
 
 uint64_t hf_accumulator_value(const struct hf_accumulator *accumulator)
 {
+    if (accumulator == NULL)
+        return 0;
     uint32_t records;
     return combine(accumulator->state, stripe_load, &records);
 }
 
 uint64_t hf_accumulator_value_and_reset(struct hf_accumulator *accumulator)
 {
+    if (accumulator == NULL)
+        return 0;
     uint32_t records;
     return combine(accumulator->state, stripe_reset, &records);
 }
@@ -114,6 +120,8 @@ uint64_t hf_accumulator_value_and_reset(struct hf_accumulator *accumulator)
 void hf_accumulator_stats(const struct hf_accumulator *accumulator,
                           struct hf_accumulator_stats *out)
 {
+    if (accumulator == NULL || out == NULL)
+        return;
     out->value = combine(accumulator->state, stripe_load, &out->records);
 }
 

@@ -49,6 +49,8 @@ void hf_adder_release(struct hf_adder *adder)
 
 void hf_adder_add(struct hf_adder *adder, int64_t amount)
 {
+    if (adder == NULL)
+        return;
     struct stripe *stripe =
         hf_locals_mine(&adder->state->stripes, sizeof *stripe);
 
@@ -78,6 +80,8 @@ static uint64_t total(const struct hf_adder_state *state, uint32_t *records)
 
 int64_t hf_adder_sum(const struct hf_adder *adder)
 {
+    if (adder == NULL)
+        return 0;
     uint32_t records;
     /* Taken first, acquire: what a reset took is seen by the words read after,
      * so that the difference is never of the past. */
@@ -88,6 +92,8 @@ int64_t hf_adder_sum(const struct hf_adder *adder)
 
 int64_t hf_adder_sum_and_reset(struct hf_adder *adder)
 {
+    if (adder == NULL)
+        return 0;
     struct hf_adder_state *state = adder->state;
     uint32_t records;
 
@@ -101,6 +107,8 @@ int64_t hf_adder_sum_and_reset(struct hf_adder *adder)
 
 void hf_adder_stats(const struct hf_adder *adder, struct hf_adder_stats *out)
 {
+    if (adder == NULL || out == NULL)
+        return;
     uint32_t records;
     uint64_t taken = hf_u64_load(&adder->state->taken, __ATOMIC_ACQUIRE);
 

@@ -65,6 +65,8 @@ enum hf_status hf_barrier_init(struct hf_barrier *barrier,
 
 void hf_barrier_release(struct hf_barrier *barrier)
 {
+    if (barrier == NULL)
+        return;
     assert(arrived_of(look(barrier)) == 0);
     (void)barrier;
 }
@@ -172,6 +174,8 @@ static enum hf_status stay(struct visit *visit, uint64_t deadline_ns)
 enum hf_status hf_barrier_wait(struct hf_barrier *barrier, uint64_t deadline_ns,
                                uint32_t *index)
 {
+    if (barrier == NULL)
+        return HF_INVALID;
     struct visit visit = {.barrier = barrier};
     enum hf_status status = join(&visit);
 
@@ -192,6 +196,8 @@ enum hf_status hf_barrier_wait(struct hf_barrier *barrier, uint64_t deadline_ns,
 
 void hf_barrier_break(struct hf_barrier *barrier)
 {
+    if (barrier == NULL)
+        return;
     uint64_t state = look(barrier);
     uint64_t to;
 
@@ -206,6 +212,8 @@ void hf_barrier_break(struct hf_barrier *barrier)
 
 enum hf_status hf_barrier_reset(struct hf_barrier *barrier)
 {
+    if (barrier == NULL)
+        return HF_INVALID;
     uint64_t state = look(barrier);
     uint64_t to;
 
@@ -220,6 +228,8 @@ enum hf_status hf_barrier_reset(struct hf_barrier *barrier)
 
 void hf_barrier_shut(struct hf_barrier *barrier)
 {
+    if (barrier == NULL)
+        return;
     /* Release: for those who find it shut. */
     hf_u64_or(&barrier->state, SHUT, __ATOMIC_RELEASE);
     hf_event_wake_all(&barrier->event);
@@ -228,6 +238,8 @@ void hf_barrier_shut(struct hf_barrier *barrier)
 void hf_barrier_stats(const struct hf_barrier *barrier,
                       struct hf_barrier_stats *out)
 {
+    if (barrier == NULL || out == NULL)
+        return;
     uint64_t state = look(barrier);
 
     *out = (struct hf_barrier_stats){.generation = generation_of(state),

@@ -27,6 +27,8 @@ static uint64_t oldest_ns(const struct hf_blocking *queue)
 
 void hf_blocking_stats(struct hf_blocking *queue, struct hf_blocking_stats *out)
 {
+    if (queue == NULL || out == NULL)
+        return;
     hf_mutex_lock(&queue->mutex);
     *out = (struct hf_blocking_stats){
         .put = queue->put,
@@ -52,7 +54,7 @@ static void fill(const struct hf_listed *listed, struct hf_inspect_row *row)
 {
     /* The queue is not const: its lock is taken to read it. */
     struct hf_blocking *queue = (struct hf_blocking *)(uintptr_t)listed;
-    struct hf_blocking_stats stats;
+    struct hf_blocking_stats stats = {0};
 
     static_assert(offsetof(struct hf_blocking, listed) == 0, "is the first");
     hf_blocking_stats(queue, &stats);

@@ -35,7 +35,7 @@ static void free_node(void *context, struct hf_epoch_node *node)
 
 static void fill(const struct hf_listed *listed, struct hf_inspect_row *row)
 {
-    struct hf_epoch_stats stats;
+    struct hf_epoch_stats stats = {0};
 
     /* `listed` is the first member of the epoch, which is no constant. */
     hf_epoch_stats((struct hf_epoch *)(uintptr_t)listed, &stats);
@@ -391,6 +391,8 @@ void hf_epoch_retire(struct hf_epoch_reader *reader, struct hf_epoch_node *node)
 
 void hf_epoch_flush(struct hf_epoch *epoch)
 {
+    if (epoch == NULL)
+        return;
     struct hf_epoch_reader *reader = epoch_reader_mine(epoch);
 
     if (reader == NULL)
@@ -402,6 +404,8 @@ void hf_epoch_flush(struct hf_epoch *epoch)
 
 void hf_epoch_stats(struct hf_epoch *epoch, struct hf_epoch_stats *out)
 {
+    if (epoch == NULL || out == NULL)
+        return;
     struct hf_epoch_stats stats = {0};
     struct hf_epoch_reader *reader;
     uint32_t slot = 0;

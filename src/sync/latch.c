@@ -43,6 +43,8 @@ enum hf_status hf_latch_init(struct hf_latch *latch, uint32_t count,
 
 void hf_latch_release(struct hf_latch *latch)
 {
+    if (latch == NULL)
+        return;
     /* Relaxed: nobody else is inside. */
     assert(waiting_of(hf_u64_load(&latch->state, __ATOMIC_RELAXED)) == 0);
     (void)latch;
@@ -50,6 +52,8 @@ void hf_latch_release(struct hf_latch *latch)
 
 enum hf_status hf_latch_count_down(struct hf_latch *latch, uint32_t count)
 {
+    if (latch == NULL)
+        return HF_INVALID;
     /* Relaxed: the exchange decides. */
     uint64_t state = hf_u64_load(&latch->state, __ATOMIC_RELAXED);
 
@@ -75,6 +79,8 @@ static bool is_decided(uint64_t state)
 
 enum hf_status hf_latch_wait(struct hf_latch *latch, uint64_t deadline_ns)
 {
+    if (latch == NULL)
+        return HF_INVALID;
     enum hf_status status = HF_OK;
     uint64_t state;
 
@@ -96,12 +102,16 @@ enum hf_status hf_latch_wait(struct hf_latch *latch, uint64_t deadline_ns)
 
 uint32_t hf_latch_count(const struct hf_latch *latch)
 {
+    if (latch == NULL)
+        return 0;
     /* Acquire: who finds 0 may go by what was done, as a waiter may. */
     return left_of(hf_u64_load(&latch->state, __ATOMIC_ACQUIRE));
 }
 
 void hf_latch_shut(struct hf_latch *latch)
 {
+    if (latch == NULL)
+        return;
     /* Relaxed: the exchange decides. */
     uint64_t state = hf_u64_load(&latch->state, __ATOMIC_RELAXED);
 
@@ -116,6 +126,8 @@ void hf_latch_shut(struct hf_latch *latch)
 
 void hf_latch_stats(const struct hf_latch *latch, struct hf_latch_stats *out)
 {
+    if (latch == NULL || out == NULL)
+        return;
     /* Relaxed: a picture of one instant. */
     uint64_t state = hf_u64_load(&latch->state, __ATOMIC_RELAXED);
 

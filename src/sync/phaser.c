@@ -83,6 +83,8 @@ enum hf_status hf_phaser_init(struct hf_phaser *phaser,
 
 void hf_phaser_release(struct hf_phaser *phaser)
 {
+    if (phaser == NULL)
+        return;
     /* All are woken at a time, so the event's count of sleepers is exact.
      * Relaxed: nobody else is inside. */
     assert((uint32_t)hf_u64_load(&phaser->event.word, __ATOMIC_RELAXED) == 0);
@@ -118,6 +120,8 @@ static enum hf_status join(void *context)
 enum hf_status hf_phaser_register(struct hf_phaser *phaser, uint32_t count,
                                   uint64_t deadline_ns, uint32_t *phase)
 {
+    if (phaser == NULL)
+        return HF_INVALID;
     struct joining joining = {.phaser = phaser, .count = count};
     enum hf_status status;
 
@@ -180,6 +184,8 @@ static enum hf_status arrive(struct hf_phaser *phaser, uint32_t leaving,
 
 enum hf_status hf_phaser_arrive(struct hf_phaser *phaser, uint32_t *phase)
 {
+    if (phaser == NULL)
+        return HF_INVALID;
     uint32_t at;
 
     return arrive(phaser, 0, phase != NULL ? phase : &at);
@@ -188,6 +194,8 @@ enum hf_status hf_phaser_arrive(struct hf_phaser *phaser, uint32_t *phase)
 enum hf_status hf_phaser_arrive_and_deregister(struct hf_phaser *phaser,
                                                uint32_t *phase)
 {
+    if (phaser == NULL)
+        return HF_INVALID;
     uint32_t at;
 
     return arrive(phaser, 1, phase != NULL ? phase : &at);
@@ -211,6 +219,8 @@ static enum hf_status over(void *context)
 enum hf_status hf_phaser_await_phase(struct hf_phaser *phaser, uint32_t phase,
                                      uint64_t deadline_ns)
 {
+    if (phaser == NULL)
+        return HF_INVALID;
     struct waiting waiting = {.phaser = phaser, .phase = phase};
 
     return hf_event_until(&phaser->event, over, &waiting, phaser->clock,
@@ -220,6 +230,8 @@ enum hf_status hf_phaser_await_phase(struct hf_phaser *phaser, uint32_t phase,
 enum hf_status hf_phaser_arrive_and_wait(struct hf_phaser *phaser,
                                          uint64_t deadline_ns, uint32_t *phase)
 {
+    if (phaser == NULL)
+        return HF_INVALID;
     uint32_t at;
     enum hf_status status = arrive(phaser, 0, &at);
 
@@ -232,11 +244,15 @@ enum hf_status hf_phaser_arrive_and_wait(struct hf_phaser *phaser,
 
 uint32_t hf_phaser_phase(const struct hf_phaser *phaser)
 {
+    if (phaser == NULL)
+        return 0;
     return phase_of(look(phaser));
 }
 
 void hf_phaser_shut(struct hf_phaser *phaser)
 {
+    if (phaser == NULL)
+        return;
     uint64_t state = look(phaser);
 
     do {
@@ -249,6 +265,8 @@ void hf_phaser_shut(struct hf_phaser *phaser)
 void hf_phaser_stats(const struct hf_phaser *phaser,
                      struct hf_phaser_stats *out)
 {
+    if (phaser == NULL || out == NULL)
+        return;
     uint64_t state = look(phaser);
     uint32_t parties = parties_of(state);
 

@@ -296,9 +296,10 @@ static inline bool put_into(struct segment *segment, uint64_t i, void *item)
     /* Relaxed: a look that spares a swap. */
     void *found = hf_ptr_load(&segment->slots[i], __ATOMIC_RELAXED);
 
-    /* Release: what the item leads to. */
+    /* Release: what the item leads to. seq_cst, here and in take_from(): two
+     * queues' "empty" answers must fit into one order as well. */
     if (found != NULL ||
-        !hf_ptr_cas(&segment->slots[i], &found, item, __ATOMIC_RELEASE))
+        !hf_ptr_cas(&segment->slots[i], &found, item, __ATOMIC_SEQ_CST))
         return false;
     /* Release: whoever begins there knows that the slots before were used. */
     hf_u64_store(&segment->put_at, i + 1, __ATOMIC_RELEASE);
@@ -352,12 +353,12 @@ static inline enum hf_status take_from(struct segment *segment, uint64_t i,
                                        void **item)
 {
     /* Acquire: what the item leads to. */
-    void *found = hf_ptr_load(&segment->slots[i], __ATOMIC_ACQUIRE);
+    void *found = hf_ptr_load(&segment->slots[i], __ATOMIC_SEQ_CST);
 
     if (found == NULL)
         return HF_EMPTY;
     if (found == TAKEN ||
-        !hf_ptr_cas(&segment->slots[i], &found, TAKEN, __ATOMIC_ACQUIRE))
+        !hf_ptr_cas(&segment->slots[i], &found, TAKEN, __ATOMIC_SEQ_CST))
         return HF_PENDING;
     /* Release: whoever begins there knows that the slots before were taken. */
     hf_u64_store(&segment->take_at, i + 1, __ATOMIC_RELEASE);

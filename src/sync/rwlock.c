@@ -66,6 +66,8 @@ enum hf_status hf_rwlock_init(struct hf_rwlock *lock,
 
 void hf_rwlock_release(struct hf_rwlock *lock)
 {
+    if (lock == NULL)
+        return;
     /* Nobody is inside, nobody waits. */
     assert((look(lock) & ~SHUT) == 0);
     (void)lock;
@@ -146,6 +148,8 @@ wait_to_read(struct hf_rwlock *lock, uint64_t deadline_ns)
 
 enum hf_status hf_rwlock_lock_read(struct hf_rwlock *lock, uint64_t deadline_ns)
 {
+    if (lock == NULL)
+        return HF_INVALID;
     enum hf_status status = try_read(lock, 0);
 
     if (status != HF_PENDING)
@@ -178,6 +182,8 @@ wait_to_write(struct hf_rwlock *lock, uint64_t deadline_ns)
 enum hf_status hf_rwlock_lock_write(struct hf_rwlock *lock,
                                     uint64_t deadline_ns)
 {
+    if (lock == NULL)
+        return HF_INVALID;
     enum hf_status status = try_write(lock, 0);
 
     if (status != HF_PENDING)
@@ -188,6 +194,8 @@ enum hf_status hf_rwlock_lock_write(struct hf_rwlock *lock,
 
 enum hf_status hf_rwlock_unlock_read(struct hf_rwlock *lock)
 {
+    if (lock == NULL)
+        return HF_INVALID;
     uint64_t state = look(lock);
 
     do {
@@ -203,6 +211,8 @@ enum hf_status hf_rwlock_unlock_read(struct hf_rwlock *lock)
 
 enum hf_status hf_rwlock_unlock_write(struct hf_rwlock *lock)
 {
+    if (lock == NULL)
+        return HF_INVALID;
     uint64_t state = look(lock);
 
     do {
@@ -217,6 +227,8 @@ enum hf_status hf_rwlock_unlock_write(struct hf_rwlock *lock)
 
 enum hf_status hf_rwlock_downgrade(struct hf_rwlock *lock)
 {
+    if (lock == NULL)
+        return HF_INVALID;
     uint64_t state = look(lock);
 
     do {
@@ -231,6 +243,8 @@ enum hf_status hf_rwlock_downgrade(struct hf_rwlock *lock)
 
 enum hf_status hf_rwlock_try_upgrade(struct hf_rwlock *lock)
 {
+    if (lock == NULL)
+        return HF_INVALID;
     uint64_t state = look(lock);
 
     do {
@@ -248,6 +262,8 @@ enum hf_status hf_rwlock_try_upgrade(struct hf_rwlock *lock)
 
 void hf_rwlock_shut(struct hf_rwlock *lock)
 {
+    if (lock == NULL)
+        return;
     /* Release: for those who find it shut. */
     hf_u64_or(&lock->state, SHUT, __ATOMIC_RELEASE);
     hf_event_wake_all(&lock->writers);
@@ -256,6 +272,8 @@ void hf_rwlock_shut(struct hf_rwlock *lock)
 
 void hf_rwlock_stats(const struct hf_rwlock *lock, struct hf_rwlock_stats *out)
 {
+    if (lock == NULL || out == NULL)
+        return;
     uint64_t state = look(lock);
 
     *out = (struct hf_rwlock_stats){.readers = readers_of(state),

@@ -86,6 +86,8 @@ enum hf_status hf_semaphore_init(struct hf_semaphore *semaphore,
 
 void hf_semaphore_release(struct hf_semaphore *semaphore)
 {
+    if (semaphore == NULL)
+        return;
     assert(waiting_of(look(semaphore)) == 0);
     assert(semaphore->first == NULL);
     (void)semaphore;
@@ -281,6 +283,8 @@ wait_for(struct hf_semaphore *semaphore, uint32_t count, uint64_t deadline_ns)
 enum hf_status hf_semaphore_acquire(struct hf_semaphore *semaphore,
                                     uint32_t count, uint64_t deadline_ns)
 {
+    if (semaphore == NULL)
+        return HF_INVALID;
     uint64_t state = look(semaphore);
 
     if (count == 0 || count > HF_SEMAPHORE_PERMITS_MAX)
@@ -298,6 +302,8 @@ enum hf_status hf_semaphore_acquire(struct hf_semaphore *semaphore,
 
 enum hf_status hf_semaphore_give(struct hf_semaphore *semaphore, uint32_t count)
 {
+    if (semaphore == NULL)
+        return HF_INVALID;
     uint64_t state = look(semaphore);
 
     if (count == 0 || count > HF_SEMAPHORE_PERMITS_MAX)
@@ -324,6 +330,8 @@ enum hf_status hf_semaphore_give(struct hf_semaphore *semaphore, uint32_t count)
 
 uint32_t hf_semaphore_drain(struct hf_semaphore *semaphore)
 {
+    if (semaphore == NULL)
+        return 0;
     uint64_t state = look(semaphore);
 
     while (!(state & LOCKED))
@@ -336,11 +344,15 @@ uint32_t hf_semaphore_drain(struct hf_semaphore *semaphore)
 
 uint32_t hf_semaphore_available(const struct hf_semaphore *semaphore)
 {
+    if (semaphore == NULL)
+        return 0;
     return permits_of(look(semaphore));
 }
 
 void hf_semaphore_shut(struct hf_semaphore *semaphore)
 {
+    if (semaphore == NULL)
+        return;
     if (semaphore->fair) {
         unlock_and_ring(semaphore, lock(semaphore) | SHUT);
         return;
@@ -354,6 +366,8 @@ void hf_semaphore_shut(struct hf_semaphore *semaphore)
 void hf_semaphore_stats(const struct hf_semaphore *semaphore,
                         struct hf_semaphore_stats *out)
 {
+    if (semaphore == NULL || out == NULL)
+        return;
     uint64_t state = look(semaphore);
 
     *out = (struct hf_semaphore_stats){.permits = permits_of(state),

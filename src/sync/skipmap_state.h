@@ -39,9 +39,8 @@
 #include "sync/epoch.h"
 #include "sync/locals.h"
 
-#define SKIPMAP_LEVELS                                    \
-    16 /* with one of four going up: for billions of keys \
-        */
+/* With one of two going up: for some ten million keys; more only get slower. */
+#define SKIPMAP_LEVELS 24
 
 /* What is retired: a node, or a box, which has no height. */
 struct skipmap_part {

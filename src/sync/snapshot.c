@@ -66,7 +66,7 @@ static void version_free(void *context, struct hf_epoch_node *node)
 
 static void fill(const struct hf_listed *listed, struct hf_inspect_row *row)
 {
-    struct hf_snapshot_stats stats;
+    struct hf_snapshot_stats stats = {0};
 
     /* `listed` is the first member of the snapshot, which is no constant. */
     hf_snapshot_stats((struct hf_snapshot *)(uintptr_t)listed, &stats);
@@ -391,7 +391,9 @@ enum hf_status hf_snapshot_update(struct hf_snapshot *snapshot,
 void hf_snapshot_stats(struct hf_snapshot *snapshot,
                        struct hf_snapshot_stats *out)
 {
-    struct hf_epoch_stats garbage;
+    if (snapshot == NULL || out == NULL)
+        return;
+    struct hf_epoch_stats garbage = {0};
 
     hf_epoch_stats(snapshot->epoch, &garbage);
     /* One version is retired with each change. Relaxed: figures. */

@@ -277,7 +277,9 @@ void hf_snapshot_list_flush(struct hf_snapshot_list *list)
 void hf_snapshot_list_stats(struct hf_snapshot_list *list,
                             struct hf_snapshot_list_stats *out)
 {
-    struct hf_snapshot_stats stats;
+    if (list == NULL || out == NULL)
+        return;
+    struct hf_snapshot_stats stats = {0};
 
     hf_snapshot_stats(list->snapshot, &stats);
     out->count = counted(list);

@@ -81,7 +81,8 @@ struct hf_stack {
     struct hf_atomic_ptr chunks[CHUNKS];                  /* (a) set once */
     _Alignas(HF_CACHE_LINE) struct hf_atomic_u64 first;   /* (a) tag, node */
     _Alignas(HF_CACHE_LINE) struct hf_atomic_u64 batches; /* (a) tag, node */
-    struct hf_atomic_u64 made; /* (a) nodes that were given out new */
+    struct hf_atomic_u64 stray_pops; /* (a) by threads without a record */
+    struct hf_atomic_u64 made;       /* (a) nodes that were given out new */
     /* The locked kind. */
     struct hf_mutex mutex;
     void **items;              /* (m) */
@@ -287,6 +288,8 @@ HF_INLINE void node_keep(struct hf_stack *stack, uint32_t number)
     struct local *local = hf_locals_mine(&stack->locals, sizeof *local);
 
     if (__builtin_expect(local == NULL, 0)) {
+        /* Relaxed: a count, of threads without a record. */
+        hf_u64_add(&stack->stray_pops, 1, __ATOMIC_RELAXED);
         batch_give(stack, &number, 1);
         return;
     }
@@ -398,6 +401,7 @@ static void add_counts(const struct hf_stack *stack, struct hf_stack_stats *out)
     uint32_t slot = 0;
 
     /* Relaxed: counts. Those of a call under way may be missing. */
+    out->pops = hf_u64_load(&stack->stray_pops, __ATOMIC_RELAXED);
     while ((local = hf_locals_next(&stack->locals, &slot)) != NULL) {
         out->pops += hf_u64_load(&local->pops, __ATOMIC_RELAXED);
         out->pushes += hf_u64_load(&local->pushes, __ATOMIC_RELAXED);

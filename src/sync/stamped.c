@@ -55,6 +55,8 @@ enum hf_status hf_stamped_init(struct hf_stamped *lock,
 
 void hf_stamped_release(struct hf_stamped *lock)
 {
+    if (lock == NULL)
+        return;
     assert(version_now(lock) % 2 == 0);
     hf_rwlock_release(&lock->lock);
 }
@@ -79,6 +81,8 @@ static void end_write(struct hf_stamped *lock)
 enum hf_status hf_stamped_lock_read(struct hf_stamped *lock,
                                     uint64_t deadline_ns, uint64_t *stamp)
 {
+    if (lock == NULL)
+        return HF_INVALID;
     enum hf_status status;
 
     if (stamp == NULL)
@@ -92,6 +96,8 @@ enum hf_status hf_stamped_lock_read(struct hf_stamped *lock,
 enum hf_status hf_stamped_lock_write(struct hf_stamped *lock,
                                      uint64_t deadline_ns, uint64_t *stamp)
 {
+    if (lock == NULL)
+        return HF_INVALID;
     enum hf_status status;
 
     if (stamp == NULL)
@@ -104,6 +110,8 @@ enum hf_status hf_stamped_lock_write(struct hf_stamped *lock,
 
 enum hf_status hf_stamped_unlock(struct hf_stamped *lock, uint64_t stamp)
 {
+    if (lock == NULL)
+        return HF_INVALID;
     if (version_of(stamp) != version_now(lock))
         return HF_INVALID;
     switch (how_of(stamp)) {
@@ -121,6 +129,8 @@ enum hf_status hf_stamped_unlock(struct hf_stamped *lock, uint64_t stamp)
 
 uint64_t hf_stamped_optimistic(const struct hf_stamped *lock)
 {
+    if (lock == NULL)
+        return 0;
     /* Acquire: what was written before the version became this. */
     uint64_t version = hf_u64_load(&lock->version, __ATOMIC_ACQUIRE);
 
@@ -129,6 +139,8 @@ uint64_t hf_stamped_optimistic(const struct hf_stamped *lock)
 
 bool hf_stamped_validate(const struct hf_stamped *lock, uint64_t stamp)
 {
+    if (lock == NULL)
+        return false;
     return stamp != 0 && version_now(lock) == version_of(stamp);
 }
 
@@ -148,6 +160,8 @@ static enum hf_status to_write_from_none(struct hf_stamped *lock,
 
 enum hf_status hf_stamped_to_write(struct hf_stamped *lock, uint64_t *stamp)
 {
+    if (lock == NULL)
+        return HF_INVALID;
     enum hf_status status = HF_INVALID;
 
     if (stamp == NULL || *stamp == 0)
@@ -185,6 +199,8 @@ static enum hf_status to_read_from_none(struct hf_stamped *lock,
 
 enum hf_status hf_stamped_to_read(struct hf_stamped *lock, uint64_t *stamp)
 {
+    if (lock == NULL)
+        return HF_INVALID;
     enum hf_status status = HF_INVALID;
 
     if (stamp == NULL || *stamp == 0)
@@ -245,12 +261,16 @@ void hf_stamped_store_ptr(struct hf_atomic_ptr *word, void *value)
 
 void hf_stamped_shut(struct hf_stamped *lock)
 {
+    if (lock == NULL)
+        return;
     hf_rwlock_shut(&lock->lock);
 }
 
 void hf_stamped_stats(const struct hf_stamped *lock,
                       struct hf_stamped_stats *out)
 {
+    if (lock == NULL || out == NULL)
+        return;
     out->writes = (version_now(lock) - VERSION_FIRST) / 2;
     hf_rwlock_stats(&lock->lock, &out->lock);
 }

@@ -1,0 +1,85 @@
+/* Tests that the small objects refuse NULL in every call that tells a status,
+ * and that the others do nothing. */
+#include "holdfast/accumulator.h"
+#include "holdfast/adder.h"
+#include "holdfast/barrier.h"
+#include "holdfast/blocking.h"
+#include "holdfast/clock.h"
+#include "holdfast/epoch.h"
+#include "holdfast/latch.h"
+#include "holdfast/phaser.h"
+#include "holdfast/rwlock.h"
+#include "holdfast/semaphore.h"
+#include "holdfast/snapshot.h"
+#include "holdfast/snapshot_list.h"
+#include "holdfast/stamped.h"
+#include "support/test.h"
+
+TEST(latch_and_barrier)
+{
+    CHECK_EQ(hf_latch_count_down(NULL, 1), HF_INVALID);
+    CHECK_EQ(hf_latch_wait(NULL, HF_NOW), HF_INVALID);
+    CHECK_EQ(hf_latch_count(NULL), 0);
+    hf_latch_shut(NULL);
+    hf_latch_release(NULL);
+    hf_latch_stats(NULL, NULL);
+    CHECK_EQ(hf_barrier_wait(NULL, HF_NOW, NULL), HF_INVALID);
+    CHECK_EQ(hf_barrier_reset(NULL), HF_INVALID);
+    hf_barrier_break(NULL);
+    hf_barrier_shut(NULL);
+    hf_barrier_release(NULL);
+    hf_barrier_stats(NULL, NULL);
+}
+
+TEST(phaser_and_semaphore)
+{
+    CHECK_EQ(hf_phaser_arrive(NULL, NULL), HF_INVALID);
+    hf_phaser_shut(NULL);
+    hf_phaser_release(NULL);
+    hf_phaser_stats(NULL, NULL);
+    CHECK_EQ(hf_semaphore_acquire(NULL, 1, HF_NOW), HF_INVALID);
+    CHECK_EQ(hf_semaphore_give(NULL, 1), HF_INVALID);
+    CHECK_EQ(hf_semaphore_drain(NULL), 0);
+    hf_semaphore_shut(NULL);
+    hf_semaphore_release(NULL);
+    hf_semaphore_stats(NULL, NULL);
+}
+
+TEST(rwlock_and_stamped)
+{
+    uint64_t stamp;
+
+    CHECK_EQ(hf_rwlock_lock_read(NULL, HF_NOW), HF_INVALID);
+    CHECK_EQ(hf_rwlock_lock_write(NULL, HF_NOW), HF_INVALID);
+    CHECK_EQ(hf_rwlock_unlock_read(NULL), HF_INVALID);
+    CHECK_EQ(hf_rwlock_unlock_write(NULL), HF_INVALID);
+    CHECK_EQ(hf_rwlock_downgrade(NULL), HF_INVALID);
+    hf_rwlock_shut(NULL);
+    hf_rwlock_release(NULL);
+    hf_rwlock_stats(NULL, NULL);
+    CHECK_EQ(hf_stamped_lock_read(NULL, HF_NOW, &stamp), HF_INVALID);
+    CHECK_EQ(hf_stamped_lock_write(NULL, HF_NOW, &stamp), HF_INVALID);
+    CHECK_EQ(hf_stamped_unlock(NULL, 1), HF_INVALID);
+    CHECK_EQ(hf_stamped_optimistic(NULL), 0);
+    CHECK(!hf_stamped_validate(NULL, 1));
+    hf_stamped_shut(NULL);
+    hf_stamped_release(NULL);
+    hf_stamped_stats(NULL, NULL);
+}
+
+TEST(counters_and_figures)
+{
+    hf_adder_add(NULL, 1);
+    CHECK_EQ(hf_adder_sum(NULL), 0);
+    CHECK_EQ(hf_adder_sum_and_reset(NULL), 0);
+    hf_adder_stats(NULL, NULL);
+    hf_accumulator_add(NULL, 1);
+    CHECK_EQ(hf_accumulator_value(NULL), 0);
+    hf_accumulator_stats(NULL, NULL);
+    hf_snapshot_stats(NULL, NULL);
+    hf_snapshot_list_stats(NULL, NULL);
+    hf_blocking_stats(NULL, NULL);
+    hf_epoch_stats(NULL, NULL);
+    hf_epoch_flush(NULL);
+    CHECK(hf_clock_after_ms(NULL, 1000) > 0);
+}

@@ -160,16 +160,17 @@ enum hf_status hf_log_flush(struct hf_log *log, uint64_t deadline_ns)
     if (log == NULL)
         return HF_INVALID;
     struct flush flush = {log, 0};
-    /* Relaxed: a figure; what fails after is_flushed() acquires counts too. */
-    uint64_t failed = hf_u64_load(&log->failed, __ATOMIC_RELAXED);
     /* Release and acquire: the lines before it, ours and those of threads that
      * asked before. */
     flush.number = 1 + hf_u64_add(&log->flushes, 1, __ATOMIC_ACQ_REL);
     hf_event_wake(&log->work, 1);
     enum hf_status status =
         hf_event_until(&log->done, is_flushed, &flush, log->clock, deadline_ns);
+    /* Relaxed: is_flushed() has acquired the figure that counts; of several
+     * who flush at a time, one is told. */
+    uint64_t failed = hf_u64_load(&log->failed, __ATOMIC_RELAXED);
     if (status == HF_OK &&
-        hf_u64_load(&log->failed, __ATOMIC_RELAXED) != failed)
+        hf_u64_swap(&log->reported, failed, __ATOMIC_RELAXED) < failed)
         status = HF_IO;
     return status;
 }

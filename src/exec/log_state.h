@@ -64,6 +64,7 @@ struct hf_log {
     struct hf_event work;          /* lines that should not wait, or the end */
     struct hf_event room;          /* the writer has given bytes back */
     struct hf_event done;          /* the writer has flushed */
+    struct hf_atomic_u64 reported; /* (a) failures that a flush has told */
     struct hf_atomic_u64 flushes;  /* (a) asked for */
     struct hf_atomic_u64 flushed;  /* (a) done */
     char *batch;                   /* (w) lines to be written together */

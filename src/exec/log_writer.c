@@ -180,9 +180,12 @@ void log_writer_main(void *argument)
         if (!found) {
             /* seq_cst: see above. */
             hf_u32_store(&log->idle, 1, __ATOMIC_SEQ_CST);
-            found = has_lines(log);
-        }
-        if (found) {
+            if (has_lines(log)) {
+                hf_u32_store(&log->idle, 0, __ATOMIC_RELAXED);
+                hf_event_cancel(&log->work, key);
+                continue; /* at once, as if they had woken us */
+            }
+        } else {
             uint64_t now_ns = hf_clock_now_ns(log->clock);
             if (log->opts.delay_ns < HF_FOREVER - now_ns)
                 until_ns = now_ns + log->opts.delay_ns;

@@ -366,6 +366,7 @@ TEST(lines_that_a_sink_refuses_are_counted_and_told)
     hf_log_write(test.log, HF_LOG_INFO, "1");
     hf_log_write(test.log, HF_LOG_INFO, "2");
     CHECK_EQ(hf_log_flush(test.log, HF_FOREVER), HF_IO);
+    CHECK_EQ(hf_log_flush(test.log, HF_FOREVER), HF_OK); /* told once */
     CHECK_EQ(stats().failed, 2);
     CHECK_EQ(stats().written, 0);
     sink_set(false, false);
@@ -391,6 +392,7 @@ TEST(without_memory_nothing_opens_and_a_line_is_dropped)
         CHECK(test.log == NULL);
     }
     begin((struct hf_log_opts){0});
+    test_clock_await_sleepers(&test.clock, 1); /* nothing is told before */
     hf_memory_fail_after(0);
     hf_log_write(test.log, HF_LOG_INFO, "1");
     hf_memory_fail_never();

@@ -238,7 +238,8 @@ TEST(half_a_line_is_ended_before_the_next)
     CHECK(text != NULL);
     CHECK_EQ(count_lines(text, len), 5); /* two, a half, one, and what failed */
     CHECK_EQ(text[100], '\n');
-    CHECK(strstr(text, "Z info  line 5\n") == text + 101 + 26);
+    CHECK_EQ(text[101 + 26], 'Z'); /* a whole line, of either kind, follows */
+    CHECK(strstr(text, "Z info  line 5\n") != NULL);
     CHECK(strstr(text, "Z warn  3 lines could not be written\n") != NULL);
     free(text);
 }
@@ -288,6 +289,7 @@ static void crash(enum crash how)
     pthread_t thread;
 
     setrlimit(RLIMIT_CORE, &none);
+    signal(SIGSEGV, SIG_DFL); /* a sanitizer's would report what is wanted */
     if (freopen("/dev/null", "w", stderr) == NULL ||
         hf_log_open(&log, &opts) != HF_OK)
         _exit(0);

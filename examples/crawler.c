@@ -111,6 +111,7 @@ int main(int argc, char **argv)
     follow(argv[2], strlen(argv[2]));
     hf_latch_wait(&all_done, HF_FOREVER);
     hf_pool_close(pool);
+    int found_nothing = hf_adder_sum(&pages) == 0;
     printf("%lld pages, %lld links, %lld missing\n",
            (long long)hf_adder_sum(&pages), (long long)hf_adder_sum(&links),
            (long long)hf_adder_sum(&missing));
@@ -118,5 +119,5 @@ int main(int argc, char **argv)
     hf_adder_release(&pages);
     hf_adder_release(&links);
     hf_adder_release(&missing);
-    return 0;
+    return found_nothing;
 }

@@ -2,7 +2,7 @@
 #
 #   build/            objects, libholdfast.a, the holdfast command, tests
 #   build/san-KIND/   the same, built with SAN=KIND
-#   build/step/       base, sync and exec with the tests' scheduler in them
+#   build/step/       the toolkit with the tests' scheduler in it
 #   build/fuzz/       the fuzz targets, built by clang
 #   build/log/        what each test program printed
 
@@ -32,29 +32,31 @@ CFLAGS ?= -O2 -g
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all \
 	-fno-omit-frame-pointer)
 BASE_CFLAGS := -std=c11 -D_GNU_SOURCE -Iinclude -Isrc \
+	-isystem /usr/include/postgresql \
 	-include src/base/banned.h $(WARN) $(CFLAGS) -pthread -MMD -MP
 HF_CFLAGS := $(BASE_CFLAGS) $(SANFLAGS)
 FUZZ_CFLAGS := $(BASE_CFLAGS) -Itest -fno-sanitize-recover=all
-LIB_LIBS := -lxxhash -luring -lm
+LIB_LIBS := -lxxhash -luring -lsqlite3 -lpq -lhiredis -lm
 LIBS := -luv $(LIB_LIBS)
 
-LIB_DIRS := base sync exec flow hold journal resp
+LIB_DIRS := base sync exec flow meter keep hold journal resp
+STEP_DIRS := base sync exec flow meter keep
 APP_DIRS := server cli
 LIB_SRC := $(wildcard $(LIB_DIRS:%=src/%/*.c))
 APP_SRC := $(filter-out src/cli/main.c,$(wildcard $(APP_DIRS:%=src/%/*.c)))
 SUPPORT_SRC := $(filter-out test/support/schedule.c,\
 	$(wildcard test/support/*.c))
-STEP_SRC := $(wildcard src/base/*.c src/sync/*.c src/exec/*.c)
+STEP_SRC := $(wildcard $(STEP_DIRS:%=src/%/*.c))
 SCHEDULE_SRC := $(wildcard test/schedule/*.c)
 TEST_SRC := $(wildcard test/unit/*.c test/stress/*.c test/sim/*.c \
 	test/system/*.c)
 FUZZ_SRC := $(wildcard test/fuzz/*.c)
 BENCH_SRC := $(wildcard bench/*.c)
 PEER_SRC := $(wildcard bench/peers/*_lock.c)
-SYNC_SRC := $(filter-out %/contest.c,$(wildcard bench/sync/*.c))
-SYNC_PEERS := $(wildcard bench/sync/peers/*.c bench/sync/peers/*.cpp)
-EXEC_SRC := $(wildcard bench/exec/*.c)
-EXEC_PEERS := $(wildcard bench/exec/peers/*.c bench/exec/peers/*.cpp)
+CONTEST_DIRS := sync exec flow meter keep
+CONTEST_SRC := $(filter-out %/contest.c,$(wildcard $(CONTEST_DIRS:%=bench/%/*.c)))
+CONTEST_PEERS := $(wildcard $(foreach dir,$(CONTEST_DIRS),\
+	bench/$(dir)/peers/*.c bench/$(dir)/peers/*.cpp))
 EXAMPLE_SRC := $(wildcard examples/*.c)
 C_FILES = $(shell find include src test bench examples -name node_modules \
 	-prune -o -name '*.[ch]' -print 2>/dev/null)
@@ -71,8 +73,7 @@ EXAMPLES := $(EXAMPLE_SRC:%.c=$(BUILD)/%)
 FUZZ := $(FUZZ_SRC:test/fuzz/%.c=$(BUILD)/fuzz/%)
 BENCH := $(BENCH_SRC:bench/%.c=$(BUILD)/bench/%)
 PEERS := $(PEER_SRC:bench/%.c=$(BUILD)/bench/%)
-SYNC_BENCH := $(SYNC_SRC:bench/%.c=$(BUILD)/bench/%)
-EXEC_BENCH := $(EXEC_SRC:bench/%.c=$(BUILD)/bench/%)
+CONTESTS := $(CONTEST_SRC:bench/%.c=$(BUILD)/bench/%)
 
 # What people type. Those that need packages call tools/setup first and build
 # in a second make, so that they work where not even a compiler is installed.
@@ -136,7 +137,7 @@ tests: $(LIB) $(BIN) $(TESTS) $(SCHEDULES) $(EXAMPLES)
 examples: $(EXAMPLES)
 units: $(filter $(BUILD)/test/unit/%,$(TESTS))
 fuzzers: $(FUZZ)
-benches: $(BENCH) $(PEERS) $(SYNC_BENCH) $(EXEC_BENCH)
+benches: $(BENCH) $(PEERS) $(CONTESTS)
 
 $(LIB): $(call obj,$(LIB_SRC))
 	@rm -f $@
@@ -203,8 +204,8 @@ $(FUZZ): $(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/test/fuzz/%.o \
 	clang $(FUZZ_CFLAGS) -fsanitize=fuzzer,address,undefined -o $@ $^ \
 	    $(LIB_LIBS)
 
-# bench/sync and bench/exec: one program per subject, of its own file, its
-# peers' and the driver. Peers in C++ are the only C++ there is.
+# The contests: one program per subject, of its own file, its peers' and the
+# driver. Peers in C++ are the only C++ there is.
 PKG_ring_dpdk := libdpdk
 PKG_blocking_glib := glib-2.0
 PKG_blocking_apr := apr-1 apr-util-1
@@ -223,43 +224,31 @@ LIBS_forkjoin := -ltbb -fopenmp
 LIBS_timers := -luv -levent_core
 LIBS_log := -lspdlog -lfmt
 PEER_FLAGS = -D_GNU_SOURCE -I. -Iinclude -Wall -Wextra -Werror $(CFLAGS) \
-	-pthread -MMD -MP $(if $(PKG_$*),$(shell pkg-config --cflags $(PKG_$*) \
-	| sed 's/-I/-isystem /g')) $(FLAGS_$*)
-sync_obj = $(patsubst %,$(BUILD)/obj/%.o,bench/sync/contest $(basename \
-	$(filter bench/sync/peers/$(1)_%,$(SYNC_PEERS))))
-exec_obj = $(patsubst %,$(BUILD)/obj/%.o,bench/sync/contest $(basename \
-	$(filter bench/exec/peers/$(1)_%,$(EXEC_PEERS))))
+	-pthread -MMD -MP $(if $(PKG_$(*F)),$(shell pkg-config --cflags \
+	$(PKG_$(*F)) | sed 's/-I/-isystem /g')) $(FLAGS_$(*F))
+contest_obj = $(patsubst %,$(BUILD)/obj/%.o,bench/sync/contest $(basename \
+	$(filter bench/$(dir $(1))peers/$(notdir $(1))_%,$(CONTEST_PEERS))))
+PEER_OBJ := $(patsubst %,$(BUILD)/obj/%.o,$(basename $(CONTEST_PEERS)))
 
-$(BUILD)/obj/bench/sync/peers/%.o: bench/sync/peers/%.c Makefile
-	@mkdir -p $(@D)
-	$(CC) -std=gnu11 $(PEER_FLAGS) $(SANFLAGS) -c -o $@ $<
-
-$(BUILD)/obj/bench/sync/peers/%.o: bench/sync/peers/%.cpp Makefile
-	@mkdir -p $(@D)
-	$(CXX) -std=c++17 $(PEER_FLAGS) $(SANFLAGS) -c -o $@ $<
-
-$(BUILD)/obj/bench/exec/%.o: bench/exec/%.c Makefile
+$(CONTEST_SRC:%.c=$(BUILD)/obj/%.o): $(BUILD)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(CC) $(HF_CFLAGS) -I. -c -o $@ $<
 
-$(BUILD)/obj/bench/exec/peers/%.o: bench/exec/peers/%.c Makefile
+$(filter $(CONTEST_PEERS:%.c=$(BUILD)/obj/%.o),$(PEER_OBJ)): \
+		$(BUILD)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 $(PEER_FLAGS) $(SANFLAGS) -c -o $@ $<
 
-$(BUILD)/obj/bench/exec/peers/%.o: bench/exec/peers/%.cpp Makefile
+$(filter $(CONTEST_PEERS:%.cpp=$(BUILD)/obj/%.o),$(PEER_OBJ)): \
+		$(BUILD)/obj/%.o: %.cpp Makefile
 	@mkdir -p $(@D)
 	$(CXX) -std=c++17 $(PEER_FLAGS) $(SANFLAGS) -c -o $@ $<
 
 .SECONDEXPANSION:
-$(SYNC_BENCH): $(BUILD)/bench/sync/%: $(BUILD)/obj/bench/sync/%.o \
-		$$(call sync_obj,$$*) $(LIB)
+$(CONTESTS): $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o \
+		$$(call contest_obj,$$*) $(LIB)
 	@mkdir -p $(@D)
-	$(CXX) $(CFLAGS) $(SANFLAGS) -pthread -o $@ $^ $(LIBS_$*) $(LIB_LIBS)
-
-$(EXEC_BENCH): $(BUILD)/bench/exec/%: $(BUILD)/obj/bench/exec/%.o \
-		$$(call exec_obj,$$*) $(LIB)
-	@mkdir -p $(@D)
-	$(CXX) $(CFLAGS) $(SANFLAGS) -pthread -o $@ $^ $(LIBS_$*) $(LIB_LIBS)
+	$(CXX) $(CFLAGS) $(SANFLAGS) -pthread -o $@ $^ $(LIBS_$(*F)) $(LIB_LIBS)
 
 .SECONDARY:
 .PHONY: all help run test unit bench setup tidy fmt fmt-check install clean \

@@ -104,7 +104,8 @@ FAKE
 fake dpkg-query </dev/null
 bare "$fakes" run
 expect "what is missing after all is a failure" 1 "$status"
-for package in gcc make redis-tools libc6-dev libuv1-dev libxxhash-dev liburing-dev; do
+for package in gcc make redis-tools libc6-dev libuv1-dev libxxhash-dev liburing-dev \
+    libsqlite3-dev libpq-dev libhiredis-dev; do
     check "a bare machine asks for $package" \
         grep -qE "(^| )$package( |\$)" "$fakes/calls"
 done

@@ -47,7 +47,8 @@ has_example() { [[ -n $(example "$1" | tr -d '[:space:]') ]]; }
 
 compiles() {
     program "$1" >"$2.c"
-    gcc "${flags[@]}" -o "$2" "$2.c" "$library" -lxxhash -luring -lm -pthread
+    gcc "${flags[@]}" -o "$2" "$2.c" "$library" -lxxhash -luring \
+        -lsqlite3 -lpq -lhiredis -lm -pthread
 }
 
 runs() { timeout 60 "$1" >"$1.out" 2>&1 || { tail -n 20 "$1.out"; return 1; }; }

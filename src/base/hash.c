@@ -2,6 +2,8 @@
 #include "base/hash.h"
 
 #include <string.h>
+#include <sys/random.h>
+#include <time.h>
 
 struct lanes {
     uint64_t a, b, c, d;
@@ -31,6 +33,23 @@ static inline void absorb(struct lanes *v, uint64_t word)
     v->d ^= word;
     stir(v);
     v->a ^= word;
+}
+
+/* If the system has no random bytes, one that at least differs from place to
+ * place and from run to run. */
+struct hf_hash_seed hf_hash_seed(struct hf_hash_seed given)
+{
+    struct hf_hash_seed seed = given;
+    struct timespec now = {0};
+
+    if (seed.key[0] != 0 || seed.key[1] != 0)
+        return seed;
+    if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed) {
+        (void)clock_gettime(CLOCK_MONOTONIC, &now);
+        seed.key[0] = (uint64_t)now.tv_nsec;
+        seed.key[1] = (uint64_t)(uintptr_t)&now;
+    }
+    return seed;
 }
 
 uint64_t hf_hash(struct hf_hash_seed seed, struct hf_bytes bytes)

@@ -15,6 +15,9 @@ struct hf_hash_seed {
     uint64_t key[2];
 };
 
+/* The seed itself, or one that nobody can guess if it is zero. */
+struct hf_hash_seed hf_hash_seed(struct hf_hash_seed given);
+
 uint64_t hf_hash(struct hf_hash_seed seed, struct hf_bytes bytes);
 
 #endif

@@ -11,8 +11,6 @@
  */
 #include "sync/map_state.h"
 
-#include <sys/random.h>
-
 #include "base/memory.h"
 
 #define CAPACITY_DEFAULT 64
@@ -25,21 +23,6 @@ static void fill(const struct hf_listed *listed, struct hf_inspect_row *row)
 {
     /* The list is the first field. */
     row->depth = hf_map_size((struct hf_map *)(uintptr_t)listed);
-}
-
-/* A seed that nobody can guess; if the system has none, one that at least
- * differs from run to run. */
-static struct hf_hash_seed seed_make(const struct hf_map *map)
-{
-    struct hf_hash_seed seed = {{map->opts.seed[0], map->opts.seed[1]}};
-
-    if (seed.key[0] != 0 || seed.key[1] != 0)
-        return seed;
-    if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed) {
-        seed.key[0] = hf_clock_now_ns(hf_clock_system());
-        seed.key[1] = (uint64_t)(uintptr_t)map;
-    }
-    return seed;
 }
 
 static uint64_t buckets_for(uint64_t capacity)
@@ -66,7 +49,8 @@ enum hf_status hf_map_open(struct hf_map **out, const struct hf_map_opts *opts)
     map->opts = *opts;
     map->opts.clock = opts->clock == NULL ? hf_clock_system() : opts->clock;
     map->owns = opts->free_value != NULL;
-    map_hash_init(&map->hash, seed_make(map));
+    map_hash_init(&map->hash, hf_hash_seed((struct hf_hash_seed){
+                                  {opts->seed[0], opts->seed[1]}}));
     struct map_table *table = map_table_new(
         buckets_for(opts->capacity == 0 ? CAPACITY_DEFAULT : opts->capacity));
     struct hf_epoch_opts epoch_opts = {.name = opts->name,

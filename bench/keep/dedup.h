@@ -7,7 +7,7 @@
 #ifndef BENCH_KEEP_DEDUP_H
 #define BENCH_KEEP_DEDUP_H
 
-#include "bench/sync/table.h"
+#include "../sync/table.h"
 
 /* How far back the repeated items lie, and how long items count. */
 #define DEDUP_BACK   1000u

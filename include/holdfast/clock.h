@@ -52,8 +52,9 @@ static inline uint64_t hf_clock_wall_us(const struct hf_clock *clock)
     return clock->wall_us(clock->context);
 }
 
-/* The deadline that many milliseconds from now (NULL: by the system's clock);
- * HF_FOREVER if that is beyond the end of time. */
+/* The deadline that long from now (NULL: by the system's clock); HF_FOREVER if
+ * that is beyond the end of time. */
+uint64_t hf_clock_after_ns(const struct hf_clock *clock, uint64_t ns);
 uint64_t hf_clock_after_ms(const struct hf_clock *clock, uint64_t ms);
 
 #ifdef __cplusplus

@@ -31,9 +31,9 @@
  * Threads: every call but open and close from any thread, tasks included
  *          (await: not from a task). Nobody else may be inside a call when
  *          close is called, except those who run tasks.
- * Memory:  a task needs a record, which is kept for the next; arguments are
- *          the user's. A cancelled task keeps its place until a worker comes
- *          to it.
+ * Memory:  a task that is submitted needs a record, which is kept for the next;
+ *          one that is posted needs none. Arguments are the user's. A cancelled
+ *          task keeps its place until a worker comes to it.
  * Time:    by `clock`.
  *
  *   order        by priority, then by submission, is the order of beginning,
@@ -197,6 +197,64 @@ enum hf_status hf_pool_call(struct hf_pool *pool,
                             int (*fn)(void *arg, void **result), void *arg,
                             const struct hf_task_opts *opts,
                             struct hf_future **future);
+
+/* ---- Tasks in the caller's memory. ----
+ *
+ * hf_pool_submit() needs memory for each task. Whoever has the same task again
+ * and again, and cannot be told "no memory" when it matters, keeps it in a
+ * `struct hf_pool_work` and posts that:
+ *
+ *        init          post               a worker takes it
+ *   ---------> at rest ----> queued ----------------------> at rest
+ *                             ^  |                          fn(arg) runs
+ *                             `--' post: HF_EXISTS
+ *
+ * It is at rest again before fn is called, and the pool does not look at it
+ * after that: fn may post it again, or free it. So in a pool of several
+ * threads two runs of one work may overlap, if it is posted while one runs.
+ * It must not go, nor be initialised again, while it is queued.
+ *
+ * One post is one task: counted, bounded, refused, observed and handed back by
+ * shutdown_now() as those of hf_pool_submit() are. There is no future. */
+
+/* How a pool keeps a task; its own. */
+struct hf_pool_task {
+    struct hf_pool_task *next;
+    struct hf_pool_task *prev;
+    union {
+        int (*fn)(void *arg);
+        int (*call)(void *arg, void **result); /* if has_result */
+    } run;
+    void *arg;
+    const char *name;
+    struct hf_future *future; /* may be NULL; a reference */
+    uint64_t submitted_ns;    /* 0 without `times` */
+    uint32_t number;          /* by submission; comes round */
+    uint16_t level;           /* 0 is first */
+    bool has_result;
+    bool posted; /* it lies in a struct hf_pool_work */
+};
+
+/* The caller's memory; its contents are the pool's. */
+struct hf_pool_work {
+    struct hf_pool_task task;
+    struct hf_pool *pool; /* (i) */
+    bool queued;          /* (m) by the pool's lock */
+};
+
+/* Prepares a work that runs fn(arg) in this pool. `opts` may be NULL.
+ * HF_INVALID: work, pool or fn is NULL, or there is no such priority. */
+enum hf_status hf_pool_work_init(struct hf_pool_work *work,
+                                 struct hf_pool *pool, int (*fn)(void *arg),
+                                 void *arg, const struct hf_task_opts *opts);
+/* Queues a work that was initialised, from any thread. No memory is needed.
+ * HF_EXISTS: it is queued already. The run that comes sees what was written
+ *     before this call, so that whoever only says "there is something to do"
+ *     may take it for HF_OK.
+ * HF_FULL, HF_CLOSED, HF_TIMEOUT: as the policy says; it is at rest.
+ * HF_NOMEM: only in a CACHED pool that has no thread at the moment and could
+ *     not start one; it is at rest. */
+enum hf_status hf_pool_post(struct hf_pool_work *work);
 
 void hf_pool_shutdown(struct hf_pool *pool);
 /* Also takes back what has not begun, all at once: calls hand_back (which may

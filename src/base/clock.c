@@ -34,15 +34,22 @@ const struct hf_clock *hf_clock_system(void)
     return &clock;
 }
 
-uint64_t hf_clock_after_ms(const struct hf_clock *clock, uint64_t ms)
+uint64_t hf_clock_after_ns(const struct hf_clock *clock, uint64_t ns)
 {
-    uint64_t span_ns;
     uint64_t deadline_ns;
 
     if (clock == NULL)
         clock = hf_clock_system();
-    if (__builtin_mul_overflow(ms, 1000000u, &span_ns) ||
-        __builtin_add_overflow(hf_clock_now_ns(clock), span_ns, &deadline_ns))
+    if (__builtin_add_overflow(hf_clock_now_ns(clock), ns, &deadline_ns))
         return HF_FOREVER;
     return deadline_ns;
+}
+
+uint64_t hf_clock_after_ms(const struct hf_clock *clock, uint64_t ms)
+{
+    uint64_t ns;
+
+    if (__builtin_mul_overflow(ms, 1000000u, &ns))
+        return HF_FOREVER;
+    return hf_clock_after_ns(clock, ns);
 }

@@ -23,7 +23,7 @@ enum future_state {
 };
 
 struct future_then;
-struct pool_task;
+struct hf_pool_task;
 struct hf_pool;
 
 struct hf_future {
@@ -33,7 +33,7 @@ struct hf_future {
     struct hf_outcome outcome;       /* (i) once done */
     const struct hf_clock *clock;    /* (i) */
     struct hf_pool *owner;           /* (i) the pool, which may be gone */
-    struct pool_task *place;         /* in the queue; under the pool's lock */
+    struct hf_pool_task *place;      /* in the queue; under the pool's lock */
     struct hf_mutex mutex;           /* guards thens */
     struct future_then *thens;       /* (m) to be called */
     struct future_then **thens_end;  /* (m) */

@@ -9,7 +9,7 @@
 #include "exec/pool_state.h"
 #include "exec/quota.h"
 
-_Static_assert(sizeof(struct pool_task) == POOL_LINE, "fits a cache line");
+_Static_assert(sizeof(struct hf_pool_task) == POOL_LINE, "fits a cache line");
 _Static_assert(sizeof(struct pool_block) == 4096, "fits a page");
 
 #define IDLE_NS_DEFAULT UINT64_C(10000000000)
@@ -36,7 +36,7 @@ size_t hf_pool_shutdown_now(struct hf_pool *pool,
                             void *context)
 {
     struct pool_list back = {NULL, NULL};
-    struct pool_task task;
+    struct hf_pool_task task;
     size_t returned = 0;
 
     if (pool == NULL)
@@ -45,9 +45,9 @@ size_t hf_pool_shutdown_now(struct hf_pool *pool,
     /* All at once, so that none begins while others are handed back. */
     hf_mutex_lock(&pool->mutex);
     while (pool_take(pool, &task)) {
-        struct pool_task *record = pool->free_tasks; /* the one it was in */
-        pool->free_tasks = record->next;
-        *record = task;
+        struct hf_pool_task *record = task.prev; /* the one it was in */
+        if (!record->posted)
+            pool->free_tasks = record->next;
         record->next = NULL;
         *(back.last == NULL ? &back.first : &back.last->next) = record;
         back.last = record;
@@ -55,8 +55,9 @@ size_t hf_pool_shutdown_now(struct hf_pool *pool,
     }
     pool->counts.returned += returned;
     hf_mutex_unlock(&pool->mutex);
-    /* The records go with the pool. */
-    for (struct pool_task *at = back.first; at != NULL; at = at->next) {
+    /* The records go with the pool; a work may go when it is handed back. */
+    for (struct hf_pool_task *at = back.first, *next; at != NULL; at = next) {
+        next = at->next;
         pool_cancel(at);
         if (hand_back != NULL)
             hand_back(context, at->arg);
@@ -141,7 +142,7 @@ static uint64_t oldest_ns(struct hf_pool *pool)
     hf_mutex_lock(&pool->mutex);
     uint64_t now_ns = hf_clock_now_ns(pool->clock);
     for (unsigned i = 0; i < HF_POOL_PRIORITIES; i++) {
-        const struct pool_task *task = pool->queue[i].first;
+        const struct hf_pool_task *task = pool->queue[i].first;
         if (task != NULL && task->submitted_ns < first_ns)
             first_ns = task->submitted_ns;
     }

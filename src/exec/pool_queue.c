@@ -1,9 +1,11 @@
 /* pool_queue.c - a list for each priority, and records that are used again.
  *
  * Tasks are copied in and out, so a record is free again as soon as its task
- * has been taken, and the one that was used last is used next.
+ * has been taken, and the one that was used last is used next. The record of a
+ * work lies in the work, and is not touched after it has been taken.
  */
 #include <assert.h>
+#include <stddef.h>
 
 #include "exec/pool_state.h"
 
@@ -17,7 +19,7 @@ static void note_any(struct hf_pool *pool)
         hf_u32_store(&pool->any, any, __ATOMIC_RELAXED);
 }
 
-static void give_back(struct hf_pool *pool, struct pool_task *record)
+static void give_back(struct hf_pool *pool, struct hf_pool_task *record)
 {
     record->next = pool->free_tasks;
     pool->free_tasks = record;
@@ -34,29 +36,61 @@ void pool_add_block(struct hf_pool *pool, struct pool_block *block)
         give_back(pool, &block->tasks[--count]);
 }
 
-enum hf_status pool_put(struct hf_pool *pool, struct pool_task *form)
+static struct hf_pool_work *work_of(struct hf_pool_task *posted)
 {
-    struct pool_list *list = &pool->queue[form->level];
-    struct pool_task *record = pool->free_tasks;
+    char *at = (char *)posted - offsetof(struct hf_pool_work, task);
 
-    assert(hf_mutex_held(&pool->mutex));
-    if (pool->state != HF_POOL_RUNNING)
-        return HF_CLOSED;
-    if (pool->counts.queued >= pool->opts.queue_max)
-        return HF_FULL;
+    return (struct hf_pool_work *)(void *)at;
+}
+
+bool pool_is_queued(const struct hf_pool_task *form)
+{
+    return form->next != NULL && work_of(form->next)->queued;
+}
+
+/* A free record with the form in it; NULL: there is none. A work has what its
+ * form has since it was initialised, and others may read that now. */
+static struct hf_pool_task *fill_record(struct hf_pool *pool,
+                                        const struct hf_pool_task *form)
+{
+    struct hf_pool_task *record = form->next;
+
+    if (record != NULL) {
+        work_of(record)->queued = true;
+        return record;
+    }
+    record = pool->free_tasks;
     if (record == NULL)
-        return HF_MORE;
+        return NULL;
     pool->free_tasks = record->next;
-    form->number = ++pool->number;
-    pool->counts.submitted++;
     record->run = form->run;
     record->arg = form->arg;
     record->name = form->name;
     record->future = form->future;
-    record->submitted_ns = form->submitted_ns;
-    record->number = form->number;
     record->level = form->level;
     record->has_result = form->has_result;
+    record->posted = false;
+    return record;
+}
+
+enum hf_status pool_put(struct hf_pool *pool, struct hf_pool_task *form)
+{
+    struct pool_list *list = &pool->queue[form->level];
+
+    assert(hf_mutex_held(&pool->mutex));
+    if (pool_is_queued(form))
+        return HF_EXISTS;
+    if (pool->state != HF_POOL_RUNNING)
+        return HF_CLOSED;
+    if (pool->counts.queued >= pool->opts.queue_max)
+        return HF_FULL;
+    struct hf_pool_task *record = fill_record(pool, form);
+    if (record == NULL)
+        return HF_MORE;
+    form->number = ++pool->number;
+    pool->counts.submitted++;
+    record->submitted_ns = form->submitted_ns;
+    record->number = form->number;
     record->next = NULL;
     record->prev = list->last;
     *(list->last == NULL ? &list->first : &list->last->next) = record;
@@ -68,15 +102,19 @@ enum hf_status pool_put(struct hf_pool *pool, struct pool_task *form)
     return HF_OK;
 }
 
-static void take_out(struct hf_pool *pool, struct pool_task *record,
-                     struct pool_task *out)
+static void take_out(struct hf_pool *pool, struct hf_pool_task *record,
+                     struct hf_pool_task *out)
 {
     struct pool_list *list = &pool->queue[record->level];
 
     *(record->prev == NULL ? &list->first : &record->prev->next) = record->next;
     *(record->next == NULL ? &list->last : &record->next->prev) = record->prev;
     *out = *record;
-    give_back(pool, record);
+    out->prev = record;
+    if (record->posted)
+        work_of(record)->queued = false;
+    else
+        give_back(pool, record);
     pool->counts.queued--;
     note_any(pool);
     if (pool->blocked > 0)
@@ -85,7 +123,7 @@ static void take_out(struct hf_pool *pool, struct pool_task *record,
 
 /* Takes the first of a list; false: it had been cancelled. */
 static bool take_first(struct hf_pool *pool, struct pool_list *list,
-                       struct pool_task *out)
+                       struct hf_pool_task *out)
 {
     take_out(pool, list->first, out);
     if (out->future == NULL || future_begin(out->future))
@@ -95,7 +133,7 @@ static bool take_first(struct hf_pool *pool, struct pool_list *list,
     return false;
 }
 
-bool pool_take(struct hf_pool *pool, struct pool_task *out)
+bool pool_take(struct hf_pool *pool, struct hf_pool_task *out)
 {
     struct pool_list *list = pool->queue;
 
@@ -109,7 +147,7 @@ bool pool_take(struct hf_pool *pool, struct pool_task *out)
     return false;
 }
 
-bool pool_take_least(struct hf_pool *pool, struct pool_task *out)
+bool pool_take_least(struct hf_pool *pool, struct hf_pool_task *out)
 {
     struct pool_list *list = &pool->queue[HF_POOL_PRIORITIES - 1];
 
@@ -121,7 +159,7 @@ bool pool_take_least(struct hf_pool *pool, struct pool_task *out)
 }
 
 bool pool_take_this(struct hf_pool *pool, struct hf_future *future,
-                    struct pool_task *out)
+                    struct hf_pool_task *out)
 {
     assert(hf_mutex_held(&pool->mutex));
     if (!future_begin(future))
@@ -131,10 +169,10 @@ bool pool_take_this(struct hf_pool *pool, struct hf_future *future,
     return true;
 }
 
-bool pool_withdraw(struct hf_pool *pool, const struct pool_task *form)
+bool pool_withdraw(struct hf_pool *pool, const struct hf_pool_task *form)
 {
-    struct pool_task *at = pool->queue[form->level].first;
-    struct pool_task out;
+    struct hf_pool_task *at = pool->queue[form->level].first;
+    struct hf_pool_task out;
 
     assert(hf_mutex_held(&pool->mutex));
     while (at != NULL && at->number != form->number)

@@ -25,33 +25,16 @@
 #include "sync/listed.h"
 #include "sync/waits.h"
 
-/* One line of the processor's cache. */
-struct pool_task {
-    struct pool_task *next;
-    struct pool_task *prev;
-    union {
-        int (*fn)(void *arg);
-        int (*call)(void *arg, void **result); /* if has_result */
-    } run;
-    void *arg;
-    const char *name;
-    struct hf_future *future; /* may be NULL; a reference */
-    uint64_t submitted_ns;    /* 0 without `times` */
-    uint32_t number;          /* by submission; comes round */
-    uint16_t level;           /* 0 is first */
-    bool has_result;
-};
-
 /* Records are allocated by the block, a page. */
 #define POOL_LINE 64
 struct pool_block {
-    _Alignas(POOL_LINE) struct pool_task tasks[63];
+    _Alignas(POOL_LINE) struct hf_pool_task tasks[63];
     struct pool_block *next;
 };
 
 struct pool_list {
-    struct pool_task *first;
-    struct pool_task *last;
+    struct hf_pool_task *first;
+    struct hf_pool_task *last;
 };
 
 struct pool_worker {
@@ -69,7 +52,7 @@ struct hf_pool {
 
     /* Guards what follows, marked (m). What every task touches comes first. */
     _Alignas(HF_CACHE_LINE) struct hf_mutex mutex;
-    struct pool_task *free_tasks;               /* (m) records */
+    struct hf_pool_task *free_tasks;            /* (m) records */
     struct pool_list queue[HF_POOL_PRIORITIES]; /* (m) */
     enum hf_pool_state state;                   /* (m) */
     uint32_t threads;                           /* (m) alive, or about to be */
@@ -97,33 +80,36 @@ struct hf_pool {
 
 /* ---- pool_queue.c; all under the mutex ---- */
 
-/* Copies the form into the queue. HF_CLOSED, HF_FULL; HF_MORE: there is no
- * record to put it in, add some with pool_add_block. */
-enum hf_status pool_put(struct hf_pool *pool, struct pool_task *form);
+/* Copies the form into the queue, into a record of the pool's or, for a work,
+ * into the work: its `next` is the place, NULL for a record. HF_EXISTS: that
+ * work is queued; HF_CLOSED, HF_FULL; HF_MORE: there is no record to put it
+ * in, add some with pool_add_block. */
+enum hf_status pool_put(struct hf_pool *pool, struct hf_pool_task *form);
 void pool_add_block(struct hf_pool *pool, struct pool_block *block);
+/* Is the form that of a work, and that work queued? */
+bool pool_is_queued(const struct hf_pool_task *form);
 /* Takes the next task, which has then begun; false: there is none. Passes over
- * those that were cancelled, and counts them. */
-bool pool_take(struct hf_pool *pool, struct pool_task *out);
+ * those that were cancelled, and counts them. Its `prev` is the record that it
+ * was in, which is free now, or its work, which is at rest. */
+bool pool_take(struct hf_pool *pool, struct hf_pool_task *out);
 /* The same for the oldest of those that would run last, when there are some;
  * false: it had been cancelled, and has left the queue too. */
-bool pool_take_least(struct hf_pool *pool, struct pool_task *out);
+bool pool_take_least(struct hf_pool *pool, struct hf_pool_task *out);
 /* The same for the task of this future. */
 bool pool_take_this(struct hf_pool *pool, struct hf_future *future,
-                    struct pool_task *out);
+                    struct hf_pool_task *out);
 /* Takes a task back as if it had never been put; false: it has gone. */
-bool pool_withdraw(struct hf_pool *pool, const struct pool_task *form);
+bool pool_withdraw(struct hf_pool *pool, const struct hf_pool_task *form);
 
 /* ---- pool_submit.c ---- */
 
 /* More work than workers who will look for some, or more than the mark. */
 bool pool_wants_more(const struct hf_pool *pool);
 /* The future of a task that was begun and will not run, outside locks. */
-void pool_cancel(const struct pool_task *task);
+void pool_cancel(const struct hf_pool_task *task);
 
 /* ---- pool_worker.c ---- */
 
-/* The deadline so long from now. */
-uint64_t pool_after(const struct hf_pool *pool, uint64_t ns);
 /* Tells the observer, if there is one, outside locks. */
 static inline void pool_tell(struct hf_pool *pool,
                              const struct hf_pool_note *note)
@@ -137,7 +123,7 @@ enum hf_status pool_grow(struct hf_pool *pool,
                          bool (*wanted)(const struct hf_pool *pool));
 /* Does a task that was taken, and accounts for it. The mutex is held before
  * and after, and not meanwhile. */
-void pool_run(struct hf_pool *pool, const struct pool_task *task);
+void pool_run(struct hf_pool *pool, const struct hf_pool_task *task);
 /* Waits for the threads of those who are gone. */
 void pool_bury(struct hf_pool *pool);
 /* Does the running thread run a task of this pool, now or further out? */

@@ -20,7 +20,7 @@ bool pool_wants_more(const struct hf_pool *pool)
     return pool->counts.queued > pool->idle;
 }
 
-void pool_cancel(const struct pool_task *task)
+void pool_cancel(const struct hf_pool_task *task)
 {
     const struct hf_outcome cancelled = {HF_CANCELLED, 0, NULL};
 
@@ -31,7 +31,7 @@ void pool_cancel(const struct pool_task *task)
 }
 
 static void tell(struct hf_pool *pool, enum hf_pool_event event,
-                 const struct pool_task *task)
+                 const struct hf_pool_task *task)
 {
     const struct hf_pool_note note = {.event = event, .task = task->name};
 
@@ -42,7 +42,8 @@ static void tell(struct hf_pool *pool, enum hf_pool_event event,
 
 /* Asks for another worker for this task. HF_NOMEM, HF_CLOSED: there is none,
  * nobody else will run it, and it has been taken back. */
-static enum hf_status hire(struct hf_pool *pool, const struct pool_task *task)
+static enum hf_status hire(struct hf_pool *pool,
+                           const struct hf_pool_task *task)
 {
     hf_mutex_lock(&pool->birth);
     enum hf_status status = pool_grow(pool, pool_wants_more);
@@ -61,7 +62,7 @@ static enum hf_status hire(struct hf_pool *pool, const struct pool_task *task)
     return status;
 }
 
-static void discard(struct hf_pool *pool, const struct pool_task *task)
+static void discard(struct hf_pool *pool, const struct hf_pool_task *task)
 {
     pool_cancel(task);
     tell(pool, HF_POOL_DISCARDED, task);
@@ -69,14 +70,14 @@ static void discard(struct hf_pool *pool, const struct pool_task *task)
 
 /* HF_OK: the pool has the task, or had. Anything else: it has not. With
  * `evict` it takes the place of the oldest if there is no other. */
-static enum hf_status accept(struct hf_pool *pool, struct pool_task *task,
+static enum hf_status accept(struct hf_pool *pool, struct hf_pool_task *task,
                              bool evict)
 {
-    struct pool_task oldest;
+    struct hf_pool_task oldest;
     bool evicted = false;
 
     hf_mutex_lock(&pool->mutex);
-    if (evict && pool->state == HF_POOL_RUNNING &&
+    if (evict && pool->state == HF_POOL_RUNNING && !pool_is_queued(task) &&
         pool->counts.queued >= pool->opts.queue_max) {
         evicted = pool_take_least(pool, &oldest);
         pool->counts.discarded += evicted;
@@ -132,26 +133,26 @@ static enum hf_status await_room(struct hf_pool *pool, uint64_t deadline_ns)
 /* After a time-out the task is tried once more: so a wake-up that came with
  * the deadline is not lost to those who still wait. */
 static enum hf_status accept_blocking(struct hf_pool *pool,
-                                      struct pool_task *task)
+                                      struct hf_pool_task *task)
 {
     uint64_t deadline_ns = HF_FOREVER;
     enum hf_status status = HF_FULL;
 
     if (pool->opts.block_ns != 0)
-        deadline_ns = pool_after(pool, pool->opts.block_ns);
+        deadline_ns = hf_clock_after_ns(pool->clock, pool->opts.block_ns);
     while (status == HF_FULL) {
         enum hf_status waited = await_room(pool, deadline_ns);
         status = accept(pool, task, false);
         if (status == HF_FULL && waited == HF_TIMEOUT)
             return HF_TIMEOUT;
     }
-    if (status == HF_NOMEM) /* the room is another's */
+    if (status == HF_NOMEM || status == HF_EXISTS) /* the room is another's */
         hf_event_wake(&pool->room, 1);
     return status;
 }
 
 static enum hf_status accept_for_oldest(struct hf_pool *pool,
-                                        struct pool_task *task)
+                                        struct hf_pool_task *task)
 {
     enum hf_status status = HF_FULL;
 
@@ -161,7 +162,7 @@ static enum hf_status accept_for_oldest(struct hf_pool *pool,
 }
 
 /* The submitter runs it, and is a worker for that time. */
-static enum hf_status run_here(struct hf_pool *pool, struct pool_task *task)
+static enum hf_status run_here(struct hf_pool *pool, struct hf_pool_task *task)
 {
     if (task->future != NULL) {
         bool begun = future_begin(task->future);
@@ -185,7 +186,7 @@ static void count(struct hf_pool *pool, uint64_t *counter)
 }
 
 /* Not by us, but without an error: dropped, or cared for by `ask`. */
-static enum hf_status let_go(struct hf_pool *pool, struct pool_task *task,
+static enum hf_status let_go(struct hf_pool *pool, struct hf_pool_task *task,
                              uint64_t *counter, enum hf_pool_event event)
 {
     count(pool, counter);
@@ -197,7 +198,7 @@ static enum hf_status let_go(struct hf_pool *pool, struct pool_task *task,
 
 /* `why` is HF_FULL or HF_CLOSED. Anything but HF_OK: the task is not the
  * pool's. */
-static enum hf_status refuse(struct hf_pool *pool, struct pool_task *task,
+static enum hf_status refuse(struct hf_pool *pool, struct hf_pool_task *task,
                              enum hf_status why)
 {
     switch (pool->opts.reject) {
@@ -227,14 +228,40 @@ static enum hf_status refuse(struct hf_pool *pool, struct pool_task *task,
 
 /* ---- Submitting. ---- */
 
-static enum hf_status submit(struct hf_pool *pool, struct pool_task *task,
-                             const struct hf_task_opts *opts,
-                             struct hf_future **future)
+/* The level of a task; false: there is no such priority. */
+static bool set_options(struct hf_pool_task *task,
+                        const struct hf_task_opts *opts)
 {
     uint32_t priority =
         opts == NULL || opts->priority == 0 ? PRIORITY_DEFAULT : opts->priority;
 
-    if (pool == NULL || priority > HF_POOL_PRIORITIES)
+    if (priority > HF_POOL_PRIORITIES)
+        return false;
+    task->name = opts == NULL || opts->name == NULL ? "" : opts->name;
+    task->level = (uint16_t)(priority - 1);
+    return true;
+}
+
+/* By the pool, or by its policy. */
+static enum hf_status bring(struct hf_pool *pool, struct hf_pool_task *task)
+{
+    if (pool->opts.times)
+        task->submitted_ns = hf_clock_now_ns(pool->clock);
+    enum hf_status status = accept(pool, task, false);
+    if (status == HF_FULL || status == HF_CLOSED)
+        status = refuse(pool, task, status);
+    if (status != HF_OK && status != HF_EXISTS) {
+        count(pool, &pool->counts.rejected);
+        tell(pool, HF_POOL_REJECTED, task);
+    }
+    return status;
+}
+
+static enum hf_status submit(struct hf_pool *pool, struct hf_pool_task *task,
+                             const struct hf_task_opts *opts,
+                             struct hf_future **future)
+{
+    if (pool == NULL || !set_options(task, opts))
         return HF_INVALID;
     if (future != NULL) {
         task->future = future_new(pool->clock, pool);
@@ -242,17 +269,8 @@ static enum hf_status submit(struct hf_pool *pool, struct pool_task *task,
             return HF_NOMEM;
         hf_future_keep(task->future); /* one for the task, one for the caller */
     }
-    task->name = opts == NULL || opts->name == NULL ? "" : opts->name;
-    task->level = (uint16_t)(priority - 1);
-    if (pool->opts.times)
-        task->submitted_ns = hf_clock_now_ns(pool->clock);
-
-    enum hf_status status = accept(pool, task, false);
-    if (status == HF_FULL || status == HF_CLOSED)
-        status = refuse(pool, task, status);
+    enum hf_status status = bring(pool, task);
     if (status != HF_OK) {
-        count(pool, &pool->counts.rejected);
-        tell(pool, HF_POOL_REJECTED, task);
         hf_future_release(task->future); /* nobody has seen it */
         hf_future_release(task->future);
         return status;
@@ -266,7 +284,7 @@ enum hf_status hf_pool_submit(struct hf_pool *pool, int (*fn)(void *arg),
                               void *arg, const struct hf_task_opts *opts,
                               struct hf_future **future)
 {
-    struct pool_task task = {.run.fn = fn, .arg = arg};
+    struct hf_pool_task task = {.run.fn = fn, .arg = arg};
 
     return fn == NULL ? HF_INVALID : submit(pool, &task, opts, future);
 }
@@ -276,7 +294,35 @@ enum hf_status hf_pool_call(struct hf_pool *pool,
                             const struct hf_task_opts *opts,
                             struct hf_future **future)
 {
-    struct pool_task task = {.run.call = fn, .arg = arg, .has_result = true};
+    struct hf_pool_task task = {.run.call = fn, .arg = arg, .has_result = true};
 
     return fn == NULL ? HF_INVALID : submit(pool, &task, opts, future);
+}
+
+/* ---- Posting. ---- */
+
+enum hf_status hf_pool_work_init(struct hf_pool_work *work,
+                                 struct hf_pool *pool, int (*fn)(void *arg),
+                                 void *arg, const struct hf_task_opts *opts)
+{
+    struct hf_pool_task task = {.run.fn = fn, .arg = arg, .posted = true};
+
+    if (work == NULL || pool == NULL || fn == NULL || !set_options(&task, opts))
+        return HF_INVALID;
+    *work = (struct hf_pool_work){.task = task, .pool = pool};
+    return HF_OK;
+}
+
+enum hf_status hf_pool_post(struct hf_pool_work *work)
+{
+    if (work == NULL)
+        return HF_INVALID;
+    /* Only what never changes: others may post it, or run it. */
+    struct hf_pool_task form = {.next = &work->task,
+                                .run.fn = work->task.run.fn,
+                                .arg = work->task.arg,
+                                .name = work->task.name,
+                                .level = work->task.level,
+                                .posted = true};
+    return bring(work->pool, &form);
 }

@@ -34,17 +34,10 @@ bool pool_is_mine(const struct hf_pool *pool)
     return at != NULL;
 }
 
-uint64_t pool_after(const struct hf_pool *pool, uint64_t ns)
-{
-    uint64_t now_ns = hf_clock_now_ns(pool->clock);
-
-    return ns < HF_FOREVER - now_ns ? now_ns + ns : HF_FOREVER;
-}
-
 /* ---- Running a task. ---- */
 
 /* Calls it; `outcome` and `note` tell what became of it. */
-static void perform(struct hf_pool *pool, const struct pool_task *task,
+static void perform(struct hf_pool *pool, const struct hf_pool_task *task,
                     struct hf_outcome *outcome, struct hf_pool_note *note)
 {
     uint64_t started_ns = 0;
@@ -69,7 +62,7 @@ static void perform(struct hf_pool *pool, const struct pool_task *task,
     pool_tell(pool, note);
 }
 
-void pool_run(struct hf_pool *pool, const struct pool_task *task)
+void pool_run(struct hf_pool *pool, const struct hf_pool_task *task)
 {
     struct hf_atomic_ptr *mine = &frames[hf_thread_slot()];
     struct frame frame = {pool, hf_ptr_load(mine, __ATOMIC_RELAXED)};
@@ -98,7 +91,7 @@ void pool_help(struct hf_future *future)
     /* It is compared before it is used: whoever runs a task of a pool knows
      * that the pool is there. */
     struct hf_pool *pool = future->owner;
-    struct pool_task task;
+    struct hf_pool_task task;
 
     if (pool == NULL || !pool_is_mine(pool))
         return;
@@ -149,7 +142,7 @@ static void sleep_until(struct hf_pool *pool, uint64_t deadline_ns)
 
 /* The next task, for which the worker waits; false: its life is over. The
  * worker is counted as idle before and after, but not if it has a task. */
-static bool await_task(struct hf_pool *pool, struct pool_task *task)
+static bool await_task(struct hf_pool *pool, struct hf_pool_task *task)
 {
     uint64_t idle_until_ns = 0; /* not known before it has to be */
     bool spun = false;
@@ -161,7 +154,8 @@ static bool await_task(struct hf_pool *pool, struct pool_task *task)
             return false;
         if (pool->threads > pool->opts.min_threads) {
             if (idle_until_ns == 0)
-                idle_until_ns = pool_after(pool, pool->opts.idle_ns);
+                idle_until_ns =
+                    hf_clock_after_ns(pool->clock, pool->opts.idle_ns);
             deadline_ns = idle_until_ns;
             if (deadline_ns != HF_FOREVER &&
                 hf_clock_now_ns(pool->clock) >= deadline_ns)
@@ -180,7 +174,7 @@ static void worker_main(void *argument)
 {
     struct pool_worker *worker = argument;
     struct hf_pool *pool = worker->pool;
-    struct pool_task task;
+    struct hf_pool_task task;
 
     hf_mutex_lock(&pool->mutex);
     while (await_task(pool, &task)) {

@@ -17,6 +17,7 @@ struct scene {
     bool now;                 /* (i) ended by shutdown_now */
     bool waits;               /* (i) each task waits for one of its own */
     bool cancels;             /* (i) submitters withdraw some */
+    bool posts;               /* (i) tasks in their submitter's memory */
     struct hf_pool *pool;
     struct hf_future *gate; /* the fibers start when the pool is open */
     struct hf_atomic_u32 ran[TASKS];
@@ -24,6 +25,7 @@ struct scene {
     struct hf_atomic_u32 submitters;
     enum hf_status statuses[TASKS];
     struct hf_future *futures[TASKS];
+    struct hf_pool_work works[TASKS];
     bool cancelled[TASKS];
     uint32_t back[TASKS]; /* handed back */
     size_t returned;
@@ -108,7 +110,8 @@ static void setup(void *context, uint64_t seed)
     *s = (struct scene){.opts = plan.opts,
                         .now = plan.now,
                         .waits = plan.waits,
-                        .cancels = plan.cancels};
+                        .cancels = plan.cancels,
+                        .posts = plan.posts};
     scene = s;
     if (hf_future_open(&s->gate, NULL) != HF_OK)
         test_fail(__FILE__, __LINE__, "no memory");
@@ -119,9 +122,16 @@ static void submit(unsigned i)
     const struct hf_task_opts opts = {.priority = i % HF_POOL_PRIORITIES + 1};
     bool wanted = scene->cancels && i % 2 == 0;
 
-    scene->statuses[i] =
-        hf_pool_submit(scene->pool, task, &scene->ran[i], &opts,
-                       wanted ? &scene->futures[i] : NULL);
+    if (scene->posts) {
+        if (hf_pool_work_init(&scene->works[i], scene->pool, task,
+                              &scene->ran[i], &opts) != HF_OK)
+            schedule_wrong("init failed");
+        scene->statuses[i] = hf_pool_post(&scene->works[i]);
+    } else {
+        scene->statuses[i] =
+            hf_pool_submit(scene->pool, task, &scene->ran[i], &opts,
+                           wanted ? &scene->futures[i] : NULL);
+    }
     look();
     if (scene->futures[i] != NULL) {
         scene->cancelled[i] = hf_future_cancel(scene->futures[i]) == HF_OK;
@@ -292,6 +302,40 @@ TEST(tasks_that_wait_and_an_end_that_hands_back)
                          .waits = true,
                          .now = true};
     run("waits, shutdown now", &plan, 10000);
+}
+
+/* ---- The same with tasks in their submitters' memory. ---- */
+
+TEST(works_are_handed_back_or_run)
+{
+    struct scene plan = {
+        .opts = {.max_threads = 2}, .posts = true, .now = true};
+    run("posts, shutdown now", &plan, 10000);
+}
+
+TEST(works_of_a_cached_pool_that_is_shut_down_while_it_grows)
+{
+    struct scene plan = {.opts = {.kind = HF_POOL_CACHED, .max_threads = 2},
+                         .posts = true};
+    run("posts, cached", &plan, 10000);
+}
+
+TEST(the_oldest_works_are_discarded_once)
+{
+    struct scene plan = {.opts = {.max_threads = 1,
+                                  .queue_max = 1,
+                                  .reject = HF_POOL_DISCARD_OLDEST},
+                         .posts = true};
+    run("posts, discard oldest", &plan, 10000);
+}
+
+TEST(blocked_works_that_wait_for_tasks)
+{
+    struct scene plan = {
+        .opts = {.max_threads = 2, .queue_max = 1, .reject = HF_POOL_BLOCK},
+        .posts = true,
+        .waits = true};
+    run("posts, block", &plan, 10000);
 }
 
 /* ---- Two tasks that meet: no worker sleeps while a task is queued. ---- */

@@ -92,6 +92,81 @@ TEST(cached_and_dynamic_pools_run_each_task_once)
              share(300000, 10));
 }
 
+/* ---- Works: few, posted by many, again and again. ---- */
+
+#define WORKS   8
+#define POSTERS 32
+
+struct job {
+    struct hf_pool_work work;
+    struct hf_atomic_u64 to_do; /* posts that have not been seen by a run */
+    struct hf_atomic_u64 done;
+    struct hf_atomic_u64 accepted;
+    struct hf_atomic_u64 runs;
+};
+
+static struct job jobs[WORKS];
+
+static int do_job(void *arg)
+{
+    struct job *job = arg;
+
+    hf_u64_add(&job->done, hf_u64_swap(&job->to_do, 0, __ATOMIC_ACQ_REL),
+               __ATOMIC_RELAXED);
+    hf_u64_add(&job->runs, 1, __ATOMIC_RELAXED);
+    return 0;
+}
+
+static void post_many(void *context, int index)
+{
+    uint32_t count = *(uint32_t *)context;
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct job *job = &jobs[(i + (unsigned)index) % WORKS];
+        hf_u64_add(&job->to_do, 1, __ATOMIC_RELAXED);
+        enum hf_status status = hf_pool_post(&job->work);
+        if (status == HF_OK)
+            hf_u64_add(&job->accepted, 1, __ATOMIC_RELAXED);
+        else if (status != HF_EXISTS)
+            hf_u64_add(&job->done, 1000000, __ATOMIC_RELAXED); /* wrong */
+    }
+}
+
+static void run_posts(struct hf_pool_opts opts)
+{
+    uint32_t each = share(20000, 20);
+    uint64_t done = 0;
+    uint64_t accepted = 0;
+
+    opts.reject = HF_POOL_BLOCK;
+    open_pool(opts);
+    for (uint32_t i = 0; i < WORKS; i++) {
+        const struct hf_task_opts task = {.priority = i % 4 + 1};
+        jobs[i] = (struct job){0};
+        CHECK_EQ(
+            hf_pool_work_init(&jobs[i].work, pool, do_job, &jobs[i], &task),
+            HF_OK);
+    }
+    test_threads(POSTERS, post_many, &each);
+    struct hf_pool_stats s = finish();
+    for (uint32_t i = 0; i < WORKS; i++) {
+        done += hf_u64_load(&jobs[i].done, __ATOMIC_RELAXED);
+        accepted += hf_u64_load(&jobs[i].accepted, __ATOMIC_RELAXED);
+        CHECK_EQ(hf_u64_load(&jobs[i].runs, __ATOMIC_RELAXED),
+                 hf_u64_load(&jobs[i].accepted, __ATOMIC_RELAXED));
+    }
+    CHECK_EQ(done, (uint64_t)each * POSTERS);
+    CHECK_EQ(s.completed, accepted);
+}
+
+TEST(every_post_is_seen_by_a_run)
+{
+    run_posts((struct hf_pool_opts){.kind = HF_POOL_SINGLE});
+    run_posts((struct hf_pool_opts){.max_threads = 4, .queue_max = 3});
+    run_posts((struct hf_pool_opts){
+        .kind = HF_POOL_CACHED, .max_threads = 4, .idle_ns = 1000});
+}
+
 /* ---- Everything at once. ---- */
 
 #define CHAOS_THREADS 4

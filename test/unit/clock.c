@@ -90,3 +90,18 @@ TEST(two_clocks_for_tests_do_not_share_hands)
     CHECK_EQ(hf_clock_now_ns(clock_a), 10);
     CHECK_EQ(hf_clock_now_ns(clock_b), 2);
 }
+
+TEST(deadlines_end_with_time)
+{
+    struct test_clock moved = {.now_ns = 1000};
+    const struct hf_clock *clock = test_clock(&moved);
+
+    CHECK_EQ(hf_clock_after_ns(clock, 0), 1000);
+    CHECK_EQ(hf_clock_after_ns(clock, 5), 1005);
+    CHECK_EQ(hf_clock_after_ns(clock, UINT64_MAX - 1000), HF_FOREVER);
+    CHECK_EQ(hf_clock_after_ns(clock, UINT64_MAX), HF_FOREVER);
+    CHECK_EQ(hf_clock_after_ms(clock, 2), 2001000);
+    CHECK_EQ(hf_clock_after_ms(clock, UINT64_MAX), HF_FOREVER);
+    CHECK(hf_clock_after_ns(NULL, HF_NOW) <=
+          hf_clock_now_ns(hf_clock_system()));
+}

@@ -358,11 +358,11 @@ void journal_stats(const struct journal *journal, struct journal_stats *out)
     struct maker *maker = (struct maker *)&journal->maker;
 
     *out = journal->stats;
-    pthread_mutex_lock(&maker->mutex);
+    hf_mutex_lock(&maker->mutex);
     out->snapshot_count = maker->count;
     out->snapshot_bytes = maker->bytes;
     out->snapshot_failures = maker->failures;
-    pthread_mutex_unlock(&maker->mutex);
+    hf_mutex_unlock(&maker->mutex);
     out->disk_bytes = keeper_bytes(maker->keeper);
 }
 

@@ -1,4 +1,9 @@
-/* keeper.c - prepares, switches and syncs segments in the background. */
+/* keeper.c - prepares, switches and syncs segments in the background.
+ *
+ * What is wanted stands under the mutex; a work is posted after it was written
+ * there, and looks there when it runs. So it does not matter that two wishes
+ * may become one run, or that a run may find nothing left to do.
+ */
 #include "journal/keeper.h"
 
 #include <assert.h>
@@ -7,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "journal/wait.h"
+#include "holdfast/clock.h"
 
 static int find_spare(const struct keeper *keeper, enum keeper_spare state)
 {
@@ -23,11 +28,11 @@ static enum hf_status make_spare(struct keeper *keeper, int slot, char *error)
 {
     assert(keeper->spares[slot] == SPARE_NONE);
     keeper->spares[slot] = SPARE_BUSY;
-    pthread_mutex_unlock(&keeper->mutex);
+    hf_mutex_unlock(&keeper->mutex);
     enum hf_status status =
         segment_make(keeper->folder, slot, keeper->segment_bytes, keeper->fill,
                      keeper->always, error);
-    pthread_mutex_lock(&keeper->mutex);
+    hf_mutex_lock(&keeper->mutex);
     keeper->spares[slot] = status == HF_OK ? SPARE_READY : SPARE_NONE;
     if (status == HF_OK)
         keeper->bytes += keeper->segment_bytes;
@@ -51,11 +56,11 @@ static enum hf_status make_segment(struct keeper *keeper, uint64_t first,
             return status;
     }
     keeper->spares[slot] = SPARE_BUSY;
-    pthread_mutex_unlock(&keeper->mutex);
+    hf_mutex_unlock(&keeper->mutex);
     enum hf_status status =
         segment_open(keeper->folder, slot, first, synced, keeper->always,
                      keeper->block, out, error);
-    pthread_mutex_lock(&keeper->mutex);
+    hf_mutex_lock(&keeper->mutex);
     /* After a failure the file may bear either name; it is left alone. */
     keeper->spares[slot] = SPARE_NONE;
     return status;
@@ -66,9 +71,9 @@ static void sync_file(struct keeper *keeper, int fd, uint64_t number)
 {
     struct journal_io *io = keeper->folder->io;
 
-    pthread_mutex_unlock(&keeper->mutex);
+    hf_mutex_unlock(&keeper->mutex);
     int cause = io->sync(io, fd);
-    pthread_mutex_lock(&keeper->mutex);
+    hf_mutex_lock(&keeper->mutex);
     if (cause == 0 && keeper->sync_end == HF_OK && number > keeper->synced)
         keeper->synced = number;
     /* After a failed sync the system may have dropped what it could not
@@ -80,7 +85,7 @@ static void sync_file(struct keeper *keeper, int fd, uint64_t number)
             "reported since the last sync may be lost; restart after the "
             "disk has been repaired",
             keeper->folder->path, (unsigned long long)number, strerror(cause));
-    pthread_cond_broadcast(&keeper->done);
+    hf_event_wake_all(&keeper->done);
 }
 
 /* Answers first and looks after the old file then. Where commit syncs by
@@ -106,7 +111,7 @@ static void do_switch(struct keeper *keeper)
     keeper->switch_done = true;
     if (keeper->notify)
         journal_io_wake(keeper->folder->io);
-    pthread_cond_broadcast(&keeper->done);
+    hf_event_wake_all(&keeper->done);
     if (!keeper->always)
         sync_file(keeper, old.fd, first - 1);
     close(old.fd);
@@ -127,26 +132,52 @@ static bool spare_wanted(const struct keeper *keeper)
            find_spare(keeper, SPARE_BUSY) < 0;
 }
 
-static void *keeper_main(void *argument)
+/* ---- The works; each looks whether there is still something to do. ---- */
+
+/* There is room for all works, and no memory is needed: it is queued now, or
+ * was (HF_EXISTS), unless the keeper is being closed. */
+static void post(struct hf_pool_work *work)
+{
+    enum hf_status status = hf_pool_post(work);
+
+    assert(status == HF_OK || status == HF_EXISTS || status == HF_CLOSED);
+    (void)status;
+}
+
+static int run_switch(void *argument)
+{
+    struct keeper *keeper = argument;
+
+    hf_mutex_lock(&keeper->mutex);
+    if (keeper->switch_wanted)
+        do_switch(keeper);
+    hf_mutex_unlock(&keeper->mutex);
+    post(&keeper->prepare_work); /* the spare is gone */
+    return 0;
+}
+
+static int run_sync(void *argument)
+{
+    struct keeper *keeper = argument;
+
+    hf_mutex_lock(&keeper->mutex);
+    if (keeper->sync_fd >= 0)
+        do_sync(keeper);
+    hf_mutex_unlock(&keeper->mutex);
+    return 0;
+}
+
+static int run_prepare(void *argument)
 {
     struct keeper *keeper = argument;
     char error[JOURNAL_ERROR_MAX];
 
-    pthread_mutex_lock(&keeper->mutex);
-    while (!keeper->stop) {
-        if (keeper->switch_wanted)
-            do_switch(keeper);
-        else if (keeper->sync_fd >= 0)
-            do_sync(keeper);
-        else if (spare_wanted(keeper))
-            keeper->spare_failed =
-                make_spare(keeper, find_spare(keeper, SPARE_NONE), error) !=
-                HF_OK;
-        else
-            pthread_cond_wait(&keeper->work, &keeper->mutex);
-    }
-    pthread_mutex_unlock(&keeper->mutex);
-    return NULL;
+    hf_mutex_lock(&keeper->mutex);
+    if (spare_wanted(keeper))
+        keeper->spare_failed =
+            make_spare(keeper, find_spare(keeper, SPARE_NONE), error) != HF_OK;
+    hf_mutex_unlock(&keeper->mutex);
+    return 0;
 }
 
 enum hf_status keeper_open(struct keeper *keeper, struct folder *folder,
@@ -171,9 +202,6 @@ enum hf_status keeper_open(struct keeper *keeper, struct folder *folder,
                            folder->path);
     }
     memset(keeper->fill, 0, SEGMENT_FILL_BYTES);
-    pthread_mutex_init(&keeper->mutex, NULL);
-    wait_init(&keeper->work);
-    wait_init(&keeper->done);
     for (int slot = 0; slot < FOLDER_SPARES_MAX; slot++) {
         if (list->spare_bytes[slot] == segment_bytes) {
             keeper->spares[slot] = SPARE_READY;
@@ -186,30 +214,40 @@ enum hf_status keeper_open(struct keeper *keeper, struct folder *folder,
     return HF_OK;
 }
 
+static void init_work(struct keeper *keeper, struct hf_pool_work *work,
+                      int (*run)(void *argument), uint32_t priority)
+{
+    const struct hf_task_opts opts = {.priority = priority};
+    enum hf_status status =
+        hf_pool_work_init(work, keeper->pool, run, keeper, &opts);
+
+    assert(status == HF_OK);
+    (void)status;
+}
+
 enum hf_status keeper_run(struct keeper *keeper, char *error)
 {
-    if (pthread_create(&keeper->thread, NULL, keeper_main, keeper) != 0)
+    const struct hf_pool_opts opts = {.name = "journal-keeper",
+                                      .kind = HF_POOL_SINGLE};
+
+    if (hf_pool_open(&keeper->pool, &opts) != HF_OK)
         return journal_say(error, HF_NOMEM, "cannot start a thread for %s",
                            keeper->folder->path);
-    keeper->running = true;
+    init_work(keeper, &keeper->switch_work, run_switch, 1);
+    init_work(keeper, &keeper->sync_work, run_sync, 2);
+    init_work(keeper, &keeper->prepare_work, run_prepare, 3);
+    post(&keeper->prepare_work);
     return HF_OK;
 }
 
 void keeper_close(struct keeper *keeper)
 {
-    pthread_mutex_lock(&keeper->mutex);
-    keeper->stop = true;
-    pthread_cond_broadcast(&keeper->work);
-    pthread_mutex_unlock(&keeper->mutex);
-    if (keeper->running)
-        pthread_join(keeper->thread, NULL);
+    (void)hf_pool_shutdown_now(keeper->pool, NULL, NULL);
+    hf_pool_close(keeper->pool);
     if (keeper->old.fd >= 0)
         close(keeper->old.fd);
     if (keeper->switch_done && keeper->switch_end == HF_OK)
         close(keeper->next.fd);
-    pthread_cond_destroy(&keeper->work);
-    pthread_cond_destroy(&keeper->done);
-    pthread_mutex_destroy(&keeper->mutex);
     hf_free(keeper->fill);
     hf_free(keeper->block);
 }
@@ -217,37 +255,45 @@ void keeper_close(struct keeper *keeper)
 enum hf_status keeper_first(struct keeper *keeper, uint64_t first,
                             struct segment *out, char *error)
 {
-    pthread_mutex_lock(&keeper->mutex);
+    hf_mutex_lock(&keeper->mutex);
     enum hf_status status =
         make_segment(keeper, first, keeper->synced, out, error);
-    pthread_mutex_unlock(&keeper->mutex);
+    hf_mutex_unlock(&keeper->mutex);
     return status;
 }
 
 void keeper_switch_start(struct keeper *keeper, const struct segment *old,
                          uint64_t first, uint64_t synced)
 {
-    pthread_mutex_lock(&keeper->mutex);
+    hf_mutex_lock(&keeper->mutex);
     assert(!keeper->switch_wanted && !keeper->switch_done);
     keeper->switch_wanted = true;
     keeper->notify = false;
     keeper->old = *old;
     keeper->next.header.first = first;
     keeper->next.header.synced = synced;
-    pthread_cond_signal(&keeper->work);
-    pthread_mutex_unlock(&keeper->mutex);
+    hf_mutex_unlock(&keeper->mutex);
+    post(&keeper->switch_work);
+}
+
+static enum hf_status try_switched(void *context)
+{
+    struct keeper *keeper = context;
+
+    hf_mutex_lock(&keeper->mutex);
+    bool done = keeper->switch_done;
+    hf_mutex_unlock(&keeper->mutex);
+    return done ? HF_OK : HF_PENDING;
 }
 
 enum hf_status keeper_switch_wait(struct keeper *keeper, uint64_t timeout_ns,
                                   struct segment *out, char *error)
 {
-    struct timespec deadline = wait_deadline(timeout_ns);
     enum hf_status status = HF_PENDING;
-    bool in_time = true;
 
-    pthread_mutex_lock(&keeper->mutex);
-    while (!keeper->switch_done && in_time)
-        in_time = wait_until(&keeper->done, &keeper->mutex, &deadline);
+    (void)hf_event_until(&keeper->done, try_switched, keeper, NULL,
+                         hf_clock_after_ns(NULL, timeout_ns));
+    hf_mutex_lock(&keeper->mutex);
     if (keeper->switch_done) {
         status = keeper->switch_end;
         keeper->switch_done = false;
@@ -257,17 +303,17 @@ enum hf_status keeper_switch_wait(struct keeper *keeper, uint64_t timeout_ns,
             memcpy(error, keeper->error, JOURNAL_ERROR_MAX);
     }
     keeper->notify = status == HF_PENDING;
-    pthread_mutex_unlock(&keeper->mutex);
+    hf_mutex_unlock(&keeper->mutex);
     return status;
 }
 
 void keeper_sync_start(struct keeper *keeper, int fd, uint64_t number)
 {
-    pthread_mutex_lock(&keeper->mutex);
+    hf_mutex_lock(&keeper->mutex);
     keeper->sync_fd = fd;
     keeper->sync_number = number;
-    pthread_cond_signal(&keeper->work);
-    pthread_mutex_unlock(&keeper->mutex);
+    hf_mutex_unlock(&keeper->mutex);
+    post(&keeper->sync_work);
 }
 
 /* With the mutex held. */
@@ -281,32 +327,49 @@ static enum hf_status sync_end(struct keeper *keeper, char *error)
 enum hf_status keeper_sync_state(struct keeper *keeper, uint64_t *synced,
                                  char *error)
 {
-    pthread_mutex_lock(&keeper->mutex);
+    hf_mutex_lock(&keeper->mutex);
     *synced = keeper->synced;
     enum hf_status status = sync_end(keeper, error);
-    pthread_mutex_unlock(&keeper->mutex);
+    hf_mutex_unlock(&keeper->mutex);
     return status;
+}
+
+struct sync_wait {
+    struct keeper *keeper;
+    uint64_t number;
+};
+
+static enum hf_status try_synced(void *context)
+{
+    struct sync_wait *wait = context;
+    struct keeper *keeper = wait->keeper;
+
+    hf_mutex_lock(&keeper->mutex);
+    bool over = keeper->synced >= wait->number || keeper->sync_end != HF_OK;
+    hf_mutex_unlock(&keeper->mutex);
+    return over ? HF_OK : HF_PENDING;
 }
 
 enum hf_status keeper_sync_wait(struct keeper *keeper, uint64_t number,
                                 char *error)
 {
-    pthread_mutex_lock(&keeper->mutex);
-    while (keeper->synced < number && keeper->sync_end == HF_OK)
-        pthread_cond_wait(&keeper->done, &keeper->mutex);
+    struct sync_wait wait = {keeper, number};
+
+    (void)hf_event_until(&keeper->done, try_synced, &wait, NULL, HF_FOREVER);
+    hf_mutex_lock(&keeper->mutex);
     enum hf_status status = sync_end(keeper, error);
-    pthread_mutex_unlock(&keeper->mutex);
+    hf_mutex_unlock(&keeper->mutex);
     return status;
 }
 
 void keeper_retry(struct keeper *keeper)
 {
-    pthread_mutex_lock(&keeper->mutex);
-    if (keeper->spare_failed) {
-        keeper->spare_failed = false;
-        pthread_cond_signal(&keeper->work);
-    }
-    pthread_mutex_unlock(&keeper->mutex);
+    hf_mutex_lock(&keeper->mutex);
+    bool failed = keeper->spare_failed;
+    keeper->spare_failed = false;
+    hf_mutex_unlock(&keeper->mutex);
+    if (failed)
+        post(&keeper->prepare_work);
 }
 
 /* Size of the segment, 0 if it cannot be had. */
@@ -329,12 +392,12 @@ void keeper_recycle(struct keeper *keeper, uint64_t first)
 
     folder_segment_name(name, first);
     uint64_t bytes = segment_size(keeper, name);
-    pthread_mutex_lock(&keeper->mutex);
+    hf_mutex_lock(&keeper->mutex);
     /* Leaves one slot to the thread, which may need to make a spare. */
     if (bytes == keeper->segment_bytes && find_spare(keeper, SPARE_BUSY) < 0 &&
         (slot = find_spare(keeper, SPARE_NONE)) >= 0)
         keeper->spares[slot] = SPARE_BUSY;
-    pthread_mutex_unlock(&keeper->mutex);
+    hf_mutex_unlock(&keeper->mutex);
     int cause = 0;
     if (slot >= 0) {
         folder_spare_name(spare, slot);
@@ -345,26 +408,26 @@ void keeper_recycle(struct keeper *keeper, uint64_t first)
     } else {
         cause = io->remove(io, folder->fd, name);
     }
-    pthread_mutex_lock(&keeper->mutex);
+    hf_mutex_lock(&keeper->mutex);
     if (slot >= 0)
         keeper->spares[slot] = cause == 0 ? SPARE_READY : SPARE_NONE;
     else if (cause == 0)
         keeper->bytes -= bytes;
-    pthread_cond_signal(&keeper->work);
-    pthread_mutex_unlock(&keeper->mutex);
+    hf_mutex_unlock(&keeper->mutex);
+    post(&keeper->prepare_work);
 }
 
 void keeper_count(struct keeper *keeper, int64_t bytes)
 {
-    pthread_mutex_lock(&keeper->mutex);
+    hf_mutex_lock(&keeper->mutex);
     keeper->bytes += (uint64_t)bytes;
-    pthread_mutex_unlock(&keeper->mutex);
+    hf_mutex_unlock(&keeper->mutex);
 }
 
 uint64_t keeper_bytes(struct keeper *keeper)
 {
-    pthread_mutex_lock(&keeper->mutex);
+    hf_mutex_lock(&keeper->mutex);
     uint64_t bytes = keeper->bytes;
-    pthread_mutex_unlock(&keeper->mutex);
+    hf_mutex_unlock(&keeper->mutex);
     return bytes;
 }

@@ -1,12 +1,14 @@
-/* keeper.h - the background thread that looks after segments.
+/* keeper.h - looks after segments in the background.
  *
  *   prepare   keeps one spare ready, so that a full segment costs no wait
  *   switch    turns a spare into the next segment and hands it over
  *   sync      fdatasync, in the modes where commit does not
  *
- * In that order of patience: a switch goes before a sync, a sync before a
- * preparation. A preparation that fails (no space) is tried again when told;
- * it harms nobody until a switch needs the spare.
+ * Each is a work of a pool of one thread, by its own priority: a switch goes
+ * before a sync, a sync before a preparation. Works need no memory to be handed
+ * over, so nothing here fails for want of it after keeper_run(). A preparation
+ * that fails (no space) is tried again when told; it harms nobody until a
+ * switch needs the spare.
  *
  * Threads: `open`, `close`, `switch`, `sync` from the loop; `recycle` from the
  *          snapshot's thread. No call of the loop waits for the disk, except
@@ -15,25 +17,26 @@
 #ifndef JOURNAL_KEEPER_H
 #define JOURNAL_KEEPER_H
 
-#include <pthread.h>
-
+#include "holdfast/event.h"
+#include "holdfast/pool.h"
 #include "journal/journal.h"
 #include "journal/segment.h"
+#include "sync/mutex.h"
 
 enum keeper_spare { SPARE_NONE, SPARE_BUSY, SPARE_READY };
 
-struct keeper { /* (i) immutable  (m) under mutex  (k) the thread's own */
+struct keeper { /* (i) immutable  (m) under mutex  (k) the works' own */
     struct folder *folder;  /* (i) */
     bool always;            /* (i) commit syncs by itself */
     uint64_t segment_bytes; /* (i) */
     char *fill;             /* (i) zeros */
     char *block;            /* (k) a header being written */
-    pthread_t thread;
-    pthread_mutex_t mutex;
-    pthread_cond_t work; /* for the thread: something to do */
-    pthread_cond_t done; /* for the loop: something is done */
-    bool running;        /* (m) the thread was started */
-    bool stop;           /* (m) */
+    struct hf_pool *pool;   /* (i) after run; NULL before */
+    struct hf_pool_work switch_work;
+    struct hf_pool_work sync_work;
+    struct hf_pool_work prepare_work;
+    struct hf_mutex mutex;
+    struct hf_event done; /* for the loop: something is done */
 
     enum keeper_spare spares[FOLDER_SPARES_MAX]; /* (m) */
     bool spare_failed; /* (m) making one failed; not before a retry */
@@ -88,8 +91,8 @@ enum hf_status keeper_sync_wait(struct keeper *keeper, uint64_t number,
 /* Tries again to prepare a spare, if that has failed. */
 void keeper_retry(struct keeper *keeper);
 
-/* From any thread: the segment `first` is no longer needed; it becomes a spare
- * or goes. */
+/* After keeper_run(), from any thread: the segment `first` is no longer
+ * needed; it becomes a spare or goes. */
 void keeper_recycle(struct keeper *keeper, uint64_t first);
 /* From any thread: files grew, or shrank. */
 void keeper_count(struct keeper *keeper, int64_t bytes);

@@ -16,7 +16,6 @@ void maker_init(struct maker *maker, struct folder *folder,
                             .machine = *machine,
                             .newest = newest,
                             .bytes = bytes};
-    pthread_mutex_init(&maker->mutex, NULL);
 }
 
 static void join(struct maker *maker)
@@ -31,7 +30,6 @@ static void join(struct maker *maker)
 void maker_release(struct maker *maker)
 {
     join(maker);
-    pthread_mutex_destroy(&maker->mutex);
 }
 
 /* The state after batch `last`, in a new machine. */
@@ -90,7 +88,7 @@ static int maker_run(void *argument)
     uint64_t bytes = 0;
     enum hf_status status = make(maker, &bytes);
 
-    pthread_mutex_lock(&maker->mutex);
+    hf_mutex_lock(&maker->mutex);
     maker->running = false;
     if (status == HF_OK) {
         maker->count++;
@@ -99,7 +97,7 @@ static int maker_run(void *argument)
     } else {
         maker->failures++;
     }
-    pthread_mutex_unlock(&maker->mutex);
+    hf_mutex_unlock(&maker->mutex);
     return status == HF_OK ? 0 : (int)status;
 }
 
@@ -123,18 +121,18 @@ enum hf_status maker_start(struct maker *maker, uint64_t last)
 
 bool maker_running(struct maker *maker)
 {
-    pthread_mutex_lock(&maker->mutex);
+    hf_mutex_lock(&maker->mutex);
     bool running = maker->running;
-    pthread_mutex_unlock(&maker->mutex);
+    hf_mutex_unlock(&maker->mutex);
     return running;
 }
 
 uint64_t maker_newest(struct maker *maker, uint64_t *bytes)
 {
-    pthread_mutex_lock(&maker->mutex);
+    hf_mutex_lock(&maker->mutex);
     uint64_t newest = maker->newest;
     *bytes = maker->bytes;
-    pthread_mutex_unlock(&maker->mutex);
+    hf_mutex_unlock(&maker->mutex);
     return newest;
 }
 

@@ -10,10 +10,9 @@
 #ifndef JOURNAL_MAKER_H
 #define JOURNAL_MAKER_H
 
-#include <pthread.h>
-
 #include "holdfast/future.h"
 #include "journal/keeper.h"
+#include "sync/mutex.h"
 
 struct maker { /* (i) immutable  (m) under mutex  (l) the loop's own */
     struct folder *folder;          /* (i) */
@@ -21,7 +20,7 @@ struct maker { /* (i) immutable  (m) under mutex  (l) the loop's own */
     struct journal_machine machine; /* (i) */
     struct hf_future *task;         /* (l) the last one; NULL: none yet */
     uint64_t last;                  /* (i) while the task runs */
-    pthread_mutex_t mutex;
+    struct hf_mutex mutex;
     bool running;      /* (m) */
     uint64_t newest;   /* (m) last batch of the newest snapshot; 0: none */
     uint64_t bytes;    /* (m) its size */

@@ -1,53 +1,49 @@
-/* thread.c - the batch write by a thread of its own, for systems that do not
+/* thread.c - the batch write by a pool of one thread, for systems that do not
  * let us use io_uring. */
-#include "journal/disk.h"
-
-#include <pthread.h>
+#include <assert.h>
 #include <stdbool.h>
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "journal/wait.h"
+#include "holdfast/clock.h"
+#include "holdfast/event.h"
+#include "holdfast/pool.h"
+#include "journal/disk.h"
+#include "sync/mutex.h"
 
 enum job { JOB_NONE, JOB_GIVEN, JOB_DONE };
 
-struct writer {             /* (m) under mutex  (i) immutable after the start */
-    struct journal_io io;   /* (i) */
-    pthread_t thread;       /* (i) */
-    pthread_mutex_t mutex;  /* */
-    pthread_cond_t changed; /* `job` or `stop` has changed */
-    enum job job;           /* (m) */
-    bool stop;              /* (m) */
-    bool notify;            /* (m) somebody has given up waiting */
-    int fd;                 /* (m) the job; the thread's while given */
+struct writer {           /* (m) under mutex  (i) immutable after the start */
+    struct journal_io io; /* (i) */
+    struct hf_pool *pool; /* (i) */
+    struct hf_pool_work work;
+    struct hf_mutex mutex;
+    struct hf_event done; /* the job has ended */
+    enum job job;         /* (m) */
+    bool notify;          /* (m) somebody has given up waiting */
+    int fd;               /* the job; the worker's while given */
     const void *data;
     size_t len;
     uint64_t offset;
     int error; /* (m) how the job ended */
 };
 
-static void *writer_main(void *argument)
+static int run_job(void *argument)
 {
     struct writer *writer = argument;
+    int error = writer->io.write(&writer->io, writer->fd, writer->data,
+                                 writer->len, writer->offset);
 
-    pthread_mutex_lock(&writer->mutex);
-    for (;;) {
-        while (writer->job != JOB_GIVEN && !writer->stop)
-            pthread_cond_wait(&writer->changed, &writer->mutex);
-        if (writer->job != JOB_GIVEN)
-            break;
-        pthread_mutex_unlock(&writer->mutex);
-        int error = writer->io.write(&writer->io, writer->fd, writer->data,
-                                     writer->len, writer->offset);
-        pthread_mutex_lock(&writer->mutex);
-        writer->error = error;
-        writer->job = JOB_DONE;
-        if (writer->notify)
-            journal_io_wake(&writer->io);
-        pthread_cond_broadcast(&writer->changed);
-    }
-    pthread_mutex_unlock(&writer->mutex);
-    return NULL;
+    hf_mutex_lock(&writer->mutex);
+    assert(writer->job == JOB_GIVEN);
+    writer->error = error;
+    writer->job = JOB_DONE;
+    bool notify = writer->notify;
+    hf_mutex_unlock(&writer->mutex);
+    if (notify)
+        journal_io_wake(&writer->io);
+    hf_event_wake(&writer->done, 1);
+    return 0;
 }
 
 static void writer_start(struct journal_io *io, int fd, const void *data,
@@ -55,56 +51,64 @@ static void writer_start(struct journal_io *io, int fd, const void *data,
 {
     struct writer *writer = (struct writer *)io;
 
-    pthread_mutex_lock(&writer->mutex);
+    hf_mutex_lock(&writer->mutex);
+    assert(writer->job == JOB_NONE);
     writer->fd = fd;
     writer->data = data;
     writer->len = len;
     writer->offset = offset;
     writer->notify = false;
     writer->job = JOB_GIVEN;
-    pthread_cond_broadcast(&writer->changed);
-    pthread_mutex_unlock(&writer->mutex);
+    hf_mutex_unlock(&writer->mutex);
+    /* It is at rest: the last job has ended. */
+    enum hf_status status = hf_pool_post(&writer->work);
+    assert(status == HF_OK);
+    (void)status;
+}
+
+static enum hf_status try_done(void *context)
+{
+    struct writer *writer = context;
+
+    hf_mutex_lock(&writer->mutex);
+    bool done = writer->job == JOB_DONE;
+    hf_mutex_unlock(&writer->mutex);
+    return done ? HF_OK : HF_PENDING;
 }
 
 static enum hf_status writer_wait(struct journal_io *io, uint64_t timeout_ns,
                                   int *error)
 {
     struct writer *writer = (struct writer *)io;
-    struct timespec deadline = wait_deadline(timeout_ns);
-    enum hf_status status = HF_OK;
+    enum hf_status status = HF_PENDING;
 
-    pthread_mutex_lock(&writer->mutex);
-    while (writer->job != JOB_DONE && status == HF_OK) {
-        if (!wait_until(&writer->changed, &writer->mutex, &deadline))
-            status = HF_PENDING;
-    }
+    (void)hf_event_until(&writer->done, try_done, writer, NULL,
+                         hf_clock_after_ns(NULL, timeout_ns));
+    hf_mutex_lock(&writer->mutex);
     if (writer->job == JOB_DONE) {
         status = HF_OK;
         *error = writer->error;
         writer->job = JOB_NONE;
     }
     writer->notify = status == HF_PENDING;
-    pthread_mutex_unlock(&writer->mutex);
+    hf_mutex_unlock(&writer->mutex);
     return status;
 }
 
+/* Finishes a job that was given. */
 static void writer_close(struct journal_io *io)
 {
     struct writer *writer = (struct writer *)io;
 
-    pthread_mutex_lock(&writer->mutex);
-    writer->stop = true;
-    pthread_cond_broadcast(&writer->changed);
-    pthread_mutex_unlock(&writer->mutex);
-    pthread_join(writer->thread, NULL);
-    pthread_cond_destroy(&writer->changed);
-    pthread_mutex_destroy(&writer->mutex);
+    hf_pool_close(writer->pool);
     close(io->wake_fd);
     hf_free(writer);
 }
 
 enum hf_status journal_io_thread(struct journal_io **out)
 {
+    const struct hf_pool_opts opts = {.name = "journal-writer",
+                                      .kind = HF_POOL_SINGLE};
     struct writer *writer = hf_alloc_zeroed(sizeof *writer);
 
     if (writer == NULL)
@@ -116,15 +120,15 @@ enum hf_status journal_io_thread(struct journal_io **out)
     writer->io.start = writer_start;
     writer->io.wait = writer_wait;
     writer->io.close = writer_close;
-    pthread_mutex_init(&writer->mutex, NULL);
-    wait_init(&writer->changed);
-    if (pthread_create(&writer->thread, NULL, writer_main, writer) != 0) {
-        pthread_cond_destroy(&writer->changed);
-        pthread_mutex_destroy(&writer->mutex);
+    enum hf_status status = hf_pool_open(&writer->pool, &opts);
+    if (status != HF_OK) {
         close(writer->io.wake_fd);
         hf_free(writer);
-        return HF_NOMEM;
+        return status;
     }
+    status =
+        hf_pool_work_init(&writer->work, writer->pool, run_job, writer, NULL);
+    assert(status == HF_OK);
     *out = &writer->io;
     return HF_OK;
 }

@@ -1,8 +1,8 @@
 /* rate.h - rate limiter: "may this caller act now, and if not, when?"
  *
- * A limiter lets `burst` permits go at once and earns one back every
- * `period_ns`. It keeps no counter and runs no timer. Its whole state is one
- * instant, `full_at`, when every permit will be back:
+ * The default, a token bucket, lets `burst` permits go at once and earns them
+ * back one by one. It keeps no counter and runs no timer. Its whole state is
+ * one instant, `full_at`, when every permit will be back:
  *
  *      now            full_at          now + burst * period
  *   ----|================|------------------|-----> time
@@ -10,6 +10,25 @@
  *
  * Taking n permits moves `full_at` right by n periods. A take that would pass
  * the right edge changes nothing and reports how long to wait.
+ *
+ * Other rules answer the same calls:
+ *
+ *   kind             lets through                                   state
+ *   HF_RATE_BUCKET   `burst` at once, `permits` per span_ns         1 word
+ *   HF_RATE_GCRA     the same in GCRA's words: one, and `burst`     1 word
+ *                    more at once
+ *   HF_RATE_FIXED    `permits` from k * span to (k + 1) * span      1 word
+ *   HF_RATE_SLIDING  `permits` per span: this window's, and last    1 word, or
+ *                    window's by the share of it that still counts  2 and a
+ * lock HF_RATE_LOG      `permits` in any span_ns, whenever it begins   8 bytes
+ * a permit, lock HF_RATE_LEASES   `permits` at a time; one that is not given
+ * the same back comes back span_ns after it was taken
+ *
+ * The rate need not be a whole number of nanoseconds a permit. n permits are
+ * earned in n * span_ns / permits, never more and never less however long it
+ * runs. Where that is no whole number, a bucket counts in units of a permit's
+ * floor(span_ns / permits)th part, each between 1 and 2 ns long, and an instant
+ * is rounded down to such a unit: nothing else is rounded, nothing drifts.
  *
  * Example:
  *
@@ -21,19 +40,36 @@
  *   assert(hf_rate_take(&rate, 1, now_ns) == 1000000000); // come back then
  *   assert(hf_rate_take(&rate, 1, now_ns + 1000000000) == 0);
  *
- * Threads: hf_rate_take() and hf_rate_wait() are lock-free and safe from any
- *          thread; init is not.
- * Memory:  the caller owns `struct hf_rate`; no call allocates or frees.
- * Time:    the caller passes `now_ns` from one monotonic clock. Calls whose
- *          `now_ns` arrive out of order never let more through: the state is
- *          an instant, and it only moves right.
+ *   struct hf_rate_rule rule = {
+ *       .kind = HF_RATE_LOG, .permits = 3, .span_ns = 60000000000};
+ *   struct hf_rate_answer answer;
+ *   void *memory = malloc(hf_rate_memory(&rule));
+ *   hf_rate_open(&rate, &rule, memory);
+ *   assert(hf_rate_ask(&rate, 2, now_ns, &answer) == 0);
+ *   assert(answer.limit == 3 && answer.remaining == 1);
+ *   assert(answer.reset_ns == 60000000000);
+ *   hf_rate_refund(&rate, 1, answer.taken_ns); // one was not needed
+ *   assert(hf_rate_wait(&rate, 2, now_ns) == 0);
+ *   free(memory);
  *
- *   linearizable  lock-free  allocates  may overlap
- *   yes           yes        no         take with take and wait
+ * Threads: every call but init and open from any thread. With a state of one
+ *          word they are lock-free; else they take a short lock.
+ * Memory:  the caller owns `struct hf_rate` and, where hf_rate_memory() is not
+ *          0, that many bytes; no call allocates or frees.
+ * Time:    the caller passes `now_ns` from one monotonic clock. Calls whose
+ *          `now_ns` arrive out of order, or go back, never let more through: a
+ *          bucket's instant only moves right, a window that was left is never
+ *          opened again, a permit comes back no sooner than it would have.
+ *
+ *   linearizable  exact                         lock-free  allocates
+ *   yes           the budget under any number   one word   no
+ *                 of threads; the wait to the
+ *                 nanosecond
  */
 #ifndef HOLDFAST_RATE_H
 #define HOLDFAST_RATE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "holdfast/atomic.h"
@@ -43,33 +79,113 @@
 extern "C" {
 #endif
 
-/* What hf_rate_take() returns when no wait can help: count above the burst. */
+/* What hf_rate_take() returns when no wait can help: count above the limit. */
 #define HF_RATE_NEVER UINT64_MAX
 
-/* The longest time that `burst` periods may span: about 146 years. Keeps every
- * sum of an instant and a span inside 64 bits. */
+/* The longest span, and the longest time to earn a whole burst: about 146
+ * years. Keeps every sum of an instant and a span inside 64 bits. */
 #define HF_RATE_SPAN_MAX_NS (UINT64_MAX / 4)
 
-struct hf_rate {                     /* (i) immutable after init  (a) atomic */
-    uint64_t period_ns;              /* (i) time to earn one permit */
-    uint64_t burst_ns;               /* (i) burst * period_ns */
-    struct hf_atomic_u64 full_at_ns; /* (a) see the drawing above */
+/* Later instants (292 years from the clock's start) count as this one. */
+#define HF_RATE_NOW_MAX_NS (UINT64_MAX / 2)
+
+/* Permits of HF_RATE_LOG and HF_RATE_LEASES, which take memory each. */
+#define HF_RATE_SLOTS_MAX (1u << 28)
+
+enum hf_rate_kind {
+    HF_RATE_BUCKET,
+    HF_RATE_GCRA,
+    HF_RATE_FIXED,
+    HF_RATE_SLIDING,
+    HF_RATE_LOG,
+    HF_RATE_LEASES,
 };
 
-/* Starts with every permit free. HF_INVALID, and `rate` untouched, if it is
- * NULL, if burst or period_ns is 0, or if burst * period_ns exceeds
- * HF_RATE_SPAN_MAX_NS. */
+struct hf_rate_rule {
+    enum hf_rate_kind kind;
+    uint32_t permits; /* per span_ns; LEASES: at a time */
+    uint32_t burst;   /* BUCKET: 0 means as many as `permits`; GCRA: may be 0;
+                         all others: 0 */
+    uint64_t span_ns; /* LEASES: how long one may be kept */
+};
+
+/* A rule, worked out; the library's. (i) immutable after open */
+struct hf_rate_plan {
+    uint64_t limit;   /* permits at once, at most */
+    uint64_t cost;    /* units of one permit */
+    uint64_t edge;    /* units of all permits: limit * cost */
+    uint64_t inverse; /* 2^64 * units / span; 0: one unit is 1 ns */
+    uint64_t units;   /* so many units pass in `span` ns */
+    uint64_t span;
+    uint64_t step;    /* units pass so many at once: a window of FIXED opens */
+    uint64_t span_ns; /* of the rule */
+    uint32_t bits;    /* SLIDING: of a count, if all fits one word */
+    uint16_t words;   /* of state: 1 or 2; 0: slots, one for each permit */
+    uint16_t kind;
+};
+
+struct hf_rate {
+    struct hf_atomic_u64 word; /* (a) the state, if it is one word */
+    struct hf_rate_plan plan;  /* (i) */
+    void *memory;              /* (i) lock and state, if it is not; else NULL */
+};
+
+/* What a call was told. */
+struct hf_rate_answer {
+    uint64_t wait_ns;   /* as hf_rate_take() returns it */
+    uint64_t limit;     /* the most that can be taken at once, ever */
+    uint64_t remaining; /* that could be taken now, after this call */
+    uint64_t reset_ns;  /* until all of `limit` can be taken */
+    uint64_t taken_ns;  /* for hf_rate_refund(): when it counts as taken */
+};
+
+/* A token bucket, all permits free: `burst` at once, one earned per period_ns.
+ * HF_INVALID, and `rate` untouched, if it is NULL, if burst or period_ns is 0,
+ * or if burst * period_ns exceeds HF_RATE_SPAN_MAX_NS. */
 enum hf_status hf_rate_init(struct hf_rate *rate, uint32_t burst,
                             uint64_t period_ns);
 
+/* Bytes that a limiter of this rule needs beside the struct: 0 for most, and 8
+ * per permit and some for LOG and LEASES. 0 also if the rule is NULL or bad. */
+size_t hf_rate_memory(const struct hf_rate_rule *rule);
+/* A limiter by this rule, all permits free. `memory` is hf_rate_memory() bytes,
+ * aligned to 8, or NULL if that is 0; it must stay as long as the limiter.
+ * HF_INVALID, and nothing changed: an argument is NULL that must not be; no
+ * such kind; permits or span_ns is 0, or span_ns above HF_RATE_SPAN_MAX_NS; a
+ * bucket, GCRA or FIXED with more permits than span_ns (a billion a second) or
+ * with a burst that takes longer than HF_RATE_SPAN_MAX_NS to earn; a burst
+ * where it must be 0; too many slots. */
+enum hf_status hf_rate_open(struct hf_rate *rate,
+                            const struct hf_rate_rule *rule, void *memory);
+
 /* Takes `count` permits or none. Returns 0 if taken, otherwise the nanoseconds
- * until the same call can succeed, or HF_RATE_NEVER. `now_ns` may be at most
- * UINT64_MAX / 2 (292 years from the clock's start). */
+ * after which the same call will succeed if nobody else comes, and not one
+ * nanosecond earlier, or HF_RATE_NEVER: `count` is above the limit, or `rate`
+ * is NULL. */
 uint64_t hf_rate_take(struct hf_rate *rate, uint32_t count, uint64_t now_ns);
 
 /* What hf_rate_take() would return; takes nothing. */
 uint64_t hf_rate_wait(const struct hf_rate *rate, uint32_t count,
                       uint64_t now_ns);
+
+/* hf_rate_take() and hf_rate_wait() that also tell the rest. Nothing is written
+ * if an argument is NULL. */
+uint64_t hf_rate_ask(struct hf_rate *rate, uint32_t count, uint64_t now_ns,
+                     struct hf_rate_answer *answer);
+uint64_t hf_rate_look(const struct hf_rate *rate, uint32_t count,
+                      uint64_t now_ns, struct hf_rate_answer *answer);
+
+/* Gives back `count` permits of a take at `taken_ns` (the now_ns that it was
+ * given; if instants can arrive out of order, the answer's taken_ns): as if
+ * they had not been taken. At once, the exact inverse of the take. Later, what
+ * time has given back already is not given back again where the state can tell:
+ *   FIXED, SLIDING   nothing, once the window of taken_ns no longer counts
+ *   LOG, LEASES      nothing, if no permit taken at taken_ns is still out;
+ *                    so a lease that ended frees nobody else's
+ *   BUCKET, GCRA     never more than full; but a bucket that was full again
+ *                    since the take cannot tell: refund soon or not at all
+ */
+void hf_rate_refund(struct hf_rate *rate, uint32_t count, uint64_t taken_ns);
 
 #ifdef __cplusplus
 }

@@ -46,14 +46,14 @@ TEST(wait_tells_and_takes_nothing)
 
 TEST(bad_arguments_are_refused_and_change_nothing)
 {
-    struct hf_rate rate = {7, 8, {9}};
+    struct hf_rate rate = {.word = {9}, .plan = {.limit = 7}};
     CHECK_EQ(hf_rate_init(NULL, 1, 1), HF_INVALID);
     CHECK_EQ(hf_rate_init(&rate, 0, 1), HF_INVALID);
     CHECK_EQ(hf_rate_init(&rate, 1, 0), HF_INVALID);
     CHECK_EQ(hf_rate_init(&rate, 1, HF_RATE_SPAN_MAX_NS + 1), HF_INVALID);
     CHECK_EQ(hf_rate_init(&rate, 2, HF_RATE_SPAN_MAX_NS), HF_INVALID);
-    CHECK_EQ(rate.period_ns, 7);
-    CHECK_EQ(rate.full_at_ns.value, 9);
+    CHECK_EQ(rate.plan.limit, 7);
+    CHECK_EQ(rate.word.value, 9);
 }
 
 TEST(time_that_goes_back_lets_nothing_more_through)
@@ -91,7 +91,7 @@ static void race_body(void *context, int index)
 
 TEST(many_threads_with_times_out_of_order_get_exactly_the_budget)
 {
-    struct race race = {.rate = {0}};
+    struct race race = {.granted = {0}};
     uint64_t granted = 0;
 
     CHECK_EQ(hf_rate_init(&race.rate, BURST, 100), HF_OK);
@@ -115,7 +115,7 @@ static void same_instant_body(void *context, int index)
 
 TEST(many_threads_at_one_instant_get_the_burst_and_no_more)
 {
-    struct race race = {.rate = {0}};
+    struct race race = {.granted = {0}};
     uint64_t granted = 0;
 
     CHECK_EQ(hf_rate_init(&race.rate, BURST, 100), HF_OK);

@@ -4,6 +4,7 @@
 #include "holdfast/adder.h"
 #include "holdfast/barrier.h"
 #include "holdfast/blocking.h"
+#include "holdfast/cache.h"
 #include "holdfast/clock.h"
 #include "holdfast/epoch.h"
 #include "holdfast/latch.h"
@@ -82,4 +83,32 @@ TEST(counters_and_figures)
     hf_epoch_stats(NULL, NULL);
     hf_epoch_flush(NULL);
     CHECK(hf_clock_after_ms(NULL, 1000) > 0);
+}
+
+TEST(cache)
+{
+    CHECK_EQ(hf_cache_open(NULL, NULL), HF_INVALID);
+    CHECK_EQ(hf_cache_enter(NULL), HF_INVALID);
+    hf_cache_leave(NULL);
+    CHECK_EQ(hf_cache_get(NULL, "a", 1, NULL), HF_INVALID);
+    CHECK_EQ(hf_cache_look(NULL, "a", 1, NULL), HF_INVALID);
+    CHECK_EQ(hf_cache_read(NULL, "a", 1, NULL, NULL), HF_INVALID);
+    CHECK_EQ(hf_cache_put(NULL, "a", 1, NULL, 0), HF_INVALID);
+    CHECK_EQ(hf_cache_put_if_absent(NULL, "a", 1, NULL, 0, NULL), HF_INVALID);
+    CHECK_EQ(hf_cache_put_if(NULL, "a", 1, NULL, 0, 0), HF_INVALID);
+    CHECK_EQ(hf_cache_put_loaded(NULL, "a", 1, NULL, 0, 0), HF_INVALID);
+    CHECK_EQ(hf_cache_put_all(NULL, NULL, 0, NULL), HF_INVALID);
+    CHECK_EQ(hf_cache_remove(NULL, "a", 1), HF_INVALID);
+    CHECK_EQ(hf_cache_remove_version(NULL, "a", 1, 1), HF_INVALID);
+    CHECK_EQ(hf_cache_remove_if(NULL, NULL, NULL, NULL), HF_INVALID);
+    CHECK_EQ(hf_cache_clear(NULL), HF_INVALID);
+    CHECK_EQ(hf_cache_visit(NULL, NULL, NULL), HF_INVALID);
+    CHECK_EQ(hf_cache_get_or_load(NULL, "a", 1, NULL, NULL, HF_NOW, NULL),
+             HF_INVALID);
+    CHECK_EQ(hf_cache_stamp(NULL, "a", 1), 0);
+    CHECK_EQ(hf_cache_sweep(NULL, 1), 0);
+    CHECK_EQ(hf_cache_count(NULL), 0);
+    hf_cache_stats(NULL, NULL);
+    hf_cache_shut(NULL);
+    hf_cache_close(NULL);
 }

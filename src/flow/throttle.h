@@ -1,0 +1,44 @@
+/* throttle.h - the words of CL.THROTTLE (redis-cell) and GCRA (Redis).
+ *
+ * Both are a GCRA plan of rate_state.h with a whole emission interval, and
+ * answer five integers. What differs is how they round:
+ *
+ *                    redis-cell                      Redis
+ *   interval         period / count, cut to 1 ns     rounded to 1 us, at least
+ * 1 remaining        both sides cut to microseconds  exact seconds cut, and 1
+ * more if there was    rounded up a part of a second
+ *
+ * Threads: pure functions. Memory: the caller's.
+ */
+#ifndef FLOW_THROTTLE_H
+#define FLOW_THROTTLE_H
+
+#include "flow/rate_state.h"
+
+enum throttle_form {
+    THROTTLE_CELL,
+    THROTTLE_REDIS,
+};
+
+struct throttle_answer {
+    bool limited;
+    int64_t limit; /* max_burst + 1 */
+    int64_t remaining;
+    int64_t retry_s; /* -1: allowed, or it can never be */
+    int64_t reset_s;
+};
+
+/* HF_INVALID: max_burst is negative or above UINT32_MAX - 1, count or period
+ * is not above 0, the interval is 0 (more than one a nanosecond), or the burst
+ * takes more than 146 years to earn. */
+enum hf_status throttle_plan(enum throttle_form form, int64_t max_burst,
+                             int64_t count, uint64_t period_ns,
+                             struct hf_rate_plan *plan);
+
+/* `*word` is the state of the key, 0 if it is new, and is changed if the call
+ * is allowed. A quantity of 0 looks. */
+void throttle_take(enum throttle_form form, const struct hf_rate_plan *plan,
+                   uint64_t *word, uint64_t quantity, uint64_t now_ns,
+                   struct throttle_answer *answer);
+
+#endif

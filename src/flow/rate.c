@@ -125,7 +125,7 @@ take_other(struct hf_rate *rate, uint32_t count, uint64_t now_ns)
 
 uint64_t hf_rate_take(struct hf_rate *rate, uint32_t count, uint64_t now_ns)
 {
-    uint64_t next;
+    uint64_t next = 0;
     uint64_t wait_ns;
 
     if (rate == NULL)

@@ -59,25 +59,24 @@ static void pair_write(const struct hf_rate_plan *plan, struct pair pair,
                      pair.before << plan->bits | pair.current;
 }
 
-/* The pair as it is at now_ns. An instant before the current window counts as
- * its first: a window that was left is not opened again. Returns the instant
- * that counts. */
-static uint64_t pair_roll(const struct hf_rate_plan *plan, struct pair *pair,
-                          uint64_t now_ns)
+/* The pair as it is at now_ns. False if its window begins later: an instant
+ * that arrives late opens no window that was left. */
+static bool pair_roll(const struct hf_rate_plan *plan, struct pair *pair,
+                      uint64_t now_ns)
 {
     uint64_t index = rate_mark(plan, now_ns);
 
     if (index < pair->index)
-        return pair->index * plan->span_ns;
+        return false;
     if (index > pair->index) {
         pair->before = index == pair->index + 1 ? pair->current : 0;
         pair->current = 0;
         pair->index = index;
     }
-    return now_ns;
+    return true;
 }
 
-/* Of the window that begins `gone` ns before: what is left of it. */
+/* What is left of the window in which now_ns lies. */
 static uint64_t pair_left(const struct hf_rate_plan *plan, struct pair pair,
                           uint64_t now_ns)
 {
@@ -118,18 +117,16 @@ static uint64_t pair_take(const struct hf_rate_plan *plan,
 {
     struct pair pair = pair_read(plan, state);
     uint64_t limit = plan->limit - keep_back;
-    uint64_t told_ns = now_ns;
 
     if (keep_back > plan->limit || count > limit)
         return HF_RATE_NEVER;
-    now_ns = pair_roll(plan, &pair, now_ns);
-    if (pair.before + pair.current + count > limit) {
+    bool timely = pair_roll(plan, &pair, now_ns);
+    if (!timely || pair.before + pair.current + count > limit) {
         uint64_t instant_ns = pair_instant(plan, pair, count, limit);
         if (instant_ns > now_ns)
-            return instant_ns - told_ns;
+            return instant_ns - now_ns;
     }
-    if (count > 0)
-        pair.current += count;
+    pair.current += count;
     pair_write(plan, pair, next);
     return 0;
 }
@@ -149,14 +146,14 @@ static void pair_tell(const struct hf_rate_plan *plan,
                       struct hf_rate_answer *answer)
 {
     struct pair pair = pair_read(plan, state);
-    uint64_t at_ns = pair_roll(plan, &pair, now_ns);
-    uint64_t spent = pair_spent(plan, pair, at_ns);
+    bool timely = pair_roll(plan, &pair, now_ns);
+    uint64_t spent = timely ? pair_spent(plan, pair, now_ns) : plan->limit;
     uint64_t windows = pair.current > 0 ? 2 : pair.before > 0 ? 1 : 0;
+    uint64_t full_ns = (pair.index + windows) * plan->span_ns;
 
     answer->remaining = spent < plan->limit ? plan->limit - spent : 0;
-    answer->reset_ns =
-        windows == 0 ? 0 : (pair.index + windows) * plan->span_ns - now_ns;
-    answer->taken_ns = at_ns;
+    answer->reset_ns = windows == 0 && timely ? 0 : full_ns - now_ns;
+    answer->taken_ns = now_ns;
 }
 
 static void pair_refund(const struct hf_rate_plan *plan,
@@ -249,8 +246,8 @@ bool rate_state_idle(const struct hf_rate_plan *plan,
     if (rate_on_line(plan))
         return state->word[0] <= rate_mark(plan, now_ns);
     struct pair pair = pair_read(plan, state);
-    (void)pair_roll(plan, &pair, now_ns);
-    return pair.before == 0 && pair.current == 0;
+    return pair_roll(plan, &pair, now_ns) && pair.before == 0 &&
+           pair.current == 0;
 }
 
 /* ---- Another rule. ---- */

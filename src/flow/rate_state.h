@@ -94,12 +94,14 @@ HF_INLINE uint64_t rate_line_take(const struct hf_rate_plan *plan,
     now_ns = rate_clip(now_ns);
     uint64_t mark = rate_mark(plan, now_ns);
     uint64_t room = plan->edge - keep_back * plan->cost;
-    *next = (word > mark ? word : mark) + count * plan->cost;
-    if (__builtin_expect(*next <= mark + room, 1))
+    uint64_t end = (word > mark ? word : mark) + count * plan->cost;
+    if (__builtin_expect(end <= mark + room, 1)) {
+        *next = end;
         return 0;
+    }
     if (plan->inverse == 0)
-        return *next - mark - room;
-    return rate_line_wait(plan, *next - room, now_ns);
+        return end - mark - room;
+    return rate_line_wait(plan, end - room, now_ns);
 }
 
 static inline bool rate_on_line(const struct hf_rate_plan *plan)
@@ -107,7 +109,8 @@ static inline bool rate_on_line(const struct hf_rate_plan *plan)
     return plan->kind <= HF_RATE_FIXED;
 }
 
-/* 0 and `*next`, or the wait, or HF_RATE_NEVER; `*next` is then worthless. */
+/* 0 and `*next`, or the wait, or HF_RATE_NEVER; `*next` is then not written. It
+ * may be `*state`, here and below. */
 uint64_t rate_state_take(const struct hf_rate_plan *plan,
                          const struct rate_state *state, uint64_t count,
                          uint64_t keep_back, uint64_t now_ns,

@@ -1,0 +1,277 @@
+/* lender_lend.c - borrow and return.
+ *
+ * Why nobody passes a waiter. A borrower looks at `gate` before it takes an
+ * idle slot, and a waiter is counted there before it looks for idle slots. So
+ * whoever comes after a waiter was counted goes behind it. One who looked at
+ * the gate before may still take a slot that the waiter would have liked; it
+ * came first.
+ *
+ * Affinity. A thread tries the slot that it had last: nobody else has touched
+ * its line since, and what the resource has in the caches is this thread's.
+ */
+#include <assert.h>
+
+#include "keep/lender_state.h"
+
+static struct lender_local *local_of(struct hf_lender *lender)
+{
+    struct lender_local *local =
+        hf_locals_quick(&lender->locals, sizeof *local);
+
+    return local != NULL ? local
+                         : hf_locals_mine(&lender->locals, sizeof *local);
+}
+
+/* Writes down whose it is, and gives it out. Release: whoever reads the name of
+ * this loan then finds its number in the word. */
+static inline void give(struct hf_lender *lender, uint32_t index, uint64_t word,
+                        const char *who, uint64_t now_ns, struct hf_loan *loan)
+{
+    struct lender_slot *slot = &lender->slots[index];
+
+    hf_ptr_store(&slot->who, (void *)(uintptr_t)who, __ATOMIC_RELEASE);
+    hf_u64_store(&slot->since_ns, now_ns, __ATOMIC_RELEASE);
+    hf_u64_store(&slot->noted, word / SLOT_LOAN, __ATOMIC_RELEASE);
+    /* Relaxed: it is ours. */
+    loan->resource = hf_ptr_load(&slot->resource, __ATOMIC_RELAXED);
+    loan->lender = lender;
+    loan->id = word / SLOT_LOAN << 16 | index;
+}
+
+/* The slot that this thread had last, or else the first that is idle. */
+static uint32_t take_idle(struct hf_lender *lender)
+{
+    struct lender_local *local = local_of(lender);
+    uint32_t count = lender_used(lender);
+    uint32_t mine = local != NULL ? local->slot : 0;
+
+    for (uint32_t i = 0; i <= count; i++) {
+        uint32_t index = i == 0 ? mine : i - 1;
+        uint64_t word = slot_look(&lender->slots[index]);
+        if ((word & SLOT_FLAGS) == SLOT_IDLE &&
+            slot_lend(&lender->slots[index], &word, 0))
+            return index;
+    }
+    return LENDER_NONE;
+}
+
+/* Is what the caller has fit to be used? */
+static bool is_fit(struct hf_lender *lender, uint32_t index)
+{
+    struct lender_slot *slot = &lender->slots[index];
+    /* Relaxed: both were written by who had it before us. */
+    void *resource = hf_ptr_load(&slot->resource, __ATOMIC_RELAXED);
+    uint64_t back_ns = hf_u64_load(&slot->idle_ns, __ATOMIC_RELAXED);
+    uint64_t trust_ns = lender->opts.trust_ns;
+
+    if (!lender->looks ||
+        (trust_ns != 0 && lender_now(lender) - back_ns < trust_ns))
+        return true;
+    lender_count(&lender->validated);
+    return lender->opts.validate(lender->opts.context, resource) == 0;
+}
+
+static void drop_unfit(struct hf_lender *lender, uint32_t index)
+{
+    struct lender_slot *slot = &lender->slots[index];
+    uint64_t word = slot_look(slot);
+
+    lender_count(&lender->undone);
+    (void)lender_claim(slot, &word);
+    lender_destroy(lender, index, HF_LENDER_BROKEN);
+}
+
+/* Relaxed: a look, the exchange of a word decides. seq_cst where it is the
+ * borrower's place in the order: see above. */
+static inline bool may_take(const struct hf_lender *lender)
+{
+    return (hf_u32_load(&lender->gate, __ATOMIC_SEQ_CST) & lender->gate_mask) ==
+           0;
+}
+
+/* Nothing was idle, or it was not fit: then `*index` has it still. Whoever had
+ * one comes again before those who had none. A lender that is closed meanwhile
+ * may have lost its last resource, so we hold it. */
+static enum hf_status borrow_wait(struct hf_lender *lender,
+                                  uint64_t deadline_ns, uint32_t *index)
+{
+    bool first = false;
+    enum hf_status status;
+
+    lender_hold(lender);
+    do {
+        if (*index != LENDER_NONE) {
+            drop_unfit(lender, *index);
+            first = true;
+        }
+        status = lender_wait(lender, first, deadline_ns, index);
+    } while (status == HF_OK && !is_fit(lender, *index));
+    if (status == HF_MORE)
+        status = lender_make(lender, *index, true);
+    lender_release(lender);
+    return status;
+}
+
+__attribute__((noinline)) static enum hf_status
+borrow_long(struct hf_lender *lender, const char *who, uint64_t deadline_ns,
+            struct hf_loan *loan)
+{
+    uint32_t index = may_take(lender) ? take_idle(lender) : LENDER_NONE;
+
+    if (index == LENDER_NONE || !is_fit(lender, index)) {
+        enum hf_status status = borrow_wait(lender, deadline_ns, &index);
+        if (status != HF_OK)
+            return status;
+    }
+    struct lender_local *local = local_of(lender);
+    if (local != NULL)
+        local->slot = index;
+    give(lender, index, slot_look(&lender->slots[index]), who,
+         lender->notes_lend ? lender_now(lender) : HF_INSPECT_NONE, loan);
+    return HF_OK;
+}
+
+enum hf_status hf_lender_borrow(struct hf_lender *lender, const char *who,
+                                uint64_t deadline_ns, struct hf_loan *loan)
+{
+    if (lender == NULL || loan == NULL)
+        return HF_INVALID;
+    struct lender_local *local =
+        hf_locals_quick(&lender->locals, sizeof *local);
+    if (local != NULL && !lender->looks && may_take(lender)) {
+        struct lender_slot *slot = &lender->slots[local->slot];
+        uint64_t word = slot_look(slot);
+        if ((word & SLOT_FLAGS) == SLOT_IDLE && slot_lend(slot, &word, 0)) {
+            give(lender, local->slot, slot_with(word, SLOT_OUT) + SLOT_LOAN,
+                 who, lender->notes_lend ? lender_now(lender) : HF_INSPECT_NONE,
+                 loan);
+            return HF_OK;
+        }
+    }
+    return borrow_long(lender, who, deadline_ns, loan);
+}
+
+bool lender_claim(struct lender_slot *slot, uint64_t *word)
+{
+    uint64_t loans = *word / SLOT_LOAN;
+    uint64_t state = *word & SLOT_STATE;
+
+    while (!slot_change(slot, word, slot_with(*word, SLOT_BUSY))) {
+        if (*word / SLOT_LOAN != loans || (*word & SLOT_STATE) != state)
+            return false;
+    }
+    return true;
+}
+
+/* The word of a loan that is out, as it is now; 0: it is not out of here. */
+static uint64_t find_loan(struct hf_lender *lender, const struct hf_loan *loan)
+{
+    uint32_t index = (uint32_t)(loan->id & 0xffff);
+
+    if (loan->lender == lender && index < lender->opts.room) {
+        uint64_t word = slot_look(&lender->slots[index]);
+        if (word / SLOT_LOAN == loan->id >> 16 &&
+            (word & SLOT_STATE) == SLOT_OUT)
+            return word;
+    }
+    lender_count(&lender->refused);
+    return 0;
+}
+
+/* Without a queue: idle, and one of those who sleep is called. */
+static bool back_unfair(struct hf_lender *lender, struct lender_slot *slot,
+                        uint64_t word)
+{
+    uint64_t loans = word / SLOT_LOAN;
+
+    while (word / SLOT_LOAN == loans && (word & SLOT_STATE) == SLOT_OUT) {
+        if (word & SLOT_RETIRE)
+            break;
+        if (slot_change(slot, &word, slot_with(word, SLOT_IDLE))) {
+            hf_event_wake(&lender->freed, 1);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Somebody wants to know of this return, or the resource is to be reset. */
+__attribute__((noinline)) static enum hf_status
+return_long(struct hf_lender *lender, const struct hf_loan *loan, uint64_t word)
+{
+    uint32_t index = (uint32_t)(loan->id & 0xffff);
+    struct lender_slot *slot = &lender->slots[index];
+    int code = 0;
+
+    lender_hold(lender); /* it is there while the loan is */
+    if (lender->opts.unfair && lender->opts.reset == NULL &&
+        back_unfair(lender, slot, word)) {
+        lender_release(lender);
+        return HF_OK;
+    }
+    if (!lender_claim(slot, &word)) { /* another has returned it meanwhile */
+        lender_count(&lender->refused);
+        lender_release(lender);
+        return HF_INVALID;
+    }
+    if (lender->opts.reset != NULL && !(word & SLOT_RETIRE))
+        code = lender->opts.reset(lender->opts.context, loan->resource);
+    hf_mutex_lock(&lender->mutex);
+    /* Relaxed: written under the mutex. */
+    bool old = hf_u32_load(&slot->age, __ATOMIC_RELAXED) != lender->renewals;
+    if (code == 0 && !(word & SLOT_RETIRE) && !old &&
+        lender->total - lender->leaving <= lender->max &&
+        !lender_is_closed(lender)) {
+        /* Release: what was done with it. */
+        hf_u64_store(&slot->word, slot_with(word, SLOT_IDLE), __ATOMIC_RELEASE);
+        lender_unlock(lender, index);
+    } else {
+        lender->leaving++;
+        hf_mutex_unlock(&lender->mutex);
+        lender_end(lender, index,
+                   code != 0 ? HF_LENDER_BROKEN : HF_LENDER_RETIRED);
+    }
+    lender_release(lender);
+    return HF_OK;
+}
+
+enum hf_status hf_lender_return(struct hf_lender *lender,
+                                const struct hf_loan *loan)
+{
+    if (lender == NULL || loan == NULL)
+        return HF_INVALID;
+    uint64_t word = find_loan(lender, loan);
+    if (word == 0)
+        return HF_INVALID;
+    struct lender_slot *slot = &lender->slots[loan->id & 0xffff];
+    /* Relaxed: the exchange publishes it. */
+    if (lender->notes_back)
+        hf_u64_store(&slot->idle_ns, lender_now(lender), __ATOMIC_RELAXED);
+    if ((word & SLOT_FLAGS) == SLOT_OUT && lender->opts.reset == NULL &&
+        slot_change(slot, &word, slot_with(word, SLOT_IDLE)))
+        return HF_OK;
+    if (word / SLOT_LOAN != loan->id >> 16 || (word & SLOT_STATE) != SLOT_OUT) {
+        lender_count(&lender->refused);
+        return HF_INVALID;
+    }
+    return return_long(lender, loan, word);
+}
+
+enum hf_status hf_lender_discard(struct hf_lender *lender,
+                                 const struct hf_loan *loan)
+{
+    if (lender == NULL || loan == NULL)
+        return HF_INVALID;
+    uint64_t word = find_loan(lender, loan);
+    if (word == 0)
+        return HF_INVALID;
+    uint32_t index = (uint32_t)(loan->id & 0xffff);
+    if (!lender_claim(&lender->slots[index], &word)) {
+        lender_count(&lender->refused);
+        return HF_INVALID;
+    }
+    lender_hold(lender);
+    lender_destroy(lender, index, HF_LENDER_BROKEN);
+    lender_release(lender);
+    return HF_OK;
+}

@@ -1,0 +1,245 @@
+/* lender_wait.c - those who found nothing idle.
+ *
+ * In order. The queue is a list under the mutex. The first who comes into it
+ * visits every slot: what is idle it is given, and what is out gets ASK. From
+ * then on, while there is a queue, no slot is idle and every return comes by
+ * the mutex: what is ASKed comes by the long way, and what is BUSY becomes idle
+ * under the mutex only. So each return finds the queue, and hands over.
+ *
+ * A waiter's place lies on its stack. What it is given is written before its
+ * bell is rung, and nothing of it is touched after.
+ *
+ * Unfair. Who waits visits every slot in the same way, again each time it is
+ * woken. A return that was ASKed for calls one sleeper, and who takes a slot
+ * while others wait leaves ASK on it: so as long as somebody sleeps, either one
+ * is on its way, who will visit all slots, or all that is out is ASKed.
+ */
+#include <assert.h>
+
+#include "keep/lender_state.h"
+
+static void append(struct hf_lender *lender, struct lender_waiter *waiter)
+{
+    struct lender_waiter *before = lender->last;
+
+    while (waiter->first && before != NULL && !before->first)
+        before = before->prev;
+    waiter->prev = before;
+    waiter->next = before != NULL ? before->next : lender->first;
+    *(before != NULL ? &before->next : &lender->first) = waiter;
+    *(waiter->next != NULL ? &waiter->next->prev : &lender->last) = waiter;
+    /* seq_cst: before we look for idle slots, see lender_lend.c. */
+    hf_u32_add(&lender->gate, 1, __ATOMIC_SEQ_CST);
+}
+
+static void detach(struct hf_lender *lender, struct lender_waiter *waiter)
+{
+    assert(hf_mutex_held(&lender->mutex));
+    *(waiter->prev != NULL ? &waiter->prev->next : &lender->first) =
+        waiter->next;
+    *(waiter->next != NULL ? &waiter->next->prev : &lender->last) =
+        waiter->prev;
+    lender->swept = lender->swept && lender->first != NULL;
+    /* seq_cst: as above. */
+    hf_u32_sub(&lender->gate, 1, __ATOMIC_SEQ_CST);
+}
+
+/* Takes an idle slot, or leaves ASK on one that is out. `ask`: also on what it
+ * takes. */
+static bool visit_slot(struct lender_slot *slot, bool ask)
+{
+    /* seq_cst: after we were counted. */
+    uint64_t word = hf_u64_load(&slot->word, __ATOMIC_SEQ_CST);
+
+    for (;;) {
+        uint64_t state = word & SLOT_STATE;
+        if (state == SLOT_IDLE) {
+            if (slot_lend(slot, &word, ask ? SLOT_ASK : 0))
+                return true;
+        } else if (state != SLOT_OUT || (word & SLOT_ASK) ||
+                   slot_change(slot, &word, word | SLOT_ASK)) {
+            return false;
+        }
+    }
+}
+
+/* A slot for the first of the queue. `index`: one that is idle; NONE: perhaps
+ * none is. */
+static uint32_t find_slot(struct hf_lender *lender, uint32_t index)
+{
+    bool others = lender->first->next != NULL;
+    uint32_t count = lender_used(lender);
+
+    if (index != LENDER_NONE && visit_slot(&lender->slots[index], others))
+        return index;
+    for (uint32_t i = 0; i < count && !lender->swept; i++)
+        if (visit_slot(&lender->slots[i], others))
+            return i;
+    lender->swept = true;
+    return LENDER_NONE;
+}
+
+/* Takes from the queue whoever can be served, chained by `next`. */
+static struct lender_waiter *serve(struct hf_lender *lender, uint32_t index)
+{
+    struct lender_waiter *served = NULL;
+    struct lender_waiter **end = &served;
+    bool closed = lender_is_closed(lender);
+
+    assert(hf_mutex_held(&lender->mutex));
+    while (lender->first != NULL) {
+        struct lender_waiter *waiter = lender->first;
+        enum hf_status status = HF_OK;
+        waiter->slot = LENDER_NONE;
+        if (closed) {
+            status = HF_CLOSED;
+        } else {
+            waiter->slot = find_slot(lender, index);
+            index = LENDER_NONE;
+            if (waiter->slot == LENDER_NONE && lender->opts.direct) {
+                waiter->slot = lender_reserve(lender);
+                status = HF_MORE;
+            }
+            if (waiter->slot == LENDER_NONE)
+                break;
+        }
+        detach(lender, waiter);
+        waiter->status = status;
+        waiter->next = NULL;
+        *end = waiter;
+        end = &waiter->next;
+    }
+    return served;
+}
+
+void lender_unlock(struct hf_lender *lender, uint32_t index)
+{
+    struct lender_waiter *served = serve(lender, index);
+    bool wanted = lender_wants(lender);
+    bool over = lender_is_closed(lender) && lender->total == 0;
+    bool more = index != LENDER_NONE || lender->opts.direct;
+
+    hf_mutex_unlock(&lender->mutex);
+    while (served != NULL) {
+        struct lender_waiter *next = served->next;
+        hf_bell_ring(&served->bell); /* it may be gone from here on */
+        served = next;
+    }
+    if (wanted && !lender->opts.direct)
+        hf_event_wake(&lender->work, 1);
+    if (lender->opts.unfair && more)
+        hf_event_wake(&lender->freed, 1);
+    if (over)
+        hf_event_wake_all(&lender->over);
+}
+
+/* The deadline has passed; perhaps it was served just now. */
+static enum hf_status give_up(struct hf_lender *lender,
+                              struct lender_waiter *waiter)
+{
+    hf_mutex_lock(&lender->mutex);
+    if (waiter->status == HF_PENDING) {
+        detach(lender, waiter);
+        lender->asked = lender->total < lender->max; /* for the next */
+        lender_unlock(lender, LENDER_NONE);
+        return HF_TIMEOUT;
+    }
+    hf_mutex_unlock(&lender->mutex);
+    (void)hf_bell_wait(&waiter->bell, NULL, HF_FOREVER);
+    if (waiter->status != HF_MORE)
+        return waiter->status;
+    /* No time left to create: the next may. */
+    lender_unreserve(lender, waiter->slot);
+    return HF_TIMEOUT;
+}
+
+static enum hf_status wait_in_order(struct hf_lender *lender, bool first,
+                                    uint64_t deadline_ns, uint32_t *index)
+{
+    struct lender_waiter waiter = {.first = first, .status = HF_PENDING};
+    uint64_t start_ns = lender_now(lender);
+    enum hf_status status;
+
+    hf_mutex_lock(&lender->mutex);
+    append(lender, &waiter);
+    lender_unlock(lender, LENDER_NONE);
+    bool slept = !hf_bell_rung(&waiter.bell);
+    if (hf_bell_wait(&waiter.bell, lender->clock, deadline_ns) == HF_OK)
+        status = waiter.status;
+    else
+        status = give_up(lender, &waiter);
+    if (slept && status == HF_OK)
+        hf_waits_note(&lender->waits, lender_now(lender) - start_ns);
+    *index = waiter.slot;
+    return status;
+}
+
+/* ---- Unfair. ---- */
+
+struct attempt {
+    struct hf_lender *lender;
+    uint32_t index;
+};
+
+static enum hf_status attempt_unfair(void *context)
+{
+    struct attempt *attempt = context;
+    struct hf_lender *lender = attempt->lender;
+    uint32_t count = lender_used(lender);
+
+    if (lender_is_closed(lender))
+        return HF_CLOSED;
+    for (uint32_t i = 0; i < count; i++) {
+        if (visit_slot(&lender->slots[i], lender_waiting(lender) > 1)) {
+            attempt->index = i;
+            return HF_OK;
+        }
+    }
+    if (!lender->opts.direct)
+        return HF_PENDING;
+    hf_mutex_lock(&lender->mutex);
+    attempt->index =
+        lender_is_closed(lender) ? LENDER_NONE : lender_reserve(lender);
+    hf_mutex_unlock(&lender->mutex);
+    return attempt->index == LENDER_NONE ? HF_PENDING : HF_MORE;
+}
+
+static enum hf_status wait_unfair(struct hf_lender *lender,
+                                  uint64_t deadline_ns, uint32_t *index)
+{
+    struct attempt attempt = {.lender = lender, .index = LENDER_NONE};
+    uint64_t start_ns = lender_now(lender);
+
+    /* seq_cst: before we look for idle slots. */
+    hf_u32_add(&lender->gate, 1, __ATOMIC_SEQ_CST);
+    hf_mutex_lock(&lender->mutex);
+    bool wanted = lender_wants(lender);
+    hf_mutex_unlock(&lender->mutex);
+    if (wanted && !lender->opts.direct)
+        hf_event_wake(&lender->work, 1);
+    enum hf_status status = hf_event_until(
+        &lender->freed, attempt_unfair, &attempt, lender->clock, deadline_ns);
+    /* Relaxed: how many wait guards nothing. */
+    hf_u32_sub(&lender->gate, 1, __ATOMIC_RELAXED);
+    if (status == HF_TIMEOUT) {
+        hf_mutex_lock(&lender->mutex);
+        lender->asked = lender->total < lender->max;
+        lender_unlock(lender, LENDER_NONE);
+    }
+    if (status == HF_OK)
+        hf_waits_note(&lender->waits, lender_now(lender) - start_ns);
+    *index = attempt.index;
+    return status;
+}
+
+enum hf_status lender_wait(struct hf_lender *lender, bool first,
+                           uint64_t deadline_ns, uint32_t *index)
+{
+    enum hf_status status =
+        lender->opts.unfair ? wait_unfair(lender, deadline_ns, index)
+                            : wait_in_order(lender, first, deadline_ns, index);
+
+    if (status == HF_TIMEOUT)
+        lender_count(&lender->timeouts);
+    return status;
+}

@@ -23,6 +23,16 @@
  * In text, control bytes become spaces. In JSON they are escaped, and what is
  * not UTF-8 becomes the sign for that (U+FFFD).
  *
+ * An event is a message with fields, for machines to find:
+ *
+ * text   2026-11-15T23:20:01.123456Z info  client closed id=7 name="a b"
+ * JSON   {"time":"...","level":"info","message":"client closed","id":7,
+ *         "name":"a b"}                                  (in one line)
+ *
+ * A field's value may come from a stranger: in text it is quoted where it is
+ * not plain, with \n, \xNN and the like for what could forge a line or drive
+ * a terminal.
+ *
  * Crash: with `crash`, a fatal signal (SIGSEGV, SIGBUS, SIGFPE, SIGILL,
  * SIGABRT) writes what the buffers hold, then goes where it would have gone.
  * Lines that were being written may appear twice. Not with a sink, which is
@@ -44,6 +54,9 @@
  *   struct hf_log *log;
  *   assert(hf_log_open(&log, &(struct hf_log_opts){.fd = 1}) == HF_OK);
  *   hf_log_write(log, HF_LOG_INFO, "listening on port %d", 7420);
+ *   struct hf_log_field fields[] = {hf_log_number("id", 7),
+ *                                   hf_log_text("name", "a b")};
+ *   hf_log_event(log, HF_LOG_INFO, "client closed", fields, 2);
  *   hf_log_close(log);
  */
 #ifndef HOLDFAST_LOG_H
@@ -52,6 +65,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "holdfast/clock.h"
 #include "holdfast/inspect.h"
@@ -105,6 +119,35 @@ struct hf_log_opts {
     const struct hf_clock *clock; /* NULL: the system's */
 };
 
+/* One fact of an event. The name is the caller's own word: letters, digits and
+ * underscores; other bytes of it become underscores. */
+struct hf_log_field {
+    const char *name;
+    const char *text; /* NULL: the number counts */
+    size_t len;       /* of the text */
+    uint64_t number;
+};
+
+static inline struct hf_log_field hf_log_bytes(const char *name,
+                                               const char *data, size_t len)
+{
+    struct hf_log_field field = {name, data, len, 0};
+    return field;
+}
+
+static inline struct hf_log_field hf_log_text(const char *name,
+                                              const char *text)
+{
+    return hf_log_bytes(name, text, text == NULL ? 0 : strlen(text));
+}
+
+static inline struct hf_log_field hf_log_number(const char *name,
+                                                uint64_t number)
+{
+    struct hf_log_field field = {name, NULL, 0, number};
+    return field;
+}
+
 struct hf_log_stats {
     uint64_t written; /* lines that the file or sink has */
     uint64_t dropped; /* lines that found their buffer full, or no memory */
@@ -127,6 +170,11 @@ void hf_log_close(struct hf_log *log);
 void hf_log_write(struct hf_log *log, enum hf_log_level level,
                   const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* One line with fields, `count` of them. A value for which the line has no room
+ * is cut, the fields behind it are left out, and the line counts as cut. */
+void hf_log_event(struct hf_log *log, enum hf_log_level level,
+                  const char *message, const struct hf_log_field *fields,
+                  size_t count);
 void hf_log_set_level(struct hf_log *log, enum hf_log_level level);
 /* Waits until all that was logged before this call, by this thread and by
  * those that it knows to have logged, is in the file. HF_TIMEOUT; HF_IO: lines

@@ -100,29 +100,28 @@ static void wake_writer(struct hf_log *log, const struct log_buffer *buffer,
         hf_event_wake(&log->work, 1);
 }
 
-void hf_log_write(struct hf_log *log, enum hf_log_level level,
-                  const char *format, ...)
+/* The thread's buffer if such a line is to be written; NULL: not. */
+static struct log_buffer *begin(struct hf_log *log, enum hf_log_level level,
+                                const char *text)
 {
-    struct log_line line;
-    va_list args;
-
-    if (log == NULL || format == NULL || (unsigned)level > HF_LOG_ERROR ||
+    if (log == NULL || text == NULL || (unsigned)level > HF_LOG_ERROR ||
         /* Relaxed: a switch. */
         level < hf_u32_load(&log->level, __ATOMIC_RELAXED))
-        return;
+        return NULL;
     struct log_buffer *buffer = my_buffer(log);
-    if (buffer == NULL) {
+    if (buffer == NULL)
         hf_u64_add(&log->homeless, 1, __ATOMIC_RELAXED); /* a figure */
-        return;
-    }
-    uint64_t wall_us = hf_clock_wall_us(log->clock);
-    va_start(args, format);
-    log_line_make(&line, log->opts.form, level, wall_us, &buffer->stamp, format,
-                  args);
-    va_end(args);
-    if (line.cut)
+    return buffer;
+}
+
+static void deliver(struct hf_log *log, struct log_buffer *buffer,
+                    enum hf_log_level level, const struct log_line *line,
+                    uint64_t wall_us)
+{
+    struct wait wait = {log, buffer, line, wall_us};
+
+    if (line->cut)
         log_count(&buffer->cut, 1);
-    struct wait wait = {log, buffer, &line, wall_us};
     if (try_put(&wait) == HF_PENDING) {
         if (log->opts.overflow == HF_LOG_WAIT)
             (void)hf_event_until(&log->room, try_put, &wait, log->clock,
@@ -131,6 +130,38 @@ void hf_log_write(struct hf_log *log, enum hf_log_level level,
             log_count(&buffer->dropped, 1);
     }
     wake_writer(log, buffer, level);
+}
+
+void hf_log_write(struct hf_log *log, enum hf_log_level level,
+                  const char *format, ...)
+{
+    struct log_buffer *buffer = begin(log, level, format);
+    struct log_line line;
+    va_list args;
+
+    if (buffer == NULL)
+        return;
+    uint64_t wall_us = hf_clock_wall_us(log->clock);
+    va_start(args, format);
+    log_line_make(&line, log->opts.form, level, wall_us, &buffer->stamp, format,
+                  args);
+    va_end(args);
+    deliver(log, buffer, level, &line, wall_us);
+}
+
+void hf_log_event(struct hf_log *log, enum hf_log_level level,
+                  const char *message, const struct hf_log_field *fields,
+                  size_t count)
+{
+    struct log_buffer *buffer = begin(log, level, message);
+    struct log_line line;
+
+    if (buffer == NULL)
+        return;
+    uint64_t wall_us = hf_clock_wall_us(log->clock);
+    log_line_event(&line, log->opts.form, level, wall_us, &buffer->stamp,
+                   message, fields, fields == NULL ? 0 : count);
+    deliver(log, buffer, level, &line, wall_us);
 }
 
 void hf_log_set_level(struct hf_log *log, enum hf_log_level level)

@@ -84,9 +84,9 @@ static void add_time(struct log_line *line, struct log_stamp *stamp,
     line->len = (size_t)(end - line->text);
 }
 
-/* How many bytes of valid UTF-8 begin here, 0 if they are not. */
-static size_t sign_bytes(const unsigned char *at, size_t left)
+size_t log_sign_bytes(const char *text, size_t left)
 {
+    const unsigned char *at = (const unsigned char *)text;
     size_t bytes = at[0] < 0x80   ? 1
                    : at[0] < 0xc2 ? 0
                    : at[0] < 0xe0 ? 2
@@ -113,12 +113,11 @@ static size_t sign_bytes(const unsigned char *at, size_t left)
     return bytes;
 }
 
-/* One sign of the message as JSON wants it. Returns how many bytes it was. */
-static size_t escape(const char *at, size_t left, char out[8], size_t *len)
+size_t log_sign_json(const char *at, size_t left, char out[8], size_t *len)
 {
     static const char digits[] = "0123456789abcdef";
     unsigned char byte = (unsigned char)*at;
-    size_t bytes = sign_bytes((const unsigned char *)at, left);
+    size_t bytes = log_sign_bytes(at, left);
 
     if (bytes == 0) {
         memcpy(out, "\\ufffd", 6);
@@ -167,7 +166,7 @@ static void add_json(struct log_line *line, const char *format, va_list args)
     for (size_t i = 0; i < len;) {
         char sign[8];
         size_t bytes;
-        i += escape(message + i, len - i, sign, &bytes);
+        i += log_sign_json(message + i, len - i, sign, &bytes);
         if (line->len + bytes > most) {
             line->cut = true;
             break;
@@ -195,23 +194,33 @@ static void add_plain(struct log_line *line, const char *format, va_list args)
     line->len += len + 1;
 }
 
-void log_line_make(struct log_line *line, enum hf_log_form form,
+void log_line_head(struct log_line *line, enum hf_log_form form,
                    enum hf_log_level level, uint64_t wall_us,
-                   struct log_stamp *stamp, const char *format, va_list args)
+                   struct log_stamp *stamp)
 {
     line->len = 0;
+    line->cut = false;
     if (form == HF_LOG_JSON) {
         add_text(line, "{\"time\":\"");
         add_time(line, stamp, wall_us);
         add_text(line, "\",\"level\":\"");
         add_text(line, level_names[level]);
         add_text(line, "\",\"message\":\"");
-        add_json(line, format, args);
     } else {
         add_time(line, stamp, wall_us);
         add_text(line, " ");
         add_text(line, level_names[level]);
         add_text(line, level_names[level][4] == '\0' ? "  " : " ");
-        add_plain(line, format, args);
     }
+}
+
+void log_line_make(struct log_line *line, enum hf_log_form form,
+                   enum hf_log_level level, uint64_t wall_us,
+                   struct log_stamp *stamp, const char *format, va_list args)
+{
+    log_line_head(line, form, level, wall_us, stamp);
+    if (form == HF_LOG_JSON)
+        add_json(line, format, args);
+    else
+        add_plain(line, format, args);
 }

@@ -362,6 +362,8 @@ void journal_stats(const struct journal *journal, struct journal_stats *out)
     out->snapshot_count = maker->count;
     out->snapshot_bytes = maker->bytes;
     out->snapshot_failures = maker->failures;
+    out->snapshot_starts = maker->starts;
+    out->snapshot_last_ns = maker->took_ns;
     hf_mutex_unlock(&maker->mutex);
     out->disk_bytes = keeper_bytes(maker->keeper);
 }
@@ -370,6 +372,16 @@ bool journal_snapshot_running(const struct journal *journal)
 {
     return journal->snapshot_wanted ||
            maker_running((struct maker *)&journal->maker);
+}
+
+void journal_snapshot_error(const struct journal *journal,
+                            char out[JOURNAL_ERROR_MAX])
+{
+    struct maker *maker = (struct maker *)&journal->maker;
+
+    hf_mutex_lock(&maker->mutex);
+    memcpy(out, maker->error, JOURNAL_ERROR_MAX);
+    hf_mutex_unlock(&maker->mutex);
 }
 
 enum hf_status journal_snapshot(struct journal *journal)

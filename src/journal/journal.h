@@ -93,8 +93,11 @@ struct journal_stats {
     uint64_t snapshot_count;    /* snapshots made since open */
     uint64_t snapshot_bytes;    /* size of the newest */
     uint64_t snapshot_failures; /* background attempts that failed */
+    uint64_t snapshot_starts;   /* attempts begun */
+    uint64_t snapshot_last_ns;  /* how long the last one that ended took */
     uint64_t disk_bytes;        /* all files of the journal */
     uint64_t replayed_count;    /* records applied by open */
+    uint64_t replayed_batches;  /* that they were in */
     uint64_t cut_bytes;         /* torn tail removed by open */
 };
 
@@ -162,6 +165,10 @@ void journal_tend(struct journal *journal, uint64_t now_ns);
 enum hf_status journal_snapshot(struct journal *journal);
 /* True from then on until it is made, or has failed. */
 bool journal_snapshot_running(const struct journal *journal);
+
+/* Why the last snapshot that failed did so; "" if none has. */
+void journal_snapshot_error(const struct journal *journal,
+                            char out[JOURNAL_ERROR_MAX]);
 
 /* Makes everything committed so far durable whatever the mode; blocks. */
 enum hf_status journal_flush(struct journal *journal);

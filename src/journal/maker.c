@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include "holdfast/clock.h"
 #include "holdfast/pool.h"
 #include "journal/recover.h"
 #include "journal/snapshot.h"
@@ -52,13 +53,14 @@ static enum hf_status replay(struct maker *maker, struct folder_list *list,
     }
     enum hf_status status = walk_run(&walk, error);
     if (status == HF_OK && walk.last != maker->last)
-        status = HF_CORRUPT; /* a sealed batch cannot be read any more */
+        status =
+            journal_say(error, HF_CORRUPT, "batch %llu cannot be read any more",
+                        (unsigned long long)walk.last + 1);
     return status;
 }
 
-static enum hf_status make(struct maker *maker, uint64_t *bytes)
+static enum hf_status make(struct maker *maker, uint64_t *bytes, char *error)
 {
-    char error[JOURNAL_ERROR_MAX];
     struct folder_list list;
     enum hf_status status = folder_list(maker->folder, &list, error);
 
@@ -67,7 +69,7 @@ static enum hf_status make(struct maker *maker, uint64_t *bytes)
     void *state = maker->machine.create(maker->machine.context);
     if (state == NULL) {
         folder_list_release(&list);
-        return HF_NOMEM;
+        return journal_say(error, HF_NOMEM, "no memory for a second state");
     }
     status = replay(maker, &list, state, error);
     if (status == HF_OK)
@@ -85,17 +87,23 @@ static enum hf_status make(struct maker *maker, uint64_t *bytes)
 static int maker_run(void *argument)
 {
     struct maker *maker = argument;
+    char error[JOURNAL_ERROR_MAX] = "";
     uint64_t bytes = 0;
-    enum hf_status status = make(maker, &bytes);
+    uint64_t begun_ns = hf_clock_now_ns(hf_clock_system());
+    enum hf_status status = make(maker, &bytes, error);
 
+    if (status != HF_OK && error[0] == '\0')
+        journal_say(error, status, "%s", hf_status_text(status));
     hf_mutex_lock(&maker->mutex);
     maker->running = false;
+    maker->took_ns = hf_clock_now_ns(hf_clock_system()) - begun_ns;
     if (status == HF_OK) {
         maker->count++;
         maker->newest = maker->last;
         maker->bytes = bytes;
     } else {
         maker->failures++;
+        memcpy(maker->error, error, sizeof error);
     }
     hf_mutex_unlock(&maker->mutex);
     return status == HF_OK ? 0 : (int)status;
@@ -109,12 +117,16 @@ enum hf_status maker_start(struct maker *maker, uint64_t last)
 
     join(maker);
     maker->last = last;
-    maker->running = true;
+    maker->running = true; /* nobody else is there yet */
+    maker->starts++;
     if (pool != NULL)
         status = hf_pool_submit(pool, maker_run, maker, &opts, &maker->task);
     if (status != HF_OK) {
         maker->running = false;
         maker->failures++;
+        maker->took_ns = 0;
+        journal_say(maker->error, status, "the pool takes no task: %s",
+                    hf_status_text(status));
     }
     return status;
 }

@@ -26,6 +26,9 @@ struct maker { /* (i) immutable  (m) under mutex  (l) the loop's own */
     uint64_t bytes;    /* (m) its size */
     uint64_t count;    /* (m) made since open */
     uint64_t failures; /* (m) */
+    uint64_t starts;   /* (m) attempts; more than both: one is under way */
+    uint64_t took_ns;  /* (m) by the last one that ended */
+    char error[JOURNAL_ERROR_MAX]; /* (m) of the last that failed */
 };
 
 void maker_init(struct maker *maker, struct folder *folder,

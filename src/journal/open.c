@@ -185,6 +185,7 @@ static enum hf_status start(struct journal *journal,
         status = make_writable(journal, &walk, segment_bytes, error);
     if (status == HF_OK) {
         journal->stats.replayed_count = walk.records;
+        journal->stats.replayed_batches = walk.last - walk.after;
         journal->stats.cut_bytes = walk.cut_bytes;
         journal->since_snapshot = walked_bytes(&walk, segment_bytes);
         maker_init(&journal->maker, folder, &journal->keeper, opts->machine,
@@ -344,10 +345,12 @@ enum hf_status journal_read(const char *dir,
     else
         status = recover(&walk, &snapshot_bytes, error);
     if (status == HF_OK || status == HF_EMPTY) {
-        *stats = (struct journal_stats){.snapshot_bytes = snapshot_bytes,
-                                        .disk_bytes = list.bytes,
-                                        .replayed_count = walk.records,
-                                        .cut_bytes = walk.cut_bytes};
+        *stats =
+            (struct journal_stats){.snapshot_bytes = snapshot_bytes,
+                                   .disk_bytes = list.bytes,
+                                   .replayed_count = walk.records,
+                                   .replayed_batches = walk.last - walk.after,
+                                   .cut_bytes = walk.cut_bytes};
         *out = state;
         status = HF_OK;
     } else if (state != NULL) {

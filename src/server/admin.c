@@ -153,7 +153,7 @@ struct setting {
     const char *name;
     char value[256];
 };
-#define SETTINGS_MAX (CONFIG_NUMBERS_MAX + 8)
+#define SETTINGS_MAX (CONFIG_NUMBERS_MAX + 12)
 
 static size_t list_settings(struct server *server,
                             struct setting out[SETTINGS_MAX])
@@ -168,6 +168,9 @@ static size_t list_settings(struct server *server,
         {"bind", config->bind},
         {"dir", config->dir},
         {"durability", config_durability_name(config->durability)},
+        {"log-file", config->log_file},
+        {"log-level", config_level_name(config->log_level)},
+        {"log-format", config_format_name(config->log_format)},
         /* what Redis tools ask for, in their words */
         {"save", ""},
         {"appendonly", config->durability == JOURNAL_NONE ? "no" : "yes"},
@@ -226,6 +229,36 @@ static void submit_bound(struct server *server, struct conn *conn,
     commit_submit(server, conn, c);
 }
 
+static void set_level(struct server *server, struct conn *conn,
+                      struct hf_bytes value)
+{
+    enum hf_log_level was = server->config.log_level;
+    enum hf_log_level is;
+
+    if (config_parse_level(value, &is) != HF_OK) {
+        error(conn, "BADARG log-level is debug, info, warn or error");
+        return;
+    }
+    /* Told at the lower of the two: a log that falls silent says why. */
+    report_set_level(&server->report, is < was ? is : was);
+    report_config(&server->report, conn, "log-level", config_level_name(was),
+                  config_level_name(is));
+    server->config.log_level = is;
+    server_apply_config(server);
+    (void)resp_simple(&conn->out, "OK");
+}
+
+static void tell_number(struct server *server, const struct conn *conn,
+                        const char *name, uint64_t was, uint64_t is)
+{
+    char from[HF_DIGITS_MAX + 1];
+    char to[HF_DIGITS_MAX + 1];
+
+    from[hf_print_u64(from, was)] = '\0';
+    to[hf_print_u64(to, is)] = '\0';
+    report_config(&server->report, conn, name, from, to);
+}
+
 void admin_config_set(struct server *server, struct conn *conn,
                       struct resp_request *request)
 {
@@ -234,6 +267,10 @@ void admin_config_set(struct server *server, struct conn *conn,
     uint64_t value;
     char message[192];
 
+    if (hf_bytes_equal(request->args[2], hf_bytes_text("log-level"))) {
+        set_level(server, conn, request->args[3]);
+        return;
+    }
     for (size_t i = 0; i < count; i++) {
         const struct config_number *n = &numbers[i];
         if (!hf_bytes_equal(request->args[2], hf_bytes_text(n->name)) ||
@@ -251,6 +288,7 @@ void admin_config_set(struct server *server, struct conn *conn,
             error(conn, "JOURNAL writes are refused, the setting stays");
             return;
         }
+        tell_number(server, conn, n->name, *n->value, value);
         *n->value = value;
         server_apply_config(server);
         if (n->bound)

@@ -34,7 +34,7 @@ static void answer(struct server *server, struct conn *conn,
     if (reply_write(&conn->out, conn->version, code, body) == HF_OK)
         conn_touch(conn);
     else
-        conn_close(conn); /* better no answer than half of one */
+        conn_close_no_memory(conn); /* better no answer than half of one */
 }
 
 static void answer_error(struct server *server, struct conn *conn,
@@ -46,7 +46,7 @@ static void answer_error(struct server *server, struct conn *conn,
     if (resp_error(&conn->out, hf_bytes_text(text)) == HF_OK)
         conn_touch(conn);
     else
-        conn_close(conn);
+        conn_close_no_memory(conn);
 }
 
 static void answer_failed(struct server *server, struct conn *conn)
@@ -93,17 +93,28 @@ static enum hf_status append_record(struct server *server,
     return HF_OK;
 }
 
+static void tell_no_memory(struct server *server, const struct conn *conn)
+{
+    struct hold_counts counts;
+
+    hold_count(server->engine, &counts);
+    report_no_memory(&server->report, conn, counts.memory_bytes);
+}
+
 static void answer_refused(struct server *server, struct conn *conn,
                            enum hf_status why)
 {
-    if (why == HF_IO)
+    if (why == HF_IO) {
         answer_failed(server, conn);
-    else if (why == HF_FULL)
+    } else if (why == HF_FULL) {
+        report_behind(&server->report, conn);
         answer_error(server, conn, "OVERLOADED the disk does not keep up");
-    else
+    } else {
+        tell_no_memory(server, conn);
         answer_error(server, conn,
                      "OVERLOADED no memory: memory-max-bytes is reached, or "
                      "the machine has no more");
+    }
 }
 
 /* A request that cannot be taken is answered in its turn, too. */
@@ -119,7 +130,7 @@ static void queue_refused(struct server *server, struct conn *conn,
         entry->refused = why;
         conn->pending++;
     } else {
-        conn_close(conn); /* no memory even to remember the refusal */
+        conn_close_no_memory(conn); /* not even to remember the refusal */
     }
 }
 
@@ -276,8 +287,10 @@ static void begin_wait(struct server *server, const struct entry *entry,
         conn_close(conn); /* what follows must not take this one's place */
     else if (!gone && kept)
         conn->ticket = ticket;
-    else if (!gone)
+    else if (!gone) {
+        tell_no_memory(server, conn);
         answer_error(server, conn, "OVERLOADED out of memory");
+    }
 }
 
 /* The engine answers one who waited. */
@@ -391,8 +404,10 @@ static void apply_batch(struct server *server, bool journaled)
     batch->asks.len = 0;
     batch->has_tick = false;
     server->in_flight = false;
-    if (!journaled)
+    if (!journaled) {
         server->failed = true;
+        report_journal(&server->report, server->journal);
+    }
 }
 
 /* Commits what was gathered. False: nothing to do, or the disk is busy. */
@@ -411,8 +426,11 @@ static bool commit_round(struct server *server)
     }
     server->stats.commits_total++;
     enum hf_status status = journal_commit(server->journal);
-    if (status == HF_PENDING)
+    if (status == HF_PENDING) {
+        server->slow_since_ns = hf_clock_now_ns(server->clock) - SERVER_SLOW_NS;
+        report_slow(&server->report, SERVER_SLOW_NS, false);
         return false;
+    }
     apply_batch(server, status == HF_OK);
     return true;
 }
@@ -436,6 +454,8 @@ void commit_poll(struct server *server)
 
     if (status == HF_PENDING || !server->in_flight)
         return; /* asked all the same: asking clears the wake-up */
+    report_slow(&server->report,
+                hf_clock_now_ns(server->clock) - server->slow_since_ns, true);
     apply_batch(server, status == HF_OK);
     commit_turn(server);
 }

@@ -13,6 +13,11 @@ struct config config_default(void)
         .clients_max = 50000,
         .output_max_bytes = 1u << 20,
         .limit_keys_max = 10000000,
+        .log_file = "",
+        .log_level = HF_LOG_INFO,
+        .log_rotate_bytes = 64u << 20,
+        .log_rotate_keep = 5,
+        .disk_warn_bytes = 1u << 30,
         .bounds = hold_bounds_default(),
     };
 }
@@ -28,16 +33,63 @@ const char *config_durability_name(enum journal_sync sync)
     return durability_names[sync];
 }
 
+/* Which of `count` names it is; -1: none. */
+static int find_name(const char *const *names, int count, struct hf_bytes text)
+{
+    for (int i = 0; i < count; i++) {
+        if (hf_bytes_equal(text, hf_bytes_text(names[i])))
+            return i;
+    }
+    return -1;
+}
+
 enum hf_status config_parse_durability(const char *text, enum journal_sync *out)
 {
-    for (int i = 0; i <= JOURNAL_NONE; i++) {
-        if (hf_bytes_equal(hf_bytes_text(text),
-                           hf_bytes_text(durability_names[i]))) {
-            *out = (enum journal_sync)i;
-            return HF_OK;
-        }
-    }
-    return HF_INVALID;
+    int i = find_name(durability_names, JOURNAL_NONE + 1, hf_bytes_text(text));
+
+    if (i >= 0)
+        *out = (enum journal_sync)i;
+    return i >= 0 ? HF_OK : HF_INVALID;
+}
+
+static const char *const level_names[] = {
+    [HF_LOG_DEBUG] = "debug",
+    [HF_LOG_INFO] = "info",
+    [HF_LOG_WARN] = "warn",
+    [HF_LOG_ERROR] = "error",
+};
+
+const char *config_level_name(enum hf_log_level level)
+{
+    return level_names[level];
+}
+
+enum hf_status config_parse_level(struct hf_bytes text, enum hf_log_level *out)
+{
+    int i = find_name(level_names, HF_LOG_ERROR + 1, text);
+
+    if (i >= 0)
+        *out = (enum hf_log_level)i;
+    return i >= 0 ? HF_OK : HF_INVALID;
+}
+
+static const char *const format_names[] = {
+    [HF_LOG_TEXT] = "text",
+    [HF_LOG_JSON] = "json",
+};
+
+const char *config_format_name(enum hf_log_form format)
+{
+    return format_names[format];
+}
+
+enum hf_status config_parse_format(struct hf_bytes text, enum hf_log_form *out)
+{
+    int i = find_name(format_names, HF_LOG_JSON + 1, text);
+
+    if (i >= 0)
+        *out = (enum hf_log_form)i;
+    return i >= 0 ? HF_OK : HF_INVALID;
 }
 
 size_t config_numbers(struct config *c,
@@ -45,24 +97,43 @@ size_t config_numbers(struct config *c,
 {
     struct hold_bounds *b = &c->bounds;
     const struct config_number all[] = {
-        {"port", &c->port, 0, 65535, false, false},
-        {"segment-bytes", &c->segment_bytes, 1u << 20, 1u << 30, false, false},
-        {"snapshot-bytes", &c->snapshot_bytes, 65536, UINT64_MAX, false, false},
-        {"maxclients", &c->clients_max, 1, 1000000, true, false},
-        {"output-max-bytes", &c->output_max_bytes, 65536, 1u << 30, true,
-         false},
-        {"idle-ms", &c->idle_ms, 0, UINT32_MAX, true, false},
-        {"memory-max-bytes", &c->memory_max_bytes, 0, INT64_MAX, true, false},
-        {"limit-keys-max", &c->limit_keys_max, 1, 1u << 30, true, false},
-        {"locks-max", &b->locks_max, 1, 1u << 30, true, true},
-        {"waiters-max", &b->waiters_max, 1, HOLD_QUEUE_MAX, true, true},
-        {"products-max", &b->products_max, 1, 1u << 30, true, true},
-        {"reservations-max", &b->reservations_max, 1, 1u << 30, true, true},
-        {"fences-max", &b->fences_max, 1, 1u << 30, true, true},
-        {"requests-max", &b->requests_max, 1, 1u << 30, true, true},
-        {"request-keep-ms", &b->request_keep_ms, 1, HOLD_TTL_MAX_MS, true,
-         true},
-        {"ended-keep-ms", &b->ended_keep_ms, 1, HOLD_TTL_MAX_MS, true, true},
+        {"port", &c->port, 0, 65535, false, false,
+         "port; 0 picks a free one (7420)"},
+        {"segment-bytes", &c->segment_bytes, 1u << 20, 1u << 30, false, false,
+         "size of a journal file"},
+        {"snapshot-bytes", &c->snapshot_bytes, 65536, UINT64_MAX, false, false,
+         "journal written since the last snapshot that calls for a new one"},
+        {"maxclients", &c->clients_max, 1, 1000000, true, false,
+         "connections at once"},
+        {"output-max-bytes", &c->output_max_bytes, 65536, 1u << 30, true, false,
+         "unread replies of one client before it is not read from"},
+        {"idle-ms", &c->idle_ms, 0, UINT32_MAX, true, false,
+         "silent connections are closed after this; 0: never"},
+        {"memory-max-bytes", &c->memory_max_bytes, 0, INT64_MAX, true, false,
+         "memory for holds; 0: no limit"},
+        {"limit-keys-max", &c->limit_keys_max, 1, 1u << 30, true, false,
+         "keys of LIMIT kept at once"},
+        {"locks-max", &b->locks_max, 1, 1u << 30, true, true,
+         "locks held at once"},
+        {"waiters-max", &b->waiters_max, 1, HOLD_QUEUE_MAX, true, true,
+         "clients in the queue of one lock"},
+        {"products-max", &b->products_max, 1, 1u << 30, true, true, "products"},
+        {"reservations-max", &b->reservations_max, 1, 1u << 30, true, true,
+         "reservations, with ended ones still remembered"},
+        {"fences-max", &b->fences_max, 1, 1u << 30, true, true,
+         "resources with a newest token"},
+        {"requests-max", &b->requests_max, 1, 1u << 30, true, true,
+         "REQ ids remembered at once"},
+        {"request-keep-ms", &b->request_keep_ms, 1, HOLD_TTL_MAX_MS, true, true,
+         "how long a REQ id is remembered"},
+        {"ended-keep-ms", &b->ended_keep_ms, 1, HOLD_TTL_MAX_MS, true, true,
+         "how long an ended reservation is remembered"},
+        {"log-rotate-bytes", &c->log_rotate_bytes, 0, INT64_MAX, false, false,
+         "size at which the log file is rotated; 0: never (64 MiB)"},
+        {"log-rotate-keep", &c->log_rotate_keep, 1, HF_LOG_ROTATE_KEEP_MAX,
+         false, false, "rotated log files kept: FILE.1 to FILE.N (5)"},
+        {"disk-warn-bytes", &c->disk_warn_bytes, 0, INT64_MAX, true, false,
+         "warn in the log when less is free on the disk; 0: never (1 GiB)"},
     };
     size_t count = sizeof all / sizeof all[0];
 

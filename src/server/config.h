@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "hold/bounds.h"
+#include "holdfast/log.h"
 #include "journal/journal.h"
 
 struct config {
@@ -21,6 +22,12 @@ struct config {
     uint64_t idle_ms;          /* silent clients are closed; 0: never */
     uint64_t memory_max_bytes; /* of the engine; 0: no limit */
     uint64_t limit_keys_max;
+    const char *log_file; /* "": the standard error */
+    enum hf_log_level log_level;
+    enum hf_log_form log_format;
+    uint64_t log_rotate_bytes; /* 0: the file grows */
+    uint64_t log_rotate_keep;
+    uint64_t disk_warn_bytes; /* less than that free is told; 0: never */
     struct hold_bounds bounds;
 };
 
@@ -31,6 +38,13 @@ const char *config_durability_name(enum journal_sync sync);
 enum hf_status config_parse_durability(const char *text,
                                        enum journal_sync *out);
 
+/* "debug", "info", "warn" or "error". */
+const char *config_level_name(enum hf_log_level level);
+enum hf_status config_parse_level(struct hf_bytes text, enum hf_log_level *out);
+/* "text" or "json". */
+const char *config_format_name(enum hf_log_form format);
+enum hf_status config_parse_format(struct hf_bytes text, enum hf_log_form *out);
+
 /* A number that can be read, and perhaps set, by name. */
 struct config_number {
     const char *name;
@@ -39,6 +53,7 @@ struct config_number {
     uint64_t max;
     bool live;  /* CONFIG SET may change it */
     bool bound; /* part of the engine's state: changed through the journal */
+    const char *help;
 };
 
 /* The numbers of `config`; returns how many (at most CONFIG_NUMBERS_MAX). */

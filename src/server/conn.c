@@ -64,6 +64,8 @@ static size_t run_requests(struct conn *conn, char *data, size_t len)
         if (status != HF_OK) {
             server->stats.errors_total++;
             (void)resp_error(&conn->out, hf_bytes_text(server->request.error));
+            report_misbehaved(&server->report, conn, "protocol error",
+                              server->request.error);
             conn->quitting = true;
             at = len;
             break;
@@ -101,7 +103,7 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
         used = run_requests(conn, buf->base, len);
     if (used < len && !conn->closing && !conn->quitting &&
         hf_buf_append(&conn->in, buf->base + used, len - used) != HF_OK) {
-        conn_close(conn);
+        conn_close_no_memory(conn);
         return;
     }
     if (used == 0 && conn->in.len > 0)
@@ -158,10 +160,31 @@ static void on_close(uv_handle_t *handle)
     free_if_done(conn);
 }
 
+void conn_address(const struct conn *conn, char *out, size_t len)
+{
+    struct sockaddr_storage address = {.ss_family = AF_UNSPEC};
+    int address_len = sizeof address;
+
+    if (uv_tcp_getpeername(&conn->tcp, (struct sockaddr *)&address,
+                           &address_len) != 0)
+        address.ss_family = AF_UNSPEC;
+    (void)server_format_address(&address, out, len);
+}
+
+void conn_close_no_memory(struct conn *conn)
+{
+    struct hold_counts counts;
+
+    hold_count(conn->server->engine, &counts);
+    report_no_memory(&conn->server->report, conn, counts.memory_bytes);
+    conn_close(conn);
+}
+
 void conn_close(struct conn *conn)
 {
     if (conn->closing)
         return;
+    report_closed(&conn->server->report, conn);
     conn->closing = true;
     uv_close((uv_handle_t *)&conn->tcp, on_close);
     commit_leave(conn->server, conn);
@@ -285,6 +308,8 @@ static void turn_away(struct conn *conn)
     uv_buf_t buf = uv_buf_init((char *)text, sizeof text - 1);
 
     conn->server->stats.connections_refused++;
+    report_refused(&conn->server->report, conn,
+                   conn->server->config.clients_max);
     (void)uv_try_write((uv_stream_t *)&conn->tcp, &buf, 1);
     conn_close(conn);
 }
@@ -326,6 +351,7 @@ void conn_accept(uv_stream_t *listener, int status)
     if (uv_tcp_getpeername(&conn->tcp, (struct sockaddr *)&peer, &peer_len) ==
         0)
         conn->local = is_local(&peer);
+    report_opened(&server->report, conn);
     uv_tcp_nodelay(&conn->tcp, 1);
     set_reading(conn, true);
 }
@@ -339,6 +365,12 @@ bool conn_any_owed(const struct server *server)
     return false;
 }
 
+static void close_for(struct conn *conn, const char *why)
+{
+    report_misbehaved(&conn->server->report, conn, why, NULL);
+    conn_close(conn);
+}
+
 void conn_tend(struct server *server)
 {
     uint64_t now_ms = uv_now(&server->loop);
@@ -349,9 +381,9 @@ void conn_tend(struct server *server)
         next = conn->next;
         if (owed(conn) > 0 && now_ms - conn->sent_ms > STUCK_MS &&
             now_ms - conn->heard_ms > STUCK_MS)
-            conn_close(conn);
+            close_for(conn, "does not read its replies");
         else if (idle_ms > 0 && conn->pending == 0 && conn->ticket == 0 &&
                  now_ms - conn->heard_ms > idle_ms)
-            conn_close(conn);
+            close_for(conn, "idle");
     }
 }

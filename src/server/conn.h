@@ -56,8 +56,12 @@ void conn_accept(uv_stream_t *listener, int status);
 void conn_touch(struct conn *conn);
 /* Goes on with what the touched ones sent, and writes what they are owed. */
 void conn_flush_dirty(struct server *server);
+/* Where the client is, as host:port; "?:0" if that is not known any more. */
+void conn_address(const struct conn *conn, char *out, size_t len);
 /* Drops the connection now. */
 void conn_close(struct conn *conn);
+/* The same, and the log is told that there is no memory. */
+void conn_close_no_memory(struct conn *conn);
 /* A batch does not refer to it any more. */
 void conn_unpend(struct conn *conn);
 /* Closes those that are silent, or do not read, for too long. */

@@ -79,6 +79,23 @@ static void about_persistence(struct info *info)
     line(info, "snapshot_running", journal_snapshot_running(s->journal));
 }
 
+static void about_log(struct info *info)
+{
+    struct server *s = info->server;
+    uint64_t free_bytes = watch_free_bytes(&s->watch);
+    struct hf_log_stats stats;
+
+    hf_log_stats(s->report.log, &stats);
+    text_line(info, "log_level", config_level_name(s->config.log_level));
+    line(info, "log_lines", stats.written);
+    line(info, "log_dropped", stats.dropped);
+    line(info, "log_failed", stats.failed);
+    line(info, "log_cut", stats.cut);
+    line(info, "log_rotated", stats.rotated);
+    line(info, "log_waiting_bytes", stats.waiting_bytes);
+    line(info, "disk_free_bytes", free_bytes == WATCH_UNKNOWN ? 0 : free_bytes);
+}
+
 static void about_stats(struct info *info)
 {
     const struct server_stats *stats = &info->server->stats;
@@ -137,6 +154,7 @@ void admin_info(struct server *server, struct conn *conn,
         {"Clients", "CLIENTS", about_clients},
         {"Memory", "MEMORY", about_memory},
         {"Persistence", "PERSISTENCE", about_persistence},
+        {"Log", "LOG", about_log},
         {"Stats", "STATS", about_stats},
         {"Holds", "HOLDS", about_holds},
     };

@@ -1,7 +1,10 @@
 /* serve.c - starts the server from the command line. */
 #include "server/serve.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "cli/args.h"
@@ -23,6 +26,30 @@ static void greet(const char *address, const struct config *config)
     fflush(stdout);
 }
 
+/* Whoever does not read what we print does not keep us from ending. */
+static void say_stopped(void)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+
+    if (poll(&out, 1, 0) == 1 && (out.revents & POLLOUT) != 0) {
+        printf("stopped\n");
+        fflush(stdout);
+    }
+}
+
+/* Without them a file of the journal would get the number of one that we, or
+ * the log, print to. */
+static void open_standard_files(void)
+{
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
 static int serve(const struct config *config)
 {
     struct server *server = hf_alloc(sizeof *server);
@@ -36,15 +63,35 @@ static int serve(const struct config *config)
         server_address(server, address, sizeof address);
         greet(address, &server->config);
         server_run(server);
-        printf("stopped\n");
     } else {
         fprintf(stderr, "holdfast serve: %s\n", error);
     }
     if (server != NULL)
         server_close(server);
     hf_free(server);
+    if (status == HF_OK)
+        say_stopped();
     return status == HF_OK ? CLI_DONE : CLI_FAILED;
 }
+
+/* What is wrong with the settings that are words; NULL: nothing, and they are
+ * in `config`. */
+static const char *take_texts(struct config *config, const char *durability,
+                              const char *level, const char *format)
+{
+    if (config_parse_durability(durability, &config->durability) != HF_OK)
+        return "--durability is always, interval or none";
+    if (config_parse_level(hf_bytes_text(level), &config->log_level) != HF_OK)
+        return "--log-level is debug, info, warn or error";
+    if (config_parse_format(hf_bytes_text(format), &config->log_format) !=
+        HF_OK)
+        return "--log-format is text or json";
+    if (config->segment_bytes % 4096 != 0)
+        return "--segment-bytes is a multiple of 4096";
+    return NULL;
+}
+
+#define OPTIONS_TEXT 6 /* options that are no numbers */
 
 int serve_main(int argc, char **argv)
 {
@@ -52,7 +99,9 @@ int serve_main(int argc, char **argv)
     const char *durability = config_durability_name(config.durability);
     struct config_number numbers[CONFIG_NUMBERS_MAX];
     size_t count = config_numbers(&config, numbers);
-    struct args_option options[CONFIG_NUMBERS_MAX + 4] = {
+    const char *level = config_level_name(config.log_level);
+    const char *format = config_format_name(config.log_format);
+    struct args_option options[CONFIG_NUMBERS_MAX + OPTIONS_TEXT] = {
         {.name = "bind",
          .value = "ADDRESS",
          .text = &config.bind,
@@ -66,54 +115,52 @@ int serve_main(int argc, char **argv)
          .text = &durability,
          .help = "always: on disk before the reply (default); interval: "
                  "synced every second; none"},
-    };
-    static const char *const helps[CONFIG_NUMBERS_MAX] = {
-        "port; 0 picks a free one (7420)",
-        "size of a journal file",
-        "journal written since the last snapshot that calls for a new one",
-        "connections at once",
-        "unread replies of one client before it is not read from",
-        "silent connections are closed after this; 0: never",
-        "memory for holds; 0: no limit",
-        "keys of LIMIT kept at once",
-        "locks held at once",
-        "clients in the queue of one lock",
-        "products",
-        "reservations, with ended ones still remembered",
-        "resources with a newest token",
-        "REQ ids remembered at once",
-        "how long a REQ id is remembered",
-        "how long an ended reservation is remembered",
+        {.name = "log-file",
+         .value = "FILE",
+         .text = &config.log_file,
+         .help = "where the log goes (the standard error)"},
+        {.name = "log-level",
+         .value = "LEVEL",
+         .text = &level,
+         .help = "debug, info (default), warn or error"},
+        {.name = "log-format",
+         .value = "FORM",
+         .text = &format,
+         .help = "text (default) or json: one object a line"},
     };
     struct args_spec spec = {
         .name = "serve",
         .usage = "[--port N] [--bind ADDRESS] [--dir DIR] [--durability MODE]",
         .about = "Runs the server until SIGTERM or SIGINT. Prints one line "
-                 "`ready ADDRESS ...` when it accepts.\n",
+                 "`ready ADDRESS ...` when it accepts;\nwhat happens then is "
+                 "told in the log.\n",
         .examples = "  holdfast serve\n"
                     "  holdfast serve --port 0 --dir /var/lib/holdfast\n"
-                    "  holdfast serve --durability interval\n",
+                    "  holdfast serve --durability interval\n"
+                    "  holdfast serve --log-file /var/log/holdfast.log "
+                    "--log-format json\n",
         .options = options,
-        .option_count = 3 + count,
+        .option_count = OPTIONS_TEXT + count,
     };
     struct args args;
 
     for (size_t i = 0; i < count; i++)
-        options[3 + i] = (struct args_option){.name = numbers[i].name,
-                                              .value = "N",
-                                              .help = helps[i],
-                                              .number = numbers[i].value,
-                                              .min = numbers[i].min,
-                                              .max = numbers[i].max};
+        options[OPTIONS_TEXT + i] =
+            (struct args_option){.name = numbers[i].name,
+                                 .value = "N",
+                                 .help = numbers[i].help,
+                                 .number = numbers[i].value,
+                                 .min = numbers[i].min,
+                                 .max = numbers[i].max};
     int code = args_parse(&spec, argc, argv, &args);
     if (code != ARGS_GO)
         return code;
     if (args.count > 0)
         return args_wrong(&spec, "unexpected '%s'", args.words[0]);
-    if (config_parse_durability(durability, &config.durability) != HF_OK)
-        return args_wrong(&spec, "--durability is always, interval or none");
-    if (config.segment_bytes % 4096 != 0)
-        return args_wrong(&spec, "--segment-bytes is a multiple of 4096");
+    const char *wrong = take_texts(&config, durability, level, format);
+    if (wrong != NULL)
+        return args_wrong(&spec, "%s", wrong);
+    open_standard_files();
     signal(SIGPIPE, SIG_IGN);
     return serve(&config);
 }

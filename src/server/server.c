@@ -90,6 +90,13 @@ static void on_tend(uv_timer_t *handle)
         commit_poll(server);
     if (server->in_flight || server->failed)
         commit_due(server);
+    if (server->in_flight)
+        report_slow(&server->report,
+                    hf_clock_now_ns(server->clock) - server->slow_since_ns,
+                    false);
+    report_tend_disk(&server->report);
+    report_snapshots(&server->report, server->journal);
+    report_journal(&server->report, server->journal);
     if (++server->tend_count % TEND_CONNS == 0)
         conn_tend(server);
     stop_if_done(server);
@@ -101,10 +108,13 @@ static void on_signal(uv_signal_t *handle, int number)
 {
     struct server *server = handle->data;
 
-    (void)number;
-    if (server->stopping)
+    if (server->stopping) {
+        report_stop_forced(&server->report);
+        report_flush(&server->report);
         _exit(EXIT_FAILURE); /* asked twice: as safe as a crash */
+    }
     server->stopping = true;
+    report_stopping(&server->report, number, server->conn_count);
     uv_close((uv_handle_t *)&server->listener, NULL);
     commit_end_waits(server);
     commit_turn(server);
@@ -138,6 +148,8 @@ void server_apply_config(struct server *server)
     hold_set_memory_max(server->engine, server->config.memory_max_bytes);
     hold_set_limit_keys_max(server->engine,
                             (uint32_t)server->config.limit_keys_max);
+    watch_set(&server->watch, server->config.disk_warn_bytes);
+    report_set_level(&server->report, server->config.log_level);
 }
 
 /* Journals one record of the server's own and applies it; before the loop
@@ -253,7 +265,9 @@ static enum hf_status open_state(struct server *server, char *error)
         .sync = server->config.durability,
         .segment_bytes = server->config.segment_bytes,
         .snapshot_bytes = server->config.snapshot_bytes,
+        .slow_ns = SERVER_SLOW_NS,
     };
+    struct journal_stats stats;
     void *machine = NULL;
     enum hf_status status;
 
@@ -266,10 +280,14 @@ static enum hf_status open_state(struct server *server, char *error)
     if (status != HF_OK)
         return status;
     opts.io = server->io;
+    uint64_t begun_ns = hf_clock_now_ns(server->clock);
     status = journal_open(&server->journal, &opts, &machine, error);
     if (status != HF_OK)
         return status;
     server->engine = machine;
+    journal_stats(server->journal, &stats);
+    report_recovered(&server->report, &server->config, &stats,
+                     hf_clock_now_ns(server->clock) - begun_ns);
     start_time(server);
     server_apply_config(server);
     return begin_history(server, error);
@@ -336,14 +354,10 @@ static enum hf_status set_up_memory(struct server *server)
                          &server->wait_texts, seed, &server->wait_bytes);
 }
 
-enum hf_status server_open(struct server *server, const struct config *config,
-                           char *error)
+static enum hf_status open_all(struct server *server, char *error)
 {
     enum hf_status status;
 
-    *server = (struct server){.config = *config,
-                              .clock = hf_clock_system(),
-                              .due_armed_us = UINT64_MAX};
     raise_file_limit(server);
     reply_init();
     server->started_ns = hf_clock_now_ns(server->clock);
@@ -370,26 +384,70 @@ enum hf_status server_open(struct server *server, const struct config *config,
     return HF_OK;
 }
 
-void server_address(struct server *server, char *out, size_t len)
+/* Without the watch, too: it only warns. */
+static void start_watch(struct server *server)
 {
-    struct sockaddr_storage address;
-    int address_len = sizeof address;
+    enum hf_status status =
+        watch_open(&server->watch, server->report.log, server->config.dir,
+                   server->config.disk_warn_bytes, server->clock);
+
+    if (status != HF_OK)
+        hf_log_write(server->report.log, HF_LOG_WARN,
+                     "nobody watches the room on the disk: %s",
+                     hf_status_text(status));
+}
+
+enum hf_status server_open(struct server *server, const struct config *config,
+                           char *error)
+{
+    char address[128];
+
+    *server = (struct server){.config = *config,
+                              .clock = hf_clock_system(),
+                              .due_armed_us = UINT64_MAX};
+    enum hf_status status =
+        report_open(&server->report, config, server->clock, error);
+    if (status != HF_OK)
+        return status;
+    status = open_all(server, error);
+    if (status == HF_OK) {
+        start_watch(server);
+        server_address(server, address, sizeof address);
+        report_started(&server->report, &server->config, address);
+    } else if (config->log_file[0] != '\0') {
+        /* else whoever starts it says so in the same place */
+        report_start_failed(&server->report, config, error);
+    }
+    return status;
+}
+
+int server_format_address(const struct sockaddr_storage *address, char *out,
+                          size_t len)
+{
     char host[64] = "?";
     int port = 0;
 
-    uv_tcp_getsockname(&server->listener, (struct sockaddr *)&address,
-                       &address_len);
-    if (address.ss_family == AF_INET6) {
-        const struct sockaddr_in6 *in6 = (const void *)&address;
+    if (address->ss_family == AF_INET6) {
+        const struct sockaddr_in6 *in6 = (const void *)address;
         uv_ip6_name(in6, host, sizeof host);
         port = ntohs(in6->sin6_port);
-    } else {
-        const struct sockaddr_in *in = (const void *)&address;
+    } else if (address->ss_family == AF_INET) {
+        const struct sockaddr_in *in = (const void *)address;
         uv_ip4_name(in, host, sizeof host);
         port = ntohs(in->sin_port);
     }
-    server->config.port = (uint64_t)port;
     snprintf(out, len, strchr(host, ':') ? "[%s]:%d" : "%s:%d", host, port);
+    return port;
+}
+
+void server_address(struct server *server, char *out, size_t len)
+{
+    struct sockaddr_storage address = {.ss_family = AF_UNSPEC};
+    int address_len = sizeof address;
+
+    uv_tcp_getsockname(&server->listener, (struct sockaddr *)&address,
+                       &address_len);
+    server->config.port = (uint64_t)server_format_address(&address, out, len);
 }
 
 void server_run(struct server *server)
@@ -424,6 +482,7 @@ static void release_batch(struct batch *batch)
  * that close meanwhile. */
 void server_close(struct server *server)
 {
+    watch_close(&server->watch);
     if (server->loop_open && server->journal_wake.data != NULL)
         uv_poll_stop(&server->journal_wake);
     if (server->journal != NULL)
@@ -443,4 +502,6 @@ void server_close(struct server *server)
     hf_index_release(&server->waits);
     hf_texts_release(&server->wait_texts);
     hf_free(server->read_buffer);
+    report_stopped(&server->report);
+    report_close(&server->report);
 }

@@ -17,7 +17,8 @@
  * Order: a connection's requests are answered in their order. One that has
  * something in a batch gets its later questions queued behind it.
  *
- * Threads: everything here runs on the loop thread.
+ * Threads: everything here runs on the loop thread. What need not, does not:
+ *          the log has a writer, and `watch` is a task of the pool.
  */
 #ifndef SERVER_SERVER_H
 #define SERVER_SERVER_H
@@ -32,6 +33,8 @@
 #include "journal/journal.h"
 #include "resp/resp.h"
 #include "server/config.h"
+#include "server/report.h"
+#include "server/watch.h"
 
 struct conn;
 
@@ -88,6 +91,8 @@ struct server {
     uv_signal_t term;
     uv_signal_t interrupt;
     struct config config;
+    struct report report;
+    struct watch watch;
     const struct hf_clock *clock;
     uint64_t epoch_us; /* engine time = epoch + monotonic time */
     struct hold_engine *engine;
@@ -96,7 +101,8 @@ struct server {
     struct batch building;
     struct batch flying; /* its commit outlasted the turn */
     bool in_flight;
-    bool failed; /* the journal has failed: writes are refused */
+    uint64_t slow_since_ns; /* when a commit that outlasted its turn began */
+    bool failed;            /* the journal has failed: writes are refused */
     bool stopping;
     bool loop_open;
     uint64_t due_armed_us;
@@ -117,12 +123,18 @@ struct server {
     struct server_stats stats;
 };
 
+/* The loop waits for the disk so long, and then goes on without. */
+#define SERVER_SLOW_NS 2000000u
+
 /* Size of one read, and of what a connection may have unanswered. */
 #define SERVER_READ_BYTES (64u * 1024)
 
 /* HF_OK, or an error whose text is in `error` (JOURNAL_ERROR_MAX bytes). */
 enum hf_status server_open(struct server *server, const struct config *config,
                            char *error);
+/* host:port, with brackets where the host has colons; returns the port. */
+int server_format_address(const struct sockaddr_storage *address, char *out,
+                          size_t len);
 /* The address that it listens on, as host:port. */
 void server_address(struct server *server, char *out, size_t len);
 /* Runs until SIGTERM or SIGINT, then answers what was accepted. */

@@ -339,7 +339,7 @@ static void run_function(struct server *server, struct conn *conn,
 
     if (hf_buf_reserve(&conn->out, request->used + (is_long ? LONG_REPLY_BYTES
                                                             : 512)) != HF_OK) {
-        conn_close(conn); /* the functions below write without asking */
+        conn_close_no_memory(conn); /* those below write without asking */
         return;
     }
     if (request->count >= command->args_min &&
@@ -360,11 +360,14 @@ static void run_admitted(struct server *server, struct conn *conn,
 {
     if ((command->flags & COMMAND_ADMIN) != 0 && !conn->local) {
         server->stats.errors_total++;
+        report_denied(&server->report, conn, command->name);
         (void)resp_error(&conn->out,
                          hf_bytes_text("NOPERM only from this machine"));
     } else if (command->run != NULL) {
         run_function(server, conn, command, request);
     } else {
+        if ((command->flags & COMMAND_ADMIN) != 0)
+            report_admin(&server->report, conn, command->name);
         commit_submit(server, conn, &server->command);
         if (server->command.wait_ms > 0)
             conn->barrier = true; /* what follows waits for its answer */
@@ -395,6 +398,7 @@ bool table_run(struct server *server, struct conn *conn,
     server->stats.errors_total++;
     if (command == NULL && is_http(request->args[0])) {
         (void)resp_error(&conn->out, hf_bytes_text("ERR this is not HTTP"));
+        report_misbehaved(&server->report, conn, "protocol error", "HTTP");
         conn->quitting = true;
     } else if (command == NULL)
         say_unknown(conn, request);

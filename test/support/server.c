@@ -142,6 +142,10 @@ void test_server_launch(struct test_server *server,
         args[count++] = "--snapshot-bytes";
         args[count++] = snapshot;
     }
+    for (int i = 0; opts->more != NULL && opts->more[i] != NULL; i++) {
+        CHECK(count < ARGS_MAX - 1);
+        args[count++] = opts->more[i];
+    }
     args[count] = NULL;
     *server = (struct test_server){.pid = 0};
     server->pid = spawn(args, opts->fault, opts->descriptors, &server->output);

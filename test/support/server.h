@@ -35,6 +35,7 @@ struct test_server_opts {
     uint64_t segment_bytes;  /* 0: its default */
     uint64_t snapshot_bytes; /* 0: its default */
     uint64_t descriptors;    /* as many as it may open; 0: as many as we */
+    const char *const *more; /* other arguments, NULL last; NULL: none */
 };
 
 /* Starts it without waiting for anything. */

@@ -6,6 +6,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 
 #define FILE_MODE 0640
@@ -24,34 +25,14 @@ static int file_read(struct journal_io *io, int fd, void *data, size_t len,
                      uint64_t offset, size_t *got)
 {
     (void)io;
-    for (*got = 0; *got < len;) {
-        ssize_t n =
-            pread(fd, (char *)data + *got, len - *got, (off_t)(offset + *got));
-        if (n == 0)
-            break;
-        if (n > 0)
-            *got += (size_t)n;
-        else if (errno != EINTR)
-            return errno;
-    }
-    return 0;
+    return hf_file_read(fd, data, len, offset, got);
 }
 
 static int file_write(struct journal_io *io, int fd, const void *data,
                       size_t len, uint64_t offset)
 {
     (void)io;
-    for (size_t done = 0; done < len;) {
-        ssize_t n = pwrite(fd, (const char *)data + done, len - done,
-                           (off_t)(offset + done));
-        if (n == 0)
-            return EIO;
-        if (n > 0)
-            done += (size_t)n;
-        else if (errno != EINTR)
-            return errno;
-    }
-    return 0;
+    return hf_file_write(fd, data, len, offset);
 }
 
 static int file_sync(struct journal_io *io, int fd)

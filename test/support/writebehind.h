@@ -19,6 +19,8 @@
 static struct {
     struct hf_writebehind *behind;
     struct test_clock hands;
+    struct hf_clock clock;                /* the same, and tells who waits */
+    struct hf_atomic_u64 sleeps_until_ns; /* the last wait's deadline */
     struct memory_store memory;
     struct hf_mutex mutex; /* guards the rest */
     char dead[1024];       /* "a=1 b-!3;": a group and its status */
@@ -59,6 +61,13 @@ static inline void note_failed(void *context, enum hf_status why, size_t count)
     hf_mutex_unlock(&test.mutex);
 }
 
+static inline void note_wait(void *context, const uint32_t *word,
+                             uint32_t expected, uint64_t deadline_ns)
+{
+    hf_u64_store(&test.sleeps_until_ns, deadline_ns, __ATOMIC_RELAXED);
+    test.hands.clock.wait(context, word, expected, deadline_ns);
+}
+
 /* Options with what the tests stand on; the others as given. */
 static inline struct hf_writebehind_opts
 completed(struct hf_writebehind_opts opts)
@@ -66,7 +75,7 @@ completed(struct hf_writebehind_opts opts)
     opts.store = &test.memory.store;
     opts.dead = note_dead;
     opts.failed = note_failed;
-    opts.clock = test_clock(&test.hands);
+    opts.clock = &test.clock;
     opts.seed = 1;
     return opts;
 }
@@ -75,6 +84,8 @@ static inline void prepare(void)
 {
     memory_store_init(&test.memory);
     test.hands = (struct test_clock){.now_ns = 1000};
+    test.clock = *test_clock(&test.hands);
+    test.clock.wait = note_wait;
     test.dead[0] = 0;
     test.dead_count = test.told = 0;
     test.inner = NULL;
@@ -194,6 +205,12 @@ static inline void await(bool (*condition)(uint64_t), uint64_t value)
 static inline bool dirty_is(uint64_t count)
 {
     return figures().dirty == count;
+}
+
+/* Whoever waited last waits until after this time. */
+static inline bool sleeps_beyond(uint64_t now_ns)
+{
+    return hf_u64_load(&test.sleeps_until_ns, __ATOMIC_RELAXED) > now_ns;
 }
 
 static inline bool failures_are(uint64_t count)

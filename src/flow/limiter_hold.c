@@ -1,0 +1,370 @@
+/* limiter_hold.c - reserve, then settle.
+ *
+ * A hold is a take that remembers what it took, of which cells, and when. It
+ * has a number: a place in a table and how often that place was used. Settle
+ * takes it out of the table by that, which only one can do.
+ *
+ * Nobody watches the time. A cell with holds on it looks at them whenever it
+ * is used, before anything is decided, and when it is asked how long to wait.
+ */
+#include "flow/limiter_hold.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+
+/* ---- The table. ---- */
+
+static enum hf_status table_grow(struct limiter_hold_table *table)
+{
+    uint32_t cap = table->cap == 0 ? 16 : table->cap * 2;
+
+    if (cap == 0)
+        return HF_FULL;
+    struct limiter_hold_place *places =
+        hf_realloc(table->places, cap * sizeof *places);
+    if (places == NULL)
+        return HF_NOMEM;
+    for (uint32_t i = table->cap; i < cap; i++)
+        places[i] = (struct limiter_hold_place){
+            .generation = 1, .next = i + 1 < cap ? i + 2 : 0};
+    table->free = table->cap + 1;
+    table->places = places;
+    table->cap = cap;
+    return HF_OK;
+}
+
+static enum hf_status table_add(struct hf_limiter *limiter,
+                                struct limiter_hold *hold)
+{
+    struct limiter_hold_table *table = &limiter->holds;
+    enum hf_status status = HF_OK;
+
+    hf_mutex_lock(&table->mutex);
+    if (table->free == 0)
+        status = table_grow(table);
+    if (status == HF_OK) {
+        uint32_t place = table->free - 1;
+        table->free = table->places[place].next;
+        table->places[place].hold = hold;
+        hold->number = (uint64_t)table->places[place].generation << 32 | place;
+        hf_u64_add(&table->open, 1, __ATOMIC_RELAXED); /* a figure */
+    }
+    hf_mutex_unlock(&table->mutex);
+    return status;
+}
+
+static void hold_leave(struct limiter_hold *hold, uint32_t count)
+{
+    /* Release: what we did with it; acquire: what others did. */
+    if (hf_u32_sub(&hold->users, count, __ATOMIC_ACQ_REL) == count)
+        hf_free(hold);
+}
+
+/* Ends a hold in this way, if it is open and has this number. The caller has
+ * it as a user in the place of the table. */
+static struct limiter_hold *table_take(struct hf_limiter *limiter,
+                                       uint64_t number, uint64_t now_ns,
+                                       enum limiter_hold_state state)
+{
+    struct limiter_hold_table *table = &limiter->holds;
+    uint32_t place = (uint32_t)number;
+    struct limiter_hold *hold = NULL;
+    uint32_t open = HOLD_OPEN;
+
+    hf_mutex_lock(&table->mutex);
+    if (place < table->cap && table->places[place].generation == number >> 32)
+        hold = table->places[place].hold;
+    if (hold != NULL && state == HOLD_SETTLED && now_ns >= hold->expires_ns)
+        state = HOLD_EXPIRED;
+    /* Relaxed: the table's lock, and each cell's, order what follows. */
+    if (hold != NULL &&
+        hf_u32_cas(&hold->state, &open, state, __ATOMIC_RELAXED)) {
+        table->places[place].hold = NULL;
+        table->places[place].generation++;
+        if (table->places[place].generation == 0)
+            table->places[place].generation = 1;
+        table->places[place].next = table->free;
+        table->free = place + 1;
+        hf_u64_sub(&table->open, 1, __ATOMIC_RELAXED); /* a figure */
+    } else {
+        hold = NULL;
+    }
+    hf_mutex_unlock(&table->mutex);
+    return hold;
+}
+
+void limiter_holds_release(struct hf_limiter *limiter)
+{
+    /* The cells have ended all holds. */
+    hf_free(limiter->holds.places);
+}
+
+/* ---- The holds of one cell. ---- */
+
+/* The last has gone: the words lie in the cell again. */
+static void holds_end(struct limiter_open *open)
+{
+    struct limiter_cell *cell = open->cell;
+    uint32_t identity = hf_u32_load(&cell->identity, __ATOMIC_RELAXED);
+
+    assert(open->holds->first == NULL);
+    hf_free(open->holds);
+    open->holds = NULL;
+    /* Relaxed: under the cell's lock. */
+    hf_u32_store(&cell->identity, identity & ~IDENTITY_HOLDS, __ATOMIC_RELAXED);
+}
+
+/* Notes a pair; its record is there. Sorted by when they are over. */
+static void holds_insert(struct limiter_open *open, struct limiter_pair *pair)
+{
+    struct limiter_pair **link = &open->holds->first;
+
+    while (*link != NULL && (*link)->hold->expires_ns <= pair->hold->expires_ns)
+        link = &(*link)->next;
+    pair->next = *link;
+    *link = pair;
+}
+
+static void holds_remove(struct limiter_open *open, struct limiter_pair *pair)
+{
+    struct limiter_pair **link = &open->holds->first;
+
+    while (*link != pair)
+        link = &(*link)->next;
+    *link = pair->next;
+    pair->ended = 1;
+}
+
+bool limiter_holds_expire(struct hf_limiter *limiter, struct limiter_open *open,
+                          uint64_t now_ns)
+{
+    struct limiter_pair *pair = open->holds->first;
+    bool changed = false;
+
+    while (pair != NULL && pair->hold->expires_ns <= now_ns) {
+        struct limiter_hold *hold = pair->hold;
+        struct limiter_pair *next = pair->next;
+        uint32_t users = 1;
+        if (table_take(limiter, hold->number, now_ns, HOLD_EXPIRED) != NULL)
+            users = 2; /* and its place */
+        /* Relaxed: it no longer changes. A settled one is its settler's, who
+         * waits for this cell. */
+        if (hf_u32_load(&hold->state, __ATOMIC_RELAXED) == HOLD_EXPIRED) {
+            words_refund(&open->plan, &open->words, pair->cost, pair->taken_ns);
+            holds_remove(open, pair);
+            hold_leave(hold, users);
+            changed = true;
+        }
+        pair = next;
+    }
+    if (open->holds->first == NULL)
+        holds_end(open);
+    return changed;
+}
+
+uint64_t limiter_holds_wait(const struct limiter_open *open, uint64_t count,
+                            uint64_t keep_back, uint64_t now_ns)
+{
+    const struct hf_rate_plan *plan = &open->plan;
+    uint64_t wait_ns = words_wait(plan, &open->words, count, keep_back, now_ns);
+
+    if (wait_ns == 0 || wait_ns == HF_RATE_NEVER || open->holds == NULL ||
+        plan->words == 0)
+        return wait_ns;
+    struct rate_state words = open->words;
+    uint64_t at_ns = now_ns;
+    for (const struct limiter_pair *pair = open->holds->first; pair != NULL;
+         pair = pair->next) {
+        uint64_t expires_ns = pair->hold->expires_ns;
+        if (expires_ns - now_ns >= wait_ns)
+            break;
+        if (expires_ns > at_ns)
+            at_ns = expires_ns;
+        words_refund(plan, &words, pair->cost, pair->taken_ns);
+        wait_ns =
+            at_ns - now_ns + words_wait(plan, &words, count, keep_back, at_ns);
+    }
+    return wait_ns;
+}
+
+void limiter_holds_forget(struct hf_limiter *limiter, struct limiter_open *open)
+{
+    struct limiter_pair *next;
+
+    for (struct limiter_pair *pair = open->holds->first; pair != NULL;
+         pair = next) {
+        struct limiter_hold *hold = pair->hold;
+        next = pair->next;
+        /* Its other pairs come back when their time is over. */
+        pair->ended = 1;
+        hold_leave(hold, 1);
+    }
+    open->holds->first = NULL;
+    holds_end(open);
+    (void)limiter;
+}
+
+/* ---- Hold and settle. ---- */
+
+static struct limiter_hold *hold_new(const struct limiter_parts *parts,
+                                     uint64_t expires_ns)
+{
+    struct limiter_hold *hold =
+        hf_alloc_zeroed(sizeof *hold + parts->count * sizeof hold->pair[0]);
+
+    if (hold == NULL)
+        return NULL;
+    hold->expires_ns = expires_ns;
+    return hold;
+}
+
+/* Every cell that the hold is on has a record for holds. HF_NOMEM. */
+static enum hf_status holds_ready(struct limiter_parts *parts)
+{
+    for (uint32_t i = 0; i < parts->count; i++) {
+        struct limiter_open *open = &parts->part[i].open;
+        if (open->holds != NULL)
+            continue;
+        struct limiter_holds *holds = hf_alloc_zeroed(sizeof *holds);
+        if (holds == NULL)
+            return HF_NOMEM;
+        /* Relaxed: under the cell's lock. */
+        uint32_t identity =
+            hf_u32_load(&open->cell->identity, __ATOMIC_RELAXED);
+        hf_u32_store(&open->cell->identity, identity | IDENTITY_HOLDS,
+                     __ATOMIC_RELAXED);
+        hf_u64_store(&open->cell->words[0], (uint64_t)(uintptr_t)holds,
+                     __ATOMIC_RELAXED);
+        open->holds = holds;
+        limiter_cell_store(open);
+    }
+    return HF_OK;
+}
+
+/* Records without a hold go again. */
+static void holds_trim(struct limiter_parts *parts)
+{
+    for (uint32_t i = 0; i < parts->count; i++) {
+        struct limiter_open *open = &parts->part[i].open;
+        if (open->holds != NULL && open->holds->first == NULL) {
+            holds_end(open);
+            limiter_cell_store(open);
+        }
+    }
+}
+
+static enum hf_status hold_parts(struct hf_limiter *limiter,
+                                 struct limiter_parts *parts, uint64_t hold_ns,
+                                 uint64_t *number)
+{
+    uint64_t expires_ns;
+    enum hf_status status;
+
+    if (__builtin_add_overflow(parts->now_ns, hold_ns, &expires_ns))
+        expires_ns = UINT64_MAX;
+    struct limiter_hold *hold = hold_new(parts, expires_ns);
+    if (hold == NULL)
+        return HF_NOMEM;
+    status = holds_ready(parts);
+    if (status == HF_OK)
+        status = table_add(limiter, hold);
+    if (status == HF_OK &&
+        (status = limiter_parts_take(limiter, parts)) != HF_OK)
+        (void)table_take(limiter, hold->number, 0, HOLD_SETTLED);
+    if (status != HF_OK) {
+        hf_free(hold);
+        return status;
+    }
+    for (uint32_t i = 0; i < parts->count; i++) {
+        struct limiter_part *part = &parts->part[i];
+        struct hf_rate_answer told;
+        if (part->wait_ns != 0) /* a shadow that would deny */
+            continue;
+        words_tell(&part->open.plan, &part->open.words, parts->now_ns, &told);
+        struct limiter_pair *pair = &hold->pair[hold->count++];
+        *pair = (struct limiter_pair){.hold = hold,
+                                      .cell = part->open.number,
+                                      .cost = part->cost,
+                                      .taken_ns = told.taken_ns};
+        holds_insert(&part->open, pair);
+    }
+    /* Relaxed: the cells' locks publish it. */
+    hf_u32_store(&hold->users, hold->count + 1, __ATOMIC_RELAXED);
+    *number = hold->number;
+    return HF_OK;
+}
+
+enum hf_status limiter_hold(struct hf_limiter *limiter,
+                            struct limiter_local *local,
+                            const struct hf_limiter_call *call,
+                            uint64_t hold_ns, uint64_t now_ns,
+                            struct hf_limiter_answer *answer, uint64_t *number)
+{
+    struct limiter_parts parts;
+    enum hf_status status =
+        limiter_parts_lock(limiter, local, call, true, now_ns, &parts);
+
+    *number = 0;
+    if (status != HF_OK)
+        return status;
+    if (limiter_parts_ask(limiter, &parts, call->priority))
+        status = hold_parts(limiter, &parts, hold_ns, number);
+    holds_trim(&parts);
+    if (status == HF_OK)
+        limiter_parts_answer(limiter, call, &parts, now_ns, answer);
+    limiter_parts_unlock(limiter, &parts);
+    return status;
+}
+
+static void settle_pair(struct limiter_open *open, struct limiter_pair *pair,
+                        uint64_t cost, uint64_t now_ns)
+{
+    if (cost < pair->cost)
+        words_refund(&open->plan, &open->words, pair->cost - cost,
+                     pair->taken_ns);
+    else if (cost > pair->cost)
+        words_spend(&open->plan, &open->words, cost - pair->cost, now_ns);
+    holds_remove(open, pair);
+    if (open->holds->first == NULL)
+        holds_end(open);
+    limiter_cell_store(open);
+}
+
+enum hf_status limiter_settle(struct hf_limiter *limiter, uint64_t number,
+                              uint64_t cost, uint64_t now_ns)
+{
+    struct limiter_hold *hold =
+        table_take(limiter, number, now_ns, HOLD_SETTLED);
+    struct limiter_open open;
+
+    if (hold == NULL)
+        return HF_NOTFOUND;
+    /* Relaxed: it no longer changes. */
+    if (hf_u32_load(&hold->state, __ATOMIC_RELAXED) == HOLD_EXPIRED) {
+        hold_leave(hold, 1);
+        return HF_NOTFOUND;
+    }
+    /* Cells with holds are not forgotten, so the numbers are good. All of them
+     * are locked, so that it happens at one instant. */
+    for (uint32_t i = 0; i < hold->count; i++)
+        (void)limiter_lock_slow(limiter,
+                                limiter_cell_at(limiter, hold->pair[i].cell),
+                                hold->pair[i].cell);
+    uint32_t users = 1; /* its place in the table */
+    for (uint32_t i = 0; i < hold->count; i++) {
+        struct limiter_pair *pair = &hold->pair[i];
+        if (pair->ended) /* with its rule */
+            continue;
+        limiter_cell_open(limiter, limiter_cell_at(limiter, pair->cell),
+                          pair->cell, &open);
+        settle_pair(&open, pair, cost, now_ns);
+        users++;
+    }
+    for (uint32_t i = hold->count; i > 0; i--)
+        limiter_unlock(limiter,
+                       limiter_cell_at(limiter, hold->pair[i - 1].cell),
+                       hold->pair[i - 1].cell);
+    hold_leave(hold, users);
+    return HF_OK;
+}

@@ -1,0 +1,55 @@
+/* limiter_hold.h - permits that are held until somebody settles.
+ *
+ *   place --> hold [state | expires | pair | pair ]
+ *                                      |      `--> list of another cell
+ *   cell --> holds [words | first] ----'
+ *
+ * Fields (c) belong to who has the lock of the pair's cell.
+ */
+#ifndef FLOW_LIMITER_HOLD_H
+#define FLOW_LIMITER_HOLD_H
+
+#include "flow/limiter_state.h"
+
+struct limiter_pair {
+    struct limiter_pair *next; /* (c) a later one, by expires_ns */
+    struct limiter_hold *hold; /* (i) */
+    uint32_t cell;             /* (i) */
+    uint32_t ended;            /* (c) not in the cell's list any more */
+    uint64_t cost;             /* (i) */
+    uint64_t taken_ns;         /* (i) */
+};
+
+/* A hold ends in one way for all of its pairs: who changes the state first
+ * says which. Pairs of one that expired are taken back one by one, each when
+ * its cell is next used. */
+enum limiter_hold_state { HOLD_OPEN, HOLD_SETTLED, HOLD_EXPIRED };
+
+struct limiter_hold {
+    struct hf_atomic_u32 state; /* (a) */
+    struct hf_atomic_u32 users; /* (a) pairs in lists, and its place */
+    uint64_t number;            /* (i) */
+    uint64_t expires_ns;        /* (i) */
+    uint32_t count;             /* (i) */
+    struct limiter_pair pair[]; /* by cell number */
+};
+
+/* What a cell with holds has in the place of its words. */
+struct limiter_holds {
+    struct rate_state words;    /* (c) */
+    struct limiter_pair *first; /* (c) */
+};
+
+/* Takes back what holds that are over held. True if anything changed; the
+ * caller stores the words. (c) */
+bool limiter_holds_expire(struct hf_limiter *limiter, struct limiter_open *open,
+                          uint64_t now_ns);
+/* As words_wait(), but counts on holds that are over by then. (c) */
+uint64_t limiter_holds_wait(const struct limiter_open *open, uint64_t count,
+                            uint64_t keep_back, uint64_t now_ns);
+/* The cell's words mean nothing any more: ends its part in all holds. (c) */
+void limiter_holds_forget(struct hf_limiter *limiter,
+                          struct limiter_open *open);
+void limiter_holds_release(struct hf_limiter *limiter);
+
+#endif

@@ -123,21 +123,26 @@ take_other(struct hf_rate *rate, uint32_t count, uint64_t now_ns)
     return wait_ns;
 }
 
+/* rate_line_take() with all that does not depend on the word done once. */
 uint64_t hf_rate_take(struct hf_rate *rate, uint32_t count, uint64_t now_ns)
 {
-    uint64_t next = 0;
-    uint64_t wait_ns;
-
     if (rate == NULL)
         return HF_RATE_NEVER;
-    if (__builtin_expect(!rate_on_line(&rate->plan), 0))
+    const struct hf_rate_plan *plan = &rate->plan;
+    if (!rate_on_line(plan))
         return take_other(rate, count, now_ns);
+    if (count > plan->limit)
+        return HF_RATE_NEVER;
+    now_ns = rate_clip(now_ns);
+    uint64_t mark = rate_mark(plan, now_ns);
+    uint64_t cost = count * plan->cost;
     uint64_t word = load(rate);
+    uint64_t end;
     do {
-        wait_ns = rate_line_take(&rate->plan, word, count, 0, now_ns, &next);
-        if (wait_ns != 0)
-            return wait_ns;
-    } while (!swap(rate, &word, next));
+        end = rate_line_end(word, mark, cost);
+        if (end > mark + plan->edge)
+            return rate_line_wait(plan, end - plan->edge, now_ns);
+    } while (!swap(rate, &word, end));
     return 0;
 }
 

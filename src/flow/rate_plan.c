@@ -119,9 +119,10 @@ enum hf_status rate_plan_make(struct hf_rate_plan *plan,
 
 uint64_t rate_instant(const struct hf_rate_plan *plan, uint64_t mark)
 {
+    if (plan->inverse == 0)
+        return mark;
     uint64_t steps = mark / plan->step + (mark % plan->step != 0);
     u128 instant = ((u128)steps * plan->span + plan->units - 1) / plan->units;
-
     return instant < UINT64_MAX - 1 ? (uint64_t)instant : UINT64_MAX - 1;
 }
 

@@ -180,10 +180,7 @@ static void line_tell(const struct hf_rate_plan *plan, uint64_t word,
 
     answer->remaining =
         spent < plan->edge ? (plan->edge - spent) / plan->cost : 0;
-    answer->reset_ns = spent == 0 ? 0
-                       : plan->inverse == 0
-                           ? spent
-                           : rate_line_wait(plan, word, now_ns);
+    answer->reset_ns = spent == 0 ? 0 : rate_line_wait(plan, word, now_ns);
     answer->taken_ns = now_ns;
 }
 

@@ -77,31 +77,33 @@ HF_INLINE uint64_t rate_mark(const struct hf_rate_plan *plan, uint64_t now_ns)
     return rate_scale(plan, now_ns) * plan->step;
 }
 
+/* How long until mark() is `mark`, which it is not yet. */
 uint64_t rate_line_wait(const struct hf_rate_plan *plan, uint64_t mark,
                         uint64_t now_ns);
 
-/* rate_state_take() for plans on a line (rate_on_line()), in the open: this is
- * what a decision costs. */
+/* Where the word goes if `cost` units are taken. No sum can wrap: it is at most
+ * HF_RATE_NOW_MAX_NS and twice the edge. */
+HF_INLINE uint64_t rate_line_end(uint64_t word, uint64_t mark, uint64_t cost)
+{
+    return (word > mark ? word : mark) + cost;
+}
+
+/* rate_state_take() for plans on a line, which rate_on_line() tells. */
 HF_INLINE uint64_t rate_line_take(const struct hf_rate_plan *plan,
                                   uint64_t word, uint64_t count,
                                   uint64_t keep_back, uint64_t now_ns,
                                   uint64_t *next)
 {
-    /* No sum below can wrap: at most HF_RATE_NOW_MAX_NS + twice the edge. */
-    if (__builtin_expect(
-            keep_back > plan->limit || count > plan->limit - keep_back, 0))
+    if (keep_back > plan->limit || count > plan->limit - keep_back)
         return HF_RATE_NEVER;
     now_ns = rate_clip(now_ns);
     uint64_t mark = rate_mark(plan, now_ns);
     uint64_t room = plan->edge - keep_back * plan->cost;
-    uint64_t end = (word > mark ? word : mark) + count * plan->cost;
-    if (__builtin_expect(end <= mark + room, 1)) {
-        *next = end;
-        return 0;
-    }
-    if (plan->inverse == 0)
-        return end - mark - room;
-    return rate_line_wait(plan, end - room, now_ns);
+    uint64_t end = rate_line_end(word, mark, count * plan->cost);
+    if (end > mark + room)
+        return rate_line_wait(plan, end - room, now_ns);
+    *next = end;
+    return 0;
 }
 
 static inline bool rate_on_line(const struct hf_rate_plan *plan)

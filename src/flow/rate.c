@@ -112,13 +112,10 @@ take_other(struct hf_rate *rate, uint32_t count, uint64_t now_ns)
         return 0;
     }
     struct store *store = lock(rate);
-    if (plan->words == 2)
-        wait_ns =
-            rate_state_take(plan, words_of(store), count, 0, now_ns, &next);
-    else
-        wait_ns = rate_slots_take(plan, slots_of(store), count, 0, now_ns);
-    if (plan->words == 2 && wait_ns == 0)
-        *words_of(store) = next;
+    wait_ns = plan->words == 2
+                  ? rate_state_take(plan, words_of(store), count, 0, now_ns,
+                                    words_of(store))
+                  : rate_slots_take(plan, slots_of(store), count, 0, now_ns);
     hf_mutex_unlock(&store->mutex);
     return wait_ns;
 }
@@ -162,14 +159,12 @@ static uint64_t decide_locked(const struct hf_rate *rate, uint32_t count,
 {
     const struct hf_rate_plan *plan = &rate->plan;
     struct store *store = lock(rate);
-    struct rate_state next;
+    struct rate_state unused;
     uint64_t wait_ns;
 
     if (plan->words == 2) {
-        wait_ns =
-            rate_state_take(plan, words_of(store), count, 0, now_ns, &next);
-        if (takes && wait_ns == 0)
-            *words_of(store) = next;
+        wait_ns = rate_state_take(plan, words_of(store), count, 0, now_ns,
+                                  takes ? words_of(store) : &unused);
         tell(plan, words_of(store), wait_ns, now_ns, answer);
     } else {
         wait_ns =
@@ -245,11 +240,10 @@ void hf_rate_refund(struct hf_rate *rate, uint32_t count, uint64_t taken_ns)
         return;
     }
     struct store *store = lock(rate);
-    if (plan->words == 2) {
-        rate_state_refund(plan, words_of(store), count, taken_ns, &next);
-        *words_of(store) = next;
-    } else {
+    if (plan->words == 2)
+        rate_state_refund(plan, words_of(store), count, taken_ns,
+                          words_of(store));
+    else
         rate_slots_refund(plan, slots_of(store), count, taken_ns);
-    }
     hf_mutex_unlock(&store->mutex);
 }

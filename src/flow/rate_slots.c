@@ -24,13 +24,20 @@ static uint64_t newest(const struct hf_rate_plan *plan,
     return slot(plan, slots, plan->limit - 1);
 }
 
-/* How many slots are `back_ns` or less: they are sorted. */
+/* How many slots are `back_ns` or less: they are sorted. Looked for from the
+ * newest on, in steps that double: what is asked about is mostly near it. */
 static uint64_t count_until(const struct hf_rate_plan *plan,
                             const struct rate_slots *slots, uint64_t back_ns)
 {
-    uint64_t low = 0;
     uint64_t high = plan->limit;
+    uint64_t low = high;
 
+    for (uint64_t step = 1; low > 0; step *= 2) {
+        low = low > step ? low - step : 0;
+        if (slot(plan, slots, low) <= back_ns)
+            break;
+        high = low;
+    }
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
         if (slot(plan, slots, middle) <= back_ns)
@@ -86,24 +93,41 @@ void rate_slots_tell(const struct hf_rate_plan *plan,
         last_ns > now_ns + plan->span_ns ? last_ns - plan->span_ns : now_ns;
 }
 
-void rate_slots_refund(const struct hf_rate_plan *plan,
-                       struct rate_slots *slots, uint64_t count,
-                       uint64_t taken_ns)
+/* The free ones become the first. Either the newer ones close the gap and head
+ * goes back, or the older ones make room: whichever are fewer. */
+static void remove_slots(const struct hf_rate_plan *plan,
+                         struct rate_slots *slots, uint64_t first,
+                         uint64_t count)
 {
-    uint64_t back_ns = rate_clip(taken_ns) + plan->span_ns;
-    uint64_t first = count_until(plan, slots, back_ns - 1);
-    uint64_t equal = count_until(plan, slots, back_ns) - first;
+    uint64_t newer = plan->limit - first - count;
 
-    if (count > equal)
-        count = equal;
-    if (count == 0)
-        return;
-    /* Those before them move up, and the free ones are the first. */
+    if (newer <= first) {
+        for (uint64_t i = 0; i < newer; i++)
+            slots->back_ns[place(plan, slots, first + i)] =
+                slot(plan, slots, first + count + i);
+        slots->head = place(plan, slots, plan->limit - count);
+        first = 0;
+    }
     for (; first > 0 && slot(plan, slots, first - 1) != 0; first--)
         slots->back_ns[place(plan, slots, first - 1 + count)] =
             slot(plan, slots, first - 1);
     for (uint64_t i = 0; i < count; i++)
         slots->back_ns[place(plan, slots, first + i)] = 0;
+}
+
+void rate_slots_refund(const struct hf_rate_plan *plan,
+                       struct rate_slots *slots, uint64_t count,
+                       uint64_t taken_ns)
+{
+    uint64_t back_ns = rate_clip(taken_ns) + plan->span_ns;
+    uint64_t end = count_until(plan, slots, back_ns);
+    uint64_t equal = 0;
+
+    while (equal < count && equal < end &&
+           slot(plan, slots, end - equal - 1) == back_ns)
+        equal++;
+    if (equal > 0)
+        remove_slots(plan, slots, end - equal, equal);
 }
 
 void rate_slots_convert(const struct hf_rate_plan *from_plan,

@@ -30,8 +30,9 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-static struct pair pair_read(const struct hf_rate_plan *plan,
-                             const struct rate_state *state)
+/* Inline: a pair that is passed in memory costs more than all the sums. */
+HF_INLINE struct pair pair_read(const struct hf_rate_plan *plan,
+                                const struct rate_state *state)
 {
     uint64_t word = state->word[0];
 
@@ -45,8 +46,8 @@ static struct pair pair_read(const struct hf_rate_plan *plan,
                          .current = word & mask};
 }
 
-static void pair_write(const struct hf_rate_plan *plan, struct pair pair,
-                       struct rate_state *state)
+HF_INLINE void pair_write(const struct hf_rate_plan *plan, struct pair pair,
+                          struct rate_state *state)
 {
     assert(pair.before <= plan->limit);
     assert(pair.current <= plan->limit);
@@ -61,8 +62,8 @@ static void pair_write(const struct hf_rate_plan *plan, struct pair pair,
 
 /* The pair as it is at now_ns. False if its window begins later: an instant
  * that arrives late opens no window that was left. */
-static bool pair_roll(const struct hf_rate_plan *plan, struct pair *pair,
-                      uint64_t now_ns)
+HF_INLINE bool pair_roll(const struct hf_rate_plan *plan, struct pair *pair,
+                         uint64_t now_ns)
 {
     uint64_t index = rate_mark(plan, now_ns);
 

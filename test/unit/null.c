@@ -2,13 +2,16 @@
  * and that the others do nothing. */
 #include "holdfast/accumulator.h"
 #include "holdfast/adder.h"
+#include "holdfast/backoff.h"
 #include "holdfast/barrier.h"
 #include "holdfast/blocking.h"
+#include "holdfast/breaker.h"
 #include "holdfast/cache.h"
 #include "holdfast/clock.h"
 #include "holdfast/epoch.h"
 #include "holdfast/latch.h"
 #include "holdfast/phaser.h"
+#include "holdfast/rate.h"
 #include "holdfast/rwlock.h"
 #include "holdfast/semaphore.h"
 #include "holdfast/snapshot.h"
@@ -111,4 +114,29 @@ TEST(cache)
     hf_cache_stats(NULL, NULL);
     hf_cache_shut(NULL);
     hf_cache_close(NULL);
+}
+
+TEST(rate_backoff_and_breaker)
+{
+    struct hf_rate_answer answer;
+    struct hf_breaker_call call;
+    uint64_t ns;
+
+    CHECK_EQ(hf_rate_init(NULL, 1, 1), HF_INVALID);
+    CHECK_EQ(hf_rate_open(NULL, NULL, NULL), HF_INVALID);
+    CHECK_EQ(hf_rate_memory(NULL), 0);
+    CHECK(hf_rate_take(NULL, 1, 0) == HF_RATE_NEVER);
+    CHECK(hf_rate_wait(NULL, 1, 0) == HF_RATE_NEVER);
+    CHECK(hf_rate_ask(NULL, 1, 0, &answer) == HF_RATE_NEVER);
+    CHECK(hf_rate_look(NULL, 1, 0, &answer) == HF_RATE_NEVER);
+    hf_rate_refund(NULL, 1, 0);
+    CHECK_EQ(hf_backoff_init(NULL, NULL), HF_INVALID);
+    CHECK_EQ(hf_backoff_next(NULL, 0, HF_FOREVER, &ns), HF_INVALID);
+    hf_backoff_reset(NULL);
+    CHECK_EQ(hf_breaker_new(NULL, NULL), HF_INVALID);
+    CHECK(hf_breaker_enter(NULL, 0, &call) == HF_BREAKER_NEVER);
+    CHECK_EQ(hf_breaker_leave(NULL, &call, HF_BREAKER_WORKED, 0), HF_INVALID);
+    CHECK_EQ(hf_breaker_force(NULL, HF_BREAKER_OPEN, 0), HF_INVALID);
+    hf_breaker_stats(NULL, NULL);
+    hf_breaker_free(NULL);
 }

@@ -71,16 +71,6 @@ static bool is_fit(struct hf_lender *lender, uint32_t index)
     return lender->opts.validate(lender->opts.context, resource) == 0;
 }
 
-static void drop_unfit(struct hf_lender *lender, uint32_t index)
-{
-    struct lender_slot *slot = &lender->slots[index];
-    uint64_t word = slot_look(slot);
-
-    lender_count(&lender->undone);
-    (void)lender_claim(slot, &word);
-    lender_destroy(lender, index, HF_LENDER_BROKEN);
-}
-
 /* Relaxed: a look, the exchange of a word decides. seq_cst where it is the
  * borrower's place in the order: see above. */
 static inline bool may_take(const struct hf_lender *lender)
@@ -89,22 +79,16 @@ static inline bool may_take(const struct hf_lender *lender)
            0;
 }
 
-/* Nothing was idle, or it was not fit: then `*index` has it still. Whoever had
- * one comes again before those who had none. A lender that is closed meanwhile
- * may have lost its last resource, so we hold it. */
+/* Nothing was idle, or it was not fit: then `*index` has it still. A lender
+ * that is closed meanwhile may have lost its last resource, so we hold it. */
 static enum hf_status borrow_wait(struct hf_lender *lender,
                                   uint64_t deadline_ns, uint32_t *index)
 {
-    bool first = false;
     enum hf_status status;
 
     lender_hold(lender);
     do {
-        if (*index != LENDER_NONE) {
-            drop_unfit(lender, *index);
-            first = true;
-        }
-        status = lender_wait(lender, first, deadline_ns, index);
+        status = lender_wait(lender, deadline_ns, index);
     } while (status == HF_OK && !is_fit(lender, *index));
     if (status == HF_MORE)
         status = lender_make(lender, *index, true);

@@ -199,11 +199,12 @@ void lender_release(struct hf_lender *lender);
 
 /* ---- lender_wait.c ---- */
 
-/* Waits for a slot. HF_OK: `*index` is OUT and the caller's; HF_MORE: it is
- * reserved for the caller to create; HF_TIMEOUT, HF_CLOSED. `first`: before all
- * others. */
-enum hf_status lender_wait(struct hf_lender *lender, bool first,
-                           uint64_t deadline_ns, uint32_t *index);
+/* Waits for a slot. `*index` is LENDER_NONE, or one that the caller has OUT and
+ * that is not fit: it is destroyed, and the caller waits before all who had
+ * none. HF_OK: `*index` is OUT and the caller's; HF_MORE: it is reserved for
+ * the caller to create; HF_TIMEOUT, HF_CLOSED. */
+enum hf_status lender_wait(struct hf_lender *lender, uint64_t deadline_ns,
+                           uint32_t *index);
 
 /* Something has changed under the mutex: `index` has become idle
  * (LENDER_NONE: nothing has), or there is room, or it was closed. Unlocks, and

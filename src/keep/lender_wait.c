@@ -153,16 +153,31 @@ static enum hf_status give_up(struct hf_lender *lender,
     return HF_TIMEOUT;
 }
 
-static enum hf_status wait_in_order(struct hf_lender *lender, bool first,
+static void drop_unfit(struct hf_lender *lender, uint32_t index)
+{
+    struct lender_slot *slot = &lender->slots[index];
+    uint64_t word = slot_look(slot);
+
+    lender_count(&lender->undone);
+    (void)lender_claim(slot, &word);
+    lender_destroy(lender, index, HF_LENDER_BROKEN);
+}
+
+/* Who had one that was not fit is in the queue before that is gone: what makes
+ * up for it must not go to another. */
+static enum hf_status wait_in_order(struct hf_lender *lender,
                                     uint64_t deadline_ns, uint32_t *index)
 {
-    struct lender_waiter waiter = {.first = first, .status = HF_PENDING};
+    struct lender_waiter waiter = {.first = *index != LENDER_NONE,
+                                   .status = HF_PENDING};
     uint64_t start_ns = lender_now(lender);
     enum hf_status status;
 
     hf_mutex_lock(&lender->mutex);
     append(lender, &waiter);
     lender_unlock(lender, LENDER_NONE);
+    if (*index != LENDER_NONE)
+        drop_unfit(lender, *index);
     bool slept = !hf_bell_rung(&waiter.bell);
     if (hf_bell_wait(&waiter.bell, lender->clock, deadline_ns) == HF_OK)
         status = waiter.status;
@@ -210,6 +225,8 @@ static enum hf_status wait_unfair(struct hf_lender *lender,
     struct attempt attempt = {.lender = lender, .index = LENDER_NONE};
     uint64_t start_ns = lender_now(lender);
 
+    if (*index != LENDER_NONE)
+        drop_unfit(lender, *index);
     /* seq_cst: before we look for idle slots. */
     hf_u32_add(&lender->gate, 1, __ATOMIC_SEQ_CST);
     hf_mutex_lock(&lender->mutex);
@@ -232,12 +249,12 @@ static enum hf_status wait_unfair(struct hf_lender *lender,
     return status;
 }
 
-enum hf_status lender_wait(struct hf_lender *lender, bool first,
-                           uint64_t deadline_ns, uint32_t *index)
+enum hf_status lender_wait(struct hf_lender *lender, uint64_t deadline_ns,
+                           uint32_t *index)
 {
-    enum hf_status status =
-        lender->opts.unfair ? wait_unfair(lender, deadline_ns, index)
-                            : wait_in_order(lender, first, deadline_ns, index);
+    enum hf_status status = lender->opts.unfair
+                                ? wait_unfair(lender, deadline_ns, index)
+                                : wait_in_order(lender, deadline_ns, index);
 
     if (status == HF_TIMEOUT)
         lender_count(&lender->timeouts);

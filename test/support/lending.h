@@ -7,8 +7,10 @@
 #define TEST_SUPPORT_LENDING_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/atomic.h"
 #include "holdfast/lender.h"
@@ -33,10 +35,18 @@ struct things {
     struct hf_atomic_u32 wrong; /* things that went wrong */
     struct hf_atomic_u32 resets;
     struct hf_atomic_u32 events[5]; /* by enum hf_lender_event */
-    char leak_who[64];              /* of the last leak */
-    uint64_t leak_held_ns;
+    struct hf_atomic_ptr leak_who;  /* of the last leak: a name that lasts */
+    struct hf_atomic_u64 leak_held_ns;
     struct thing all[THINGS_MAX];
 };
+
+/* All but the things themselves, which are as they were left: dead. */
+static inline void things_begin(struct things *things)
+{
+    memset(things, 0, offsetof(struct things, all));
+    for (uint32_t i = 0; i < 64; i++)
+        things->all[i] = (struct thing){.number = 0};
+}
 
 static inline uint32_t things_read(const struct hf_atomic_u32 *word)
 {
@@ -103,8 +113,9 @@ static inline void thing_observe(void *context,
 
     hf_u32_add(&things->events[note->event], 1, __ATOMIC_SEQ_CST);
     if (note->event == HF_LENDER_LEAKED) {
-        snprintf(things->leak_who, sizeof things->leak_who, "%s", note->who);
-        things->leak_held_ns = note->held_ns;
+        hf_ptr_store(&things->leak_who, (void *)(uintptr_t)note->who,
+                     __ATOMIC_SEQ_CST);
+        hf_u64_store(&things->leak_held_ns, note->held_ns, __ATOMIC_SEQ_CST);
     }
 }
 
@@ -132,6 +143,14 @@ static inline struct hf_lender_opts things_opts(struct things *things,
                                    .context = things,
                                    .min = min,
                                    .max = max};
+}
+
+/* Who was told last as one that leaks. */
+static inline const char *things_leak(const struct things *things)
+{
+    const char *who = hf_ptr_load(&things->leak_who, __ATOMIC_SEQ_CST);
+
+    return who != NULL ? who : "";
 }
 
 /* ---- For unit tests: one lot of things, and a clock that the test moves. ----

@@ -349,8 +349,9 @@ TEST(a_leak_is_told_once_with_the_name)
     (void)hf_lender_tend(lender);
     (void)hf_lender_tend(lender);
     CHECK_EQ(stats_of(lender).leaked, 1);
-    CHECK_TEXT(things.leak_who, strlen(things.leak_who), "the report");
-    CHECK_EQ(things.leak_held_ns, 1000);
+    CHECK_TEXT(things_leak(&things), strlen(things_leak(&things)),
+               "the report");
+    CHECK_EQ(things.leak_held_ns.value, 1000);
     CHECK_EQ(things_read(&things.events[HF_LENDER_LEAKED]), 1);
     give_back(lender, &a);
     give_back(lender, &b);
@@ -358,7 +359,7 @@ TEST(a_leak_is_told_once_with_the_name)
     test_clock_advance(&hands, 1000);
     (void)hf_lender_tend(lender);
     CHECK_EQ(stats_of(lender).leaked, 2);
-    CHECK_TEXT(things.leak_who, strlen(things.leak_who), "again");
+    CHECK_TEXT(things_leak(&things), strlen(things_leak(&things)), "again");
     give_back(lender, &a);
     end(lender);
 }

@@ -66,7 +66,7 @@ TEST(creates_that_fail_are_tried_again_after_pauses)
     struct hf_lender_opts opts = threaded(1, 1);
     opts.pause_ns = 1000;
     opts.pause_max_ns = 4000;
-    begin();
+    things_begin(&things);
     hf_u32_store(&things.fail, 4, __ATOMIC_SEQ_CST);
     opts.clock = test_clock(&hands);
     struct hf_lender *lender = open_with(&opts);
@@ -98,7 +98,7 @@ TEST(the_thread_tells_of_leaks_when_they_are_due)
     AWAIT(lender, leaked, 1);
     CHECK_EQ(hf_lender_return(lender, &loan), HF_OK);
     end(lender);
-    CHECK_TEXT(things.leak_who, strlen(things.leak_who), "me");
+    CHECK_TEXT(things_leak(&things), strlen(things_leak(&things)), "me");
 }
 
 /* A create that hangs; whoever waits is served by a return. */

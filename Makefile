@@ -224,6 +224,7 @@ LIBS_forkjoin := -ltbb -fopenmp
 LIBS_timers := -luv -levent_core
 LIBS_log := -lspdlog -lfmt
 LIBS_dedup := -ltbb
+LIBS_update := -lprometheus-cpp-core
 PEER_FLAGS = -D_GNU_SOURCE -I. -Iinclude -Wall -Wextra -Werror $(CFLAGS) \
 	-pthread -MMD -MP $(if $(PKG_$(*F)),$(shell pkg-config --cflags \
 	$(PKG_$(*F)) | sed 's/-I/-isystem /g')) $(FLAGS_$(*F))

@@ -71,7 +71,7 @@ static const char *stock_fault(const struct bench *bench,
 
 static void print_table(const struct bench *bench, const struct load *load)
 {
-    const struct histogram *histogram = &load->histogram;
+    const struct hf_spread *times = load->times;
 
     printf("%s (%s), %llu connections, pipeline %llu, %.1f s\n", bench->work,
            bench->dialect, (unsigned long long)bench->options.clients,
@@ -86,9 +86,10 @@ static void print_table(const struct bench *bench, const struct load *load)
     printf("  errors      %12llu   %s\n",
            (unsigned long long)load->counts.errors, load->first_error);
     printf("  latency, us    p50 %.1f   p99 %.1f   p99.9 %.1f   max %.1f\n",
-           micros(histogram_at(histogram, 500)),
-           micros(histogram_at(histogram, 990)),
-           micros(histogram_at(histogram, 999)), micros(histogram->max));
+           micros(hf_spread_percentile(times, 50)),
+           micros(hf_spread_percentile(times, 99)),
+           micros(hf_spread_percentile(times, 99.9)),
+           micros(hf_spread_percentile(times, 100)));
     if (bench->after.products > 0) {
         const char *fault = stock_fault(bench, load);
         printf("  stock       %12llu   products checked%s: %s\n",
@@ -100,7 +101,7 @@ static void print_table(const struct bench *bench, const struct load *load)
 
 static void print_json(const struct bench *bench, const struct load *load)
 {
-    const struct histogram *histogram = &load->histogram;
+    const struct hf_spread *times = load->times;
     struct hf_buf error = {0};
 
     (void)json_string(&error, hf_bytes_text(load->first_error));
@@ -122,9 +123,10 @@ static void print_json(const struct bench *bench, const struct load *load)
            error.data != NULL ? error.data : "null");
     printf("\"p50_us\": %.1f, \"p99_us\": %.1f, \"p999_us\": %.1f, "
            "\"max_us\": %.1f",
-           micros(histogram_at(histogram, 500)),
-           micros(histogram_at(histogram, 990)),
-           micros(histogram_at(histogram, 999)), micros(histogram->max));
+           micros(hf_spread_percentile(times, 50)),
+           micros(hf_spread_percentile(times, 99)),
+           micros(hf_spread_percentile(times, 99.9)),
+           micros(hf_spread_percentile(times, 100)));
     if (bench->after.products > 0)
         printf(", \"products_checked\": %llu, \"sums_agree\": %s",
                (unsigned long long)bench->after.products,

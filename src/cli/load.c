@@ -24,7 +24,8 @@ void load_done(struct load *load, uint64_t took_ns)
     if (load->stopping)
         return;
     load->counts.operations++;
-    histogram_add(&load->histogram, took_ns);
+    if (hf_spread_record(load->times, took_ns, 1) != HF_OK)
+        load_failed(load, hf_bytes_text("no memory for a latency"));
 }
 
 void load_failed(struct load *load, struct hf_bytes why)
@@ -181,7 +182,7 @@ static void advance(struct load *load, uint64_t start_ns)
         load->measuring = true;
         load->began_ns = load->now_ns;
         load->counts = (struct load_counts){.errors = load->counts.errors};
-        histogram_reset(&load->histogram);
+        hf_spread_reset(load->times);
     }
     if (!load->measuring || load->stopping)
         return;
@@ -339,7 +340,7 @@ enum hf_status load_open(struct load *load, const struct work *work,
     raise_file_limit();
     load->epoll = epoll_create1(EPOLL_CLOEXEC);
     load->conns = hf_alloc_zeroed(options->clients * sizeof *load->conns);
-    if (load->conns == NULL)
+    if (load->conns == NULL || hf_spread_open(&load->times, NULL) != HF_OK)
         return HF_NOMEM;
     for (uint32_t i = 0; i < options->clients; i++)
         load->conns[i] = (struct load_conn){.fd = -1, .index = i};
@@ -370,5 +371,6 @@ void load_close(struct load *load)
     hf_buf_release(&load->pattern);
     hf_free(load->conns);
     load->conns = NULL;
+    hf_spread_close(load->times);
     close(load->epoll);
 }

@@ -18,7 +18,7 @@
 
 #include "base/random.h"
 #include "cli/client.h"
-#include "cli/histogram.h"
+#include "holdfast/spread.h"
 
 #define LOAD_CLIENTS_MAX  20000
 #define LOAD_PIPELINE_MAX 1000
@@ -77,8 +77,8 @@ struct load {
     uint64_t ended_ns;
     uint64_t drawn_ns; /* when the bar was drawn last */
     struct load_counts counts;
-    uint64_t accepted; /* operations that succeeded, warm-up included */
-    struct histogram histogram;
+    uint64_t accepted;       /* operations that succeeded, warm-up included */
+    struct hf_spread *times; /* ns that operations took */
     struct hf_random random;
     char first_error[160];
 

@@ -166,11 +166,13 @@ void hf_histogram_record(struct hf_histogram *histogram, uint64_t value)
         return;
     const struct hf_layout *layout = &histogram->layout;
     struct stripe *stripe =
-        hf_locals_mine(&histogram->stripes, sizeof(struct stripe));
+        hf_locals_quick(&histogram->stripes, sizeof(struct stripe));
     uint32_t place = hf_layout_place(layout, value);
     uint32_t chunk = place >> layout->half_bits;
     struct hf_atomic_u64 *counts = NULL;
 
+    if (__builtin_expect(stripe == NULL, 0))
+        stripe = hf_locals_mine(&histogram->stripes, sizeof(struct stripe));
     if (__builtin_expect(stripe != NULL, 1)) {
         /* Relaxed: see make_counts(). */
         struct hf_atomic_ptr *table =

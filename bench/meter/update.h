@@ -2,7 +2,7 @@
 #ifndef BENCH_METER_UPDATE_H
 #define BENCH_METER_UPDATE_H
 
-#include "bench/sync/contest.h"
+#include "../sync/contest.h"
 
 enum update_shape {
     UPDATE_COUNTER,

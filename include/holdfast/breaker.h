@@ -145,9 +145,9 @@ struct hf_breaker_stats {
 };
 
 /* NULL options: all defaults. HF_INVALID: breaker is NULL, a share above 100,
- * slow_percent without slow_ns, calls_min above window_calls, window_calls or
- * probes above its maximum, window_ns below 10, open_max_ns below open_ns.
- * HF_NOMEM. */
+ * slow_percent without slow_ns, calls_min above window_calls (if that counts),
+ * window_calls or probes above its maximum, window_ns below 10, open_max_ns
+ * below open_ns. HF_NOMEM. */
 enum hf_status hf_breaker_new(struct hf_breaker **breaker,
                               const struct hf_breaker_opts *opts);
 /* Nobody may be inside a call; NULL does nothing. */

@@ -28,7 +28,8 @@
  * earned in n * span_ns / permits, never more and never less however long it
  * runs. Where that is no whole number, a bucket counts in units of a permit's
  * floor(span_ns / permits)th part, each between 1 and 2 ns long, and an instant
- * is rounded down to such a unit: nothing else is rounded, nothing drifts.
+ * is rounded down to such a unit: nothing else is rounded, nothing drifts. So a
+ * permit is never later than it is due, and earlier by less than one unit.
  *
  * Example:
  *

@@ -309,7 +309,10 @@ static void leave_closed(struct hf_breaker *breaker, bool failed, bool slow,
                          uint64_t now_ns, struct hf_breaker_change *change)
 {
     window_add(&breaker->window, failed, slow, now_ns);
-    breaker->failures = failed ? breaker->failures + 1 : 0;
+    if (!failed)
+        breaker->failures = 0;
+    else if (breaker->failures < UINT32_MAX)
+        breaker->failures++;
     if (state_of(look(breaker)) == HF_BREAKER_CLOSED && must_trip(breaker))
         become(breaker, HF_BREAKER_OPEN, now_ns, change);
 }

@@ -128,7 +128,8 @@ void rate_state_refund(const struct hf_rate_plan *plan,
                        uint64_t taken_ns, struct rate_state *next);
 /* What was spent stays spent, at most all of the new limit: fractions of a
  * permit too from bucket to bucket, else rounded up. Between windows of one
- * length the windows stay. Neither plan has slots. */
+ * length the windows stay. Neither plan has slots. now_ns should be the newest
+ * that is known: what an older one sees as spent is earned in its time. */
 void rate_state_convert(const struct hf_rate_plan *from,
                         const struct hf_rate_plan *to,
                         const struct rate_state *state, uint64_t now_ns,

@@ -8,6 +8,8 @@
  * 1 remaining        both sides cut to microseconds  exact seconds cut, and 1
  * more if there was    rounded up a part of a second
  *
+ * Redis also reads its clock in whole milliseconds; that is the caller's to do.
+ *
  * Threads: pure functions. Memory: the caller's.
  */
 #ifndef FLOW_THROTTLE_H

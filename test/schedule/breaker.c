@@ -270,3 +270,51 @@ TEST(open_is_never_seen_with_an_older_end)
                               .schedules = 20000};
     schedule_check(&c);
 }
+
+/* ---- Due is looked at again under the lock. ---- */
+
+static void due_setup(void *context, uint64_t seed)
+{
+    (void)context;
+    (void)seed;
+    begin((struct hf_breaker_opts){
+        .failures_max = 1, .open_ns = 100, .probes = 1});
+    (void)hf_breaker_force(test.breaker, HF_BREAKER_OPEN, 0);
+}
+
+/* Several find it due. The first probe fails at once, and that opens it for
+ * another 100 ns: none of those who saw it due before may go. */
+static void due_body(void *context, unsigned fiber)
+{
+    struct hf_breaker_call call;
+
+    (void)context;
+    (void)fiber;
+    if (hf_breaker_enter(test.breaker, 1000, &call) != 0)
+        return;
+    hf_u64_add(&test.through, 1, __ATOMIC_RELAXED);
+    (void)hf_breaker_leave(test.breaker, &call, HF_BREAKER_FAILED, 1000);
+}
+
+static bool due_check(void *context, FILE *explain)
+{
+    struct hf_breaker_stats stats;
+
+    (void)context;
+    hf_breaker_stats(test.breaker, &stats);
+    fprintf(explain, "%u went, open until %u", (unsigned)test.through.value,
+            (unsigned)stats.until_ns);
+    return test.through.value == 1 && stats.until_ns == 1100;
+}
+
+TEST(who_saw_it_due_before_it_opened_again_does_not_go)
+{
+    struct schedule_case c = {.name = "breaker due",
+                              .fibers = 3,
+                              .setup = due_setup,
+                              .body = due_body,
+                              .check = due_check,
+                              .teardown = end,
+                              .schedules = 20000};
+    schedule_check(&c);
+}

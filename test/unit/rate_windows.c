@@ -275,6 +275,10 @@ TEST(a_lease_that_is_given_back_is_free_and_one_that_ended_is_too)
     hf_rate_refund(&rate, 1, 30); /* twice: the second is nothing */
     CHECK_EQ(hf_rate_take(&rate, 1, 112), 0);
     CHECK_EQ(hf_rate_take(&rate, 1, 112), 98);
+    hf_rate_refund(&rate, 1, 112);
+    hf_rate_refund(&rate, 1, 112); /* nor is that the older one's */
+    CHECK_EQ(hf_rate_wait(&rate, 1, 113), 0);
+    CHECK_EQ(hf_rate_wait(&rate, 2, 113), 97);
     free(memory);
 }
 

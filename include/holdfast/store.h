@@ -139,14 +139,26 @@ struct hf_store_sqlite_opts {
 enum hf_status hf_store_sqlite_open(struct hf_store *out,
                                     const struct hf_store_sqlite_opts *opts);
 
-/* A table (key bytea PRIMARY KEY, value bytea) in a PostgreSQL database. One
- * trip for a batch. A connection that broke is made anew by the next call. */
+/* A table (key bytea PRIMARY KEY, value bytea) in a PostgreSQL database, of
+ * version 14 or later. One statement and one trip for a batch. A connection
+ * that broke is made anew by the next call.
+ *
+ * A statement that nobody waits for any more may still be at work in the
+ * server, and would end after a later one. So before a new connection writes,
+ * what earlier ones of the same `writer` left behind is ended. */
 struct hf_store_postgres_opts {
     const char *name;     /* for hf_inspect() */
-    const char *conninfo; /* required: as libpq takes it */
+    const char *conninfo; /* required: as libpq takes it; copied */
     const char *table;    /* letters, digits, _; NULL: "holdfast" */
-    uint32_t readers;     /* connections that read; 0: 2; 64 at most */
-    uint32_t timeout_ms;  /* for connecting and for each call; 0: 10,000 */
+    /* Who writes: HF_STORE_TABLE_BYTES - 1 bytes at most; given as the
+     * connection's application_name. One store at a time with this name in
+     * the database: a new one ends the older. Needed where another process
+     * goes on after a crash, as with a write-ahead log. NULL: one of its own.
+     */
+    const char *writer;
+    uint32_t readers;    /* connections that read; 0: 2; 64 at most */
+    uint32_t timeout_ms; /* for connecting (2 s at least) and for each call;
+                          * 0: 10,000 */
     void (*failed)(void *context, enum hf_status status, const char *text);
     void *context;
 };

@@ -85,15 +85,20 @@ static enum hf_status status_of(int code)
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
         return HF_CORRUPT;
+    case SQLITE_ERROR: /* our statements do not change: the table is wrong */
+        return HF_NOTFOUND;
     default:
         return HF_FAILED;
     }
 }
 
-/* `text` may be the connection's own: so before it is used again. */
+/* A table that is not there may come back: no reason to give a batch up.
+ * `text` may be the connection's own: so before it is used again. */
 static enum hf_status tell(struct store_sqlite *store, enum hf_status status,
                            const char *text)
 {
+    if (status == HF_NOTFOUND)
+        status = HF_IO;
     store_figure_add(&store->figures.failures, 1);
     if (store->opts.failed != NULL)
         store->opts.failed(store->opts.context, status, text);
@@ -315,7 +320,7 @@ static enum hf_status connect_one(struct store_sqlite *store,
         if (writer || i == GET)
             code = prepare(store, connection, (enum statement)i);
     enum hf_status status = status_of(code);
-    if (status == HF_CORRUPT)
+    if (status == HF_CORRUPT || status == HF_NOTFOUND)
         status = HF_FAILED;
     if (status != HF_OK)
         (void)tell(store, status,

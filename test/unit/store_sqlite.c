@@ -161,6 +161,28 @@ TEST(another_process_that_writes_is_a_reason_to_try_again)
     hf_store_close(&store);
 }
 
+TEST(a_table_that_is_gone_is_a_reason_to_try_again)
+{
+    struct hf_store store = begin((struct hf_store_sqlite_opts){0});
+    struct hf_store_change one = put("a", "1");
+    char text[TEXT_BYTES];
+    sqlite3 *other;
+
+    CHECK_EQ(sqlite3_open(path, &other), SQLITE_OK);
+    CHECK_EQ(sqlite3_exec(other, "ALTER TABLE holdfast RENAME TO away", NULL,
+                          NULL, NULL),
+             SQLITE_OK);
+    CHECK_EQ(store.apply(store.context, &one, 1), HF_IO);
+    CHECK_EQ(store.read(store.context, "a", 1, note, text), HF_IO);
+    CHECK_EQ(sqlite3_exec(other, "ALTER TABLE away RENAME TO holdfast", NULL,
+                          NULL, NULL),
+             SQLITE_OK);
+    CHECK_EQ(store.apply(store.context, &one, 1), HF_OK);
+    check_value(&store, "a", "1");
+    sqlite3_close(other);
+    hf_store_close(&store);
+}
+
 TEST(what_is_no_store_is_refused)
 {
     struct hf_store store = begin((struct hf_store_sqlite_opts){0});

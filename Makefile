@@ -225,6 +225,8 @@ LIBS_timers := -luv -levent_core
 LIBS_log := -lspdlog -lfmt
 LIBS_dedup := -ltbb
 LIBS_update := -lprometheus-cpp-core
+PKG_lender_apr := apr-1 apr-util-1
+LIBS_lender := -laprutil-1 -lapr-1
 PEER_FLAGS = -D_GNU_SOURCE -I. -Iinclude -Wall -Wextra -Werror $(CFLAGS) \
 	-pthread -MMD -MP $(if $(PKG_$(*F)),$(shell pkg-config --cflags \
 	$(PKG_$(*F)) | sed 's/-I/-isystem /g')) $(FLAGS_$(*F))

@@ -55,8 +55,9 @@ static uint32_t take_idle(struct hf_lender *lender)
     return LENDER_NONE;
 }
 
-/* Is what the caller has fit to be used? */
-static bool is_fit(struct hf_lender *lender, uint32_t index)
+/* Is what the caller has fit to be used? `*now_ns` gets the time if it had to
+ * be known for that, and nothing was waited for since; else 0. */
+static bool is_fit(struct hf_lender *lender, uint32_t index, uint64_t *now_ns)
 {
     struct lender_slot *slot = &lender->slots[index];
     /* Relaxed: both were written by who had it before us. */
@@ -64,15 +65,20 @@ static bool is_fit(struct hf_lender *lender, uint32_t index)
     uint64_t back_ns = hf_u64_load(&slot->idle_ns, __ATOMIC_RELAXED);
     uint64_t trust_ns = lender->opts.trust_ns;
 
-    if (!lender->looks ||
-        (trust_ns != 0 && lender_now(lender) - back_ns < trust_ns))
+    *now_ns = 0;
+    if (!lender->looks)
         return true;
+    if (trust_ns != 0) {
+        *now_ns = lender_now(lender);
+        if (*now_ns - back_ns < trust_ns)
+            return true;
+        *now_ns = 0;
+    }
     lender_count(&lender->validated);
     return lender->opts.validate(lender->opts.context, resource) == 0;
 }
 
-/* Relaxed: a look, the exchange of a word decides. seq_cst where it is the
- * borrower's place in the order: see above. */
+/* seq_cst: the borrower's place in the order, see above. */
 static inline bool may_take(const struct hf_lender *lender)
 {
     return (hf_u32_load(&lender->gate, __ATOMIC_SEQ_CST) & lender->gate_mask) ==
@@ -82,14 +88,15 @@ static inline bool may_take(const struct hf_lender *lender)
 /* Nothing was idle, or it was not fit: then `*index` has it still. A lender
  * that is closed meanwhile may have lost its last resource, so we hold it. */
 static enum hf_status borrow_wait(struct hf_lender *lender,
-                                  uint64_t deadline_ns, uint32_t *index)
+                                  uint64_t deadline_ns, uint32_t *index,
+                                  uint64_t *now_ns)
 {
     enum hf_status status;
 
     lender_hold(lender);
     do {
         status = lender_wait(lender, deadline_ns, index);
-    } while (status == HF_OK && !is_fit(lender, *index));
+    } while (status == HF_OK && !is_fit(lender, *index, now_ns));
     if (status == HF_MORE)
         status = lender_make(lender, *index, true);
     lender_release(lender);
@@ -101,17 +108,20 @@ borrow_long(struct hf_lender *lender, const char *who, uint64_t deadline_ns,
             struct hf_loan *loan)
 {
     uint32_t index = may_take(lender) ? take_idle(lender) : LENDER_NONE;
+    uint64_t now_ns = 0;
 
-    if (index == LENDER_NONE || !is_fit(lender, index)) {
-        enum hf_status status = borrow_wait(lender, deadline_ns, &index);
+    if (index == LENDER_NONE || !is_fit(lender, index, &now_ns)) {
+        enum hf_status status =
+            borrow_wait(lender, deadline_ns, &index, &now_ns);
         if (status != HF_OK)
             return status;
     }
     struct lender_local *local = local_of(lender);
     if (local != NULL)
         local->slot = index;
-    give(lender, index, slot_look(&lender->slots[index]), who,
-         lender->notes_lend ? lender_now(lender) : HF_INSPECT_NONE, loan);
+    if (now_ns == 0 || !lender->notes_lend)
+        now_ns = lender->notes_lend ? lender_now(lender) : HF_INSPECT_NONE;
+    give(lender, index, slot_look(&lender->slots[index]), who, now_ns, loan);
     return HF_OK;
 }
 

@@ -31,9 +31,10 @@
  * Threads: every call but open and close from any thread, tasks included
  *          (await: not from a task). Nobody else may be inside a call when
  *          close is called, except those who run tasks.
- * Memory:  a task that is submitted needs a record, which is kept for the next;
- *          one that is posted needs none. Arguments are the user's. A cancelled
- *          task keeps its place until a worker comes to it.
+ * Memory:  a task that is submitted needs a record, which is kept for the next
+ *          (each thread that submits keeps some for itself); one that is posted
+ *          needs none. Arguments are the user's. A cancelled task keeps its
+ *          place until a worker comes to it.
  * Time:    by `clock`.
  *
  *   order        by priority, then by submission, is the order of beginning,
@@ -43,7 +44,9 @@
  *                lost
  *   counts       submitted = completed + failed + cancelled + discarded +
  *                returned + queued + active, at any time
- *   lock-free    nothing: one lock, held for some ten instructions
+ *   lock-free    submit, while there is room, nobody to be woken and no thread
+ *                to be started; the rest goes by one lock, held for some ten
+ *                instructions
  *
  * Example:
  *

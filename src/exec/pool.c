@@ -22,8 +22,11 @@ void hf_pool_shutdown(struct hf_pool *pool)
         return;
     hf_mutex_lock(&pool->birth); /* no birth is under way, none comes after */
     hf_mutex_lock(&pool->mutex);
-    if (pool->state == HF_POOL_RUNNING)
+    if (pool->state == HF_POOL_RUNNING) {
+        pool_shut_inboxes(pool);
         pool->state = pool->threads == 0 ? HF_POOL_STOPPED : HF_POOL_SHUTDOWN;
+        hf_u32_store(&pool->any, 1, __ATOMIC_RELAXED); /* for a look */
+    }
     hf_mutex_unlock(&pool->mutex);
     hf_mutex_unlock(&pool->birth);
     hf_event_wake_all(&pool->work);
@@ -95,6 +98,7 @@ void hf_pool_close(struct hf_pool *pool)
     assert(status == HF_OK); /* not from a task */
     (void)status;
     hf_listed_remove(&pool->listed);
+    hf_locals_release(&pool->locals);
     while (pool->blocks != NULL) {
         struct pool_block *block = pool->blocks;
         pool->blocks = block->next;
@@ -116,6 +120,7 @@ void hf_pool_stats(struct hf_pool *pool, struct hf_pool_stats *out)
     if (pool == NULL || out == NULL)
         return;
     hf_mutex_lock(&pool->mutex);
+    pool_fetch_all(pool);
     uint64_t now_ns = hf_clock_now_ns(pool->clock);
     *out = pool->counts;
     out->state = pool->state;
@@ -140,6 +145,7 @@ static uint64_t oldest_ns(struct hf_pool *pool)
     uint64_t first_ns = UINT64_MAX;
 
     hf_mutex_lock(&pool->mutex);
+    pool_fetch_all(pool);
     uint64_t now_ns = hf_clock_now_ns(pool->clock);
     for (unsigned i = 0; i < HF_POOL_PRIORITIES; i++) {
         const struct hf_pool_task *task = pool->queue[i].first;
@@ -222,10 +228,16 @@ enum hf_status hf_pool_open(struct hf_pool **out,
     if (pool == NULL)
         return HF_NOMEM;
     memset(pool, 0, sizeof *pool);
+    if (hf_locals_init(&pool->locals, sizeof(struct pool_local)) != HF_OK) {
+        hf_free(pool);
+        return HF_NOMEM;
+    }
     pool->opts = all;
     pool->clock = all.clock == NULL ? hf_clock_system() : all.clock;
     pool->changed_ns = hf_clock_now_ns(pool->clock);
     hf_listed_add(&pool->listed, "pool", all.name, fill);
+    /* Until its threads are there. Relaxed: nobody else has it yet. */
+    hf_u32_store(&pool->attention, 1, __ATOMIC_RELAXED);
     hf_mutex_lock(&pool->birth);
     for (uint32_t i = 0; i < all.min_threads && status == HF_OK; i++)
         status = pool_grow(pool, wants_least);

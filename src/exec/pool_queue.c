@@ -9,16 +9,6 @@
 
 #include "exec/pool_state.h"
 
-/* What is read without the lock is only whether a look is worth it: relaxed.
- */
-static void note_any(struct hf_pool *pool)
-{
-    uint32_t any = pool->counts.queued > 0;
-
-    if (hf_u32_load(&pool->any, __ATOMIC_RELAXED) != any)
-        hf_u32_store(&pool->any, any, __ATOMIC_RELAXED);
-}
-
 static void give_back(struct hf_pool *pool, struct hf_pool_task *record)
 {
     record->next = pool->free_tasks;
@@ -48,31 +38,6 @@ bool pool_is_queued(const struct hf_pool_task *form)
     return form->next != NULL && work_of(form->next)->queued;
 }
 
-/* A free record with the form in it; NULL: there is none. A work has what its
- * form has since it was initialised, and others may read that now. */
-static struct hf_pool_task *fill_record(struct hf_pool *pool,
-                                        const struct hf_pool_task *form)
-{
-    struct hf_pool_task *record = form->next;
-
-    if (record != NULL) {
-        work_of(record)->queued = true;
-        return record;
-    }
-    record = pool->free_tasks;
-    if (record == NULL)
-        return NULL;
-    pool->free_tasks = record->next;
-    record->run = form->run;
-    record->arg = form->arg;
-    record->name = form->name;
-    record->future = form->future;
-    record->level = form->level;
-    record->has_result = form->has_result;
-    record->posted = false;
-    return record;
-}
-
 enum hf_status pool_put(struct hf_pool *pool, struct hf_pool_task *form)
 {
     struct pool_list *list = &pool->queue[form->level];
@@ -82,23 +47,38 @@ enum hf_status pool_put(struct hf_pool *pool, struct hf_pool_task *form)
         return HF_EXISTS;
     if (pool->state != HF_POOL_RUNNING)
         return HF_CLOSED;
-    if (pool->counts.queued >= pool->opts.queue_max)
+    if (pool_is_full(pool))
         return HF_FULL;
-    struct hf_pool_task *record = fill_record(pool, form);
+    struct hf_pool_task *record =
+        form->next != NULL ? form->next : pool_free_record(pool);
     if (record == NULL)
         return HF_MORE;
-    form->number = ++pool->number;
+    if (!pool_enter(pool)) { /* others pushed meanwhile */
+        if (form->next == NULL)
+            give_back(pool, record);
+        return HF_FULL;
+    }
+    /* A work has what its form has since it was initialised, and others may
+     * read that now. */
+    if (form->next == NULL) {
+        pool_fill_record(record, form);
+    } else {
+        record->submitted_ns = form->submitted_ns;
+        work_of(record)->queued = true;
+    }
+    pool_fetch(pool, form->level); /* what came before goes before */
+    if (++pool->number == 0)
+        pool->number = 1;
+    form->number = record->number = pool->number;
     pool->counts.submitted++;
-    record->submitted_ns = form->submitted_ns;
-    record->number = form->number;
     record->next = NULL;
     record->prev = list->last;
     *(list->last == NULL ? &list->first : &list->last->next) = record;
     list->last = record;
-    if (record->future != NULL)
-        record->future->place = record;
     pool->counts.queued++;
-    note_any(pool);
+    /* Relaxed: only that a look is worth it. */
+    if (pool->searching > 0)
+        hf_u32_store(&pool->any, 1, __ATOMIC_RELAXED);
     return HF_OK;
 }
 
@@ -109,6 +89,7 @@ static void take_out(struct hf_pool *pool, struct hf_pool_task *record,
 
     *(record->prev == NULL ? &list->first : &record->prev->next) = record->next;
     *(record->next == NULL ? &list->last : &record->next->prev) = record->prev;
+    __builtin_prefetch(record->next); /* the next will be wanted soon */
     *out = *record;
     out->prev = record;
     if (record->posted)
@@ -116,7 +97,7 @@ static void take_out(struct hf_pool *pool, struct hf_pool_task *record,
     else
         give_back(pool, record);
     pool->counts.queued--;
-    note_any(pool);
+    pool->left++;
     if (pool->blocked > 0)
         hf_event_wake(&pool->room, 1);
 }
@@ -135,12 +116,13 @@ static bool take_first(struct hf_pool *pool, struct pool_list *list,
 
 bool pool_take(struct hf_pool *pool, struct hf_pool_task *out)
 {
-    struct pool_list *list = pool->queue;
-
     assert(hf_mutex_held(&pool->mutex));
-    while (pool->counts.queued > 0) {
+    for (unsigned i = 0; i < HF_POOL_PRIORITIES;) {
+        struct pool_list *list = &pool->queue[i];
         if (list->first == NULL)
-            list++;
+            pool_fetch(pool, i);
+        if (list->first == NULL)
+            i++;
         else if (take_first(pool, list, out))
             return true;
     }
@@ -164,6 +146,7 @@ bool pool_take_this(struct hf_pool *pool, struct hf_future *future,
     assert(hf_mutex_held(&pool->mutex));
     if (!future_begin(future))
         return false;
+    pool_fetch_all(pool);
     take_out(pool, future->place, out);
     assert(out->future == future);
     return true;

@@ -2,12 +2,15 @@
  *
  *   pool.c         open, the end, figures
  *   pool_submit.c  submit, and what is done when there is no room
+ *   pool_inbox.c   the way into the queue without the lock
  *   pool_queue.c   the queue
  *   pool_worker.c  a worker's life, running a task
  *
- * One lock guards the queue and every count, so that each decision (accept,
- * grow, shrink, end) is made on the truth. It is held for some ten
+ * One lock guards the queue and every count, so that each decision (grow,
+ * shrink, refuse, end) is made on the truth. It is held for some ten
  * instructions at a time; tasks, observers and thread starts are outside it.
+ * Where nothing is to be decided (there is room, as many threads as there may
+ * be, and somebody awake) a submitter goes past it.
  *
  *   a task    put --> queued --take--> begun --> ended, counted, future done
  *                       `--- claim ------^  by a task that waits for it
@@ -23,6 +26,7 @@
 #include "exec/future.h"
 #include "holdfast/pool.h"
 #include "sync/listed.h"
+#include "sync/locals.h"
 #include "sync/waits.h"
 
 /* Records are allocated by the block, a page. */
@@ -35,6 +39,17 @@ struct pool_block {
 struct pool_list {
     struct hf_pool_task *first;
     struct hf_pool_task *last;
+};
+
+/* Tasks that were pushed and not fetched. On a line of its own: a worker does
+ * not look here as long as it has something older, or more urgent. */
+struct pool_inbox {
+    _Alignas(HF_CACHE_LINE) struct hf_atomic_ptr last; /* (a) */
+};
+
+/* Free records that are a thread's own. */
+struct pool_local {
+    _Alignas(HF_CACHE_LINE) struct hf_pool_task *free;
 };
 
 struct pool_worker {
@@ -50,33 +65,69 @@ struct hf_pool {
     struct hf_mutex birth;        /* one thread is born at a time, and none
                                    * after shutdown; taken before mutex */
 
+    /* For submitters; changes seldom. */
+    _Alignas(HF_CACHE_LINE) struct hf_atomic_u32 attention; /* (a) */
+    struct hf_locals locals; /* struct pool_local */
+    /* Places taken in a queue that has a bound, and where they end: at least
+     * that of the truth, `left` + queue_max. */
+    _Alignas(HF_CACHE_LINE) struct hf_atomic_u64 entered; /* (a) */
+    struct hf_atomic_u64 entry_end;                       /* (a) */
+    struct pool_inbox inboxes[HF_POOL_PRIORITIES];
+
     /* Guards what follows, marked (m). What every task touches comes first. */
     _Alignas(HF_CACHE_LINE) struct hf_mutex mutex;
     struct hf_pool_task *free_tasks;            /* (m) records */
     struct pool_list queue[HF_POOL_PRIORITIES]; /* (m) */
     enum hf_pool_state state;                   /* (m) */
-    uint32_t threads;                           /* (m) alive, or about to be */
-    uint32_t births;             /* (m) of these, about to be: 0 or 1 */
     uint32_t idle;               /* (m) workers who will look for work */
-    uint32_t spinning;           /* (m) of these, awake and looking */
+    uint32_t searching;          /* (m) of these, awake and looking */
     uint32_t asleep;             /* (m) of these, waiting for `work` */
+    uint32_t called;             /* (m) sleepers on their way */
     uint32_t blocked;            /* (m) submitters that wait for room */
-    uint32_t number;             /* (m) of the task that came last */
     struct hf_pool_stats counts; /* (m) all but what is computed */
+    uint64_t left;               /* (m) places given back */
     uint64_t busy_ns;            /* (m) in tasks, with `times` */
+    uint32_t threads;            /* (m) alive, or about to be */
+    uint32_t births;             /* (m) of these, about to be: 0 or 1 */
+    uint32_t number;             /* (m) of the task that came last; not 0 */
     uint64_t thread_ns;          /* (m) of all threads, up to changed_ns */
     uint64_t changed_ns;         /* (m) `threads` changed */
     struct pool_block *blocks;   /* (m) of all records */
     struct pool_worker *gone;    /* (m) workers that ended, to be joined */
 
-    /* On a line of its own: those who spin look at it without the lock. */
-    _Alignas(HF_CACHE_LINE) struct hf_atomic_u32 any; /* (a) queue not empty */
+    /* On a line of its own: those who search look at it without the lock. */
+    _Alignas(HF_CACHE_LINE) struct hf_atomic_u32 any; /* (a) put, or an end */
     struct hf_event work;        /* there is a task, or an end */
     struct hf_event room;        /* there is room in the queue */
     struct hf_event over;        /* the last worker has gone */
     struct hf_waits queue_waits; /* (a) */
     struct hf_waits runs;        /* (a) */
 };
+
+/* ---- pool_inbox.c ---- */
+
+/* Submits without the lock; false: it has to be done with it. */
+bool pool_push(struct hf_pool *pool, const struct hf_pool_task *form);
+/* Has somebody pushed what nobody has fetched? */
+bool pool_inbox_any(const struct hf_pool *pool);
+/* The rest under the mutex. Brings what was pushed into the queue. */
+void pool_fetch(struct hf_pool *pool, unsigned level);
+void pool_fetch_all(struct hf_pool *pool);
+/* The same, and nobody can push any more. */
+void pool_shut_inboxes(struct hf_pool *pool);
+/* Is every place taken? Some may be by those who are about to push. */
+bool pool_is_full(const struct hf_pool *pool);
+/* Takes a place; false: there is none. */
+bool pool_enter(struct hf_pool *pool);
+/* A record that is free, NULL: there is none. Also moves some to those that
+ * the thread has for its next pushes. */
+struct hf_pool_task *pool_free_record(struct hf_pool *pool);
+/* After any change of who sleeps, searches or lives, and before one looks into
+ * the inboxes. */
+void pool_note_attention(struct hf_pool *pool);
+/* True: a sleeper is to be woken, after the lock has been given up: there is
+ * work, and too few look for it. Whoever takes a task calls the next. */
+bool pool_call_one(struct hf_pool *pool);
 
 /* ---- pool_queue.c; all under the mutex ---- */
 
@@ -86,6 +137,21 @@ struct hf_pool {
  * in, add some with pool_add_block. */
 enum hf_status pool_put(struct hf_pool *pool, struct hf_pool_task *form);
 void pool_add_block(struct hf_pool *pool, struct pool_block *block);
+/* What a record holds, but for its place in the queue. */
+static inline void pool_fill_record(struct hf_pool_task *record,
+                                    const struct hf_pool_task *form)
+{
+    record->run = form->run;
+    record->arg = form->arg;
+    record->name = form->name;
+    record->future = form->future;
+    record->submitted_ns = form->submitted_ns;
+    record->level = form->level;
+    record->has_result = form->has_result;
+    record->posted = false;
+    if (form->future != NULL)
+        form->future->place = record;
+}
 /* Is the form that of a work, and that work queued? */
 bool pool_is_queued(const struct hf_pool_task *form);
 /* Takes the next task, which has then begun; false: there is none. Passes over
@@ -103,6 +169,8 @@ bool pool_withdraw(struct hf_pool *pool, const struct hf_pool_task *form);
 
 /* ---- pool_submit.c ---- */
 
+/* After a push: wakes, and hires, as is needed. */
+void pool_attend(struct hf_pool *pool);
 /* More work than workers who will look for some, or more than the mark. */
 bool pool_wants_more(const struct hf_pool *pool);
 /* The future of a task that was begun and will not run, outside locks. */

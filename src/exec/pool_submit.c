@@ -68,21 +68,29 @@ static void discard(struct hf_pool *pool, const struct hf_pool_task *task)
     tell(pool, HF_POOL_DISCARDED, task);
 }
 
-/* HF_OK: the pool has the task, or had. Anything else: it has not. With
- * `evict` it takes the place of the oldest if there is no other. */
-static enum hf_status accept(struct hf_pool *pool, struct hf_pool_task *task,
-                             bool evict)
+void pool_attend(struct hf_pool *pool)
 {
-    struct hf_pool_task oldest;
-    bool evicted = false;
-
     hf_mutex_lock(&pool->mutex);
-    if (evict && pool->state == HF_POOL_RUNNING && !pool_is_queued(task) &&
-        pool->counts.queued >= pool->opts.queue_max) {
-        evicted = pool_take_least(pool, &oldest);
-        pool->counts.discarded += evicted;
+    pool_fetch_all(pool);
+    bool wake = pool_call_one(pool);
+    bool grow = pool_wants_more(pool);
+    hf_mutex_unlock(&pool->mutex);
+    if (wake)
+        hf_event_wake(&pool->work, 1);
+    if (grow) {
+        /* It may fail: who can push has threads that stay. */
+        hf_mutex_lock(&pool->birth);
+        (void)pool_grow(pool, pool_wants_more);
+        hf_mutex_unlock(&pool->birth);
+        pool_bury(pool);
     }
+}
+
+/* Puts the task into the queue, under the lock. HF_MORE: no memory. */
+static enum hf_status put(struct hf_pool *pool, struct hf_pool_task *task)
+{
     enum hf_status status = pool_put(pool, task);
+
     if (status == HF_MORE) {
         hf_mutex_unlock(&pool->mutex);
         struct pool_block *block = hf_alloc_aligned(POOL_LINE, sizeof *block);
@@ -91,16 +99,37 @@ static enum hf_status accept(struct hf_pool *pool, struct hf_pool_task *task,
             pool_add_block(pool, block);
         status = pool_put(pool, task);
     }
-    /* Each who spins takes one. */
-    bool wake = pool->asleep > 0 && pool->counts.queued > pool->spinning;
+    return status;
+}
+
+/* HF_OK: the pool has the task, or had. Anything else: it has not. With
+ * `evict` it takes the place of the oldest if there is no other. */
+static enum hf_status accept(struct hf_pool *pool, struct hf_pool_task *task,
+                             bool evict)
+{
+    struct hf_pool_task oldest;
+    bool evicted = false;
+
+    if (task->next == NULL && pool->opts.min_threads > 0)
+        (void)hf_locals_mine(&pool->locals, sizeof(struct pool_local));
+    hf_mutex_lock(&pool->mutex);
+    pool_fetch_all(pool);
+    /* Full and yet empty: others have a place and are about to push. */
+    if (evict && pool->state == HF_POOL_RUNNING && !pool_is_queued(task) &&
+        pool_is_full(pool) && pool->counts.queued > 0) {
+        evicted = pool_take_least(pool, &oldest);
+        pool->counts.discarded += evicted;
+    }
+    enum hf_status status = put(pool, task);
+    bool wake = pool_call_one(pool);
     bool grow = pool_wants_more(pool) || pool->threads == pool->births;
     hf_mutex_unlock(&pool->mutex);
     if (evicted)
         discard(pool, &oldest);
-    if (status != HF_OK)
-        return status == HF_MORE ? HF_NOMEM : status;
     if (wake)
         hf_event_wake(&pool->work, 1);
+    if (status != HF_OK)
+        return status == HF_MORE ? HF_NOMEM : status;
     if (grow)
         status = hire(pool, task);
     if (status == HF_OK)
@@ -114,8 +143,7 @@ static enum hf_status accept(struct hf_pool *pool, struct hf_pool_task *task,
 static enum hf_status await_room(struct hf_pool *pool, uint64_t deadline_ns)
 {
     hf_mutex_lock(&pool->mutex);
-    if (pool->state != HF_POOL_RUNNING ||
-        pool->counts.queued < pool->opts.queue_max) {
+    if (pool->state != HF_POOL_RUNNING || !pool_is_full(pool)) {
         hf_mutex_unlock(&pool->mutex);
         return HF_OK; /* accept will tell */
     }
@@ -156,8 +184,10 @@ static enum hf_status accept_for_oldest(struct hf_pool *pool,
 {
     enum hf_status status = HF_FULL;
 
-    while (status == HF_FULL) /* others may be quicker */
+    while (status == HF_FULL) { /* others may be quicker */
+        hf_thread_pause();
         status = accept(pool, task, true);
+    }
     return status;
 }
 
@@ -247,6 +277,10 @@ static enum hf_status bring(struct hf_pool *pool, struct hf_pool_task *task)
 {
     if (pool->opts.times)
         task->submitted_ns = hf_clock_now_ns(pool->clock);
+    if (task->next == NULL && pool_push(pool, task)) {
+        tell(pool, HF_POOL_SUBMITTED, task);
+        return HF_OK;
+    }
     enum hf_status status = accept(pool, task, false);
     if (status == HF_FULL || status == HF_CLOSED)
         status = refuse(pool, task, status);

@@ -12,8 +12,11 @@
 #include "base/memory.h"
 #include "exec/pool_state.h"
 
-/* Looks for work before a worker sleeps: as long as some short tasks take. */
-#define SPINS 200
+/* Looks for work before a worker sleeps: as long as some short tasks take; and
+ * then as long as a sleep and a wake-up would take, with the processor free for
+ * others. */
+#define SPINS  200
+#define YIELDS 10
 
 /* The tasks that a thread runs, the newest first: one may run another, of its
  * own pool or (CALLER_RUNS) of another. */
@@ -70,7 +73,10 @@ void pool_run(struct hf_pool *pool, const struct hf_pool_task *task)
     struct hf_pool_note note;
 
     pool->counts.active++;
+    bool wake = pool_call_one(pool);
     hf_mutex_unlock(&pool->mutex);
+    if (wake)
+        hf_event_wake(&pool->work, 1);
     hf_ptr_store(mine, &frame, __ATOMIC_RELAXED);
     perform(pool, task, &outcome, &note);
     hf_mutex_lock(&pool->mutex);
@@ -113,31 +119,53 @@ static void threads_change(struct hf_pool *pool, int by)
     pool->threads = (uint32_t)((int)pool->threads + by);
     if (pool->counts.threads_peak < pool->threads)
         pool->counts.threads_peak = pool->threads;
+    pool_note_attention(pool);
 }
 
-/* Looks for a while without the lock. */
-static void spin(struct hf_pool *pool)
+/* Looks for a while without the lock. One at a time: it calls the next if it
+ * finds more than it can do. */
+static void search(struct hf_pool *pool)
 {
-    pool->spinning++;
+    pool->searching++;
+    pool_note_attention(pool);
+    hf_u32_store(&pool->any, 0, __ATOMIC_RELAXED);
     hf_mutex_unlock(&pool->mutex);
-    for (int i = hf_thread_spins(SPINS); i > 0; i--) {
+    const int looks = hf_thread_spins(SPINS + YIELDS);
+    for (int i = 0; i < looks; i++) {
         /* Relaxed: the look that counts is under the lock. */
-        if (hf_u32_load(&pool->any, __ATOMIC_RELAXED))
+        if (hf_u32_load(&pool->any, __ATOMIC_RELAXED) || pool_inbox_any(pool))
             break;
-        hf_thread_pause();
+        if (i < SPINS)
+            hf_thread_pause();
+        else
+            hf_thread_yield();
     }
     hf_mutex_lock(&pool->mutex);
-    pool->spinning--;
+    pool->searching--;
+    pool_note_attention(pool);
 }
 
-static void sleep_until(struct hf_pool *pool, uint64_t deadline_ns)
+/* HF_OK: it was woken; there may be more to come. */
+static enum hf_status sleep_until(struct hf_pool *pool, uint64_t deadline_ns)
 {
+    enum hf_status status = HF_OK;
+
     pool->asleep++;
     uint32_t key = hf_event_prepare(&pool->work);
-    hf_mutex_unlock(&pool->mutex);
-    (void)hf_event_wait(&pool->work, key, pool->clock, deadline_ns);
-    hf_mutex_lock(&pool->mutex);
+    pool_note_attention(pool);
+    if (pool_inbox_any(pool)) {
+        hf_event_cancel(&pool->work, key);
+    } else {
+        hf_mutex_unlock(&pool->mutex);
+        status = hf_event_wait(&pool->work, key, pool->clock, deadline_ns);
+        hf_mutex_lock(&pool->mutex);
+    }
     pool->asleep--;
+    /* Or another was called: then that one finds us at work. */
+    if (pool->called > 0)
+        pool->called--;
+    pool_note_attention(pool);
+    return status;
 }
 
 /* The next task, for which the worker waits; false: its life is over. The
@@ -145,7 +173,7 @@ static void sleep_until(struct hf_pool *pool, uint64_t deadline_ns)
 static bool await_task(struct hf_pool *pool, struct hf_pool_task *task)
 {
     uint64_t idle_until_ns = 0; /* not known before it has to be */
-    bool spun = false;
+    bool searched = false;
 
     assert(hf_mutex_held(&pool->mutex));
     while (!pool_take(pool, task)) {
@@ -161,13 +189,27 @@ static bool await_task(struct hf_pool *pool, struct hf_pool_task *task)
                 hf_clock_now_ns(pool->clock) >= deadline_ns)
                 return false;
         }
-        if (spun)
-            sleep_until(pool, deadline_ns);
-        else
-            spin(pool);
-        spun = true;
+        if (searched || pool->searching > 0) {
+            searched = sleep_until(pool, deadline_ns) != HF_OK;
+        } else {
+            search(pool);
+            searched = true;
+        }
     }
     return true;
+}
+
+/* Leaves the count; false: somebody has pushed a task meanwhile and counted on
+ * this one, which has to stay. */
+static bool leave(struct hf_pool *pool)
+{
+    pool->idle--;
+    threads_change(pool, -1);
+    if (!pool_inbox_any(pool)) /* after it was noted that one is missing */
+        return true;
+    pool->idle++;
+    threads_change(pool, +1);
+    return false;
 }
 
 static void worker_main(void *argument)
@@ -177,15 +219,15 @@ static void worker_main(void *argument)
     struct hf_pool_task task;
 
     hf_mutex_lock(&pool->mutex);
-    while (await_task(pool, &task)) {
-        pool->idle--;
-        pool_run(pool, &task);
-        pool->idle++;
-    }
+    do {
+        while (await_task(pool, &task)) {
+            pool->idle--;
+            pool_run(pool, &task);
+            pool->idle++;
+        }
+    } while (!leave(pool));
     /* It leaves the count, and comes to those who are gone, in one breath:
      * whoever finds nobody left finds all of them there, and joins them. */
-    pool->idle--;
-    threads_change(pool, -1);
     worker->next = pool->gone;
     pool->gone = worker;
     if (pool->threads == 0 && pool->state != HF_POOL_RUNNING) {

@@ -40,12 +40,13 @@ static void look(void)
     struct hf_pool *pool = scene->pool;
 
     hf_mutex_lock(&pool->mutex);
+    pool_fetch_all(pool);
     struct hf_pool_stats s = pool->counts;
     uint32_t threads = pool->threads;
     uint32_t births = pool->births;
     enum hf_pool_state state = pool->state;
     uint32_t idle = pool->idle;
-    uint32_t awake = pool->asleep + pool->spinning;
+    uint32_t awake = pool->asleep + pool->searching;
     hf_mutex_unlock(&pool->mutex);
     if (threads > pool->opts.max_threads || s.threads_peak < threads)
         schedule_wrong("%u threads", threads);

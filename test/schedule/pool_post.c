@@ -174,3 +174,96 @@ TEST(a_work_of_a_cached_pool_is_run_or_handed_back)
                          .now = true};
     run("shutdown now, cached", &plan);
 }
+
+/* ---- Order: what one thread submits, in either way, begins in that order
+ * in a pool of one. ---- */
+
+#define ORDERED 6
+
+static struct {
+    struct hf_pool *pool;
+    struct hf_pool_work works[POSTERS][ORDERED];
+    struct hf_future *gate;
+    struct hf_atomic_u32 posters;
+    unsigned begun[POSTERS]; /* of the pool's thread, then of fiber 0 */
+} ordered;
+
+static int in_order(void *arg)
+{
+    const struct hf_pool_work *work = arg;
+    size_t at = (size_t)(work - ordered.works[0]);
+
+    if (at % ORDERED != ordered.begun[at / ORDERED]++)
+        schedule_wrong("task %u of %u begins too early",
+                       (unsigned)(at % ORDERED), (unsigned)(at / ORDERED));
+    return 0;
+}
+
+static void submit_in_order(unsigned poster, unsigned i)
+{
+    struct hf_pool_work *work = &ordered.works[poster][i];
+    enum hf_status status;
+
+    if (i % 3 == 2) {
+        status = hf_pool_work_init(work, ordered.pool, in_order, work, NULL);
+        if (status == HF_OK)
+            status = hf_pool_post(work);
+    } else {
+        status = hf_pool_submit(ordered.pool, in_order, work, NULL, NULL);
+    }
+    if (status != HF_OK)
+        schedule_wrong("not accepted: %d", status);
+}
+
+static void order_setup(void *context, uint64_t seed)
+{
+    (void)context;
+    (void)seed;
+    for (unsigned i = 0; i < POSTERS; i++)
+        ordered.begun[i] = 0;
+    hf_u32_store(&ordered.posters, 0, __ATOMIC_RELAXED);
+    if (hf_future_open(&ordered.gate, NULL) != HF_OK)
+        test_fail(__FILE__, __LINE__, "no memory");
+}
+
+static void order_body(void *context, unsigned fiber)
+{
+    const struct hf_pool_opts opts = {.kind = HF_POOL_SINGLE};
+    const struct hf_outcome open = {HF_OK, 0, NULL};
+
+    (void)context;
+    if (fiber > 0) {
+        (void)hf_future_get(ordered.gate, HF_FOREVER, NULL);
+        for (unsigned i = 0; i < ORDERED; i++)
+            submit_in_order(fiber - 1, i);
+        hf_u32_add(&ordered.posters, 1, __ATOMIC_RELEASE);
+        return;
+    }
+    if (hf_pool_open(&ordered.pool, &opts) != HF_OK ||
+        hf_future_complete(ordered.gate, &open) != HF_OK)
+        schedule_wrong("open failed");
+    while (hf_u32_load(&ordered.posters, __ATOMIC_ACQUIRE) < POSTERS)
+        hf_thread_yield();
+    hf_pool_close(ordered.pool);
+    for (unsigned i = 0; i < POSTERS; i++)
+        if (ordered.begun[i] != ORDERED)
+            schedule_wrong("%u began", ordered.begun[i]);
+}
+
+static bool order_check(void *context, FILE *explain)
+{
+    (void)context;
+    (void)explain;
+    hf_future_release(ordered.gate);
+    return true;
+}
+
+TEST(tasks_and_works_of_one_thread_begin_in_its_order)
+{
+    struct schedule_case c = {.name = "order",
+                              .fibers = POSTERS + 1,
+                              .setup = order_setup,
+                              .body = order_body,
+                              .check = order_check};
+    schedule_check(&c);
+}

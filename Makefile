@@ -223,6 +223,7 @@ LIBS_pool := -lglib-2.0 -laprutil-1 -lapr-1 -ltbb -luv -fopenmp
 LIBS_forkjoin := -ltbb -fopenmp
 LIBS_timers := -luv -levent_core
 LIBS_log := -lspdlog -lfmt
+LIBS_cache := -ltbb
 LIBS_dedup := -ltbb
 LIBS_update := -lprometheus-cpp-core
 PKG_lender_apr := apr-1 apr-util-1

@@ -14,10 +14,14 @@
 
 #define SEGMENT_COUNT 4096u /* entries that are worth a segment */
 #define SEGMENTS_MOST 16u   /* by default */
-#define FIRST_KEYS    1024u /* room for so many at once */
-#define SWEEP_NS      100000000u
-#define SWEEP_STEP    1024u
-#define STAMPS_MIN    64u
+#ifdef HF_STEPPED
+#define FIRST_KEYS 8u /* so that the tests' scheduler sees tables grow */
+#else
+#define FIRST_KEYS 1024u /* room for so many at once */
+#endif
+#define SWEEP_NS   100000000u
+#define SWEEP_STEP 1024u
+#define STAMPS_MIN 64u
 
 static void reclaim(void *context, struct hf_epoch_node *node)
 {
@@ -133,8 +137,7 @@ static enum hf_status segment_init(struct hf_cache *cache, uint32_t index)
     /* Relaxed: nobody else has the cache yet. */
     hf_ptr_store(&segment->table, table, __ATOMIC_RELAXED);
     segment->version = index;
-    return cache_policy_init(&segment->policy, cache->opts.policy, max, keys,
-                             cache->hash.words[index % MAP_HASH_WORDS]);
+    return cache_policy_init(&segment->policy, cache->opts.policy, max, keys);
 }
 
 /* What open made so far, or all when nobody is inside any more. */

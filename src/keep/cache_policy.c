@@ -56,18 +56,19 @@ static void swap(struct cache_policy *policy, struct cache_entry *old,
 
 enum hf_status cache_policy_init(struct cache_policy *policy,
                                  enum hf_cache_policy kind, uint64_t max,
-                                 uint64_t keys, uint64_t seed)
+                                 uint64_t keys)
 {
     policy->kind = kind;
     policy->max = max;
     if (kind == HF_CACHE_TINYLFU)
-        return cache_tinylfu_init(policy, keys, seed);
+        return cache_tinylfu_init(policy, keys);
     return kind == HF_CACHE_S3FIFO ? cache_s3fifo_init(policy, keys) : HF_OK;
 }
 
 void cache_policy_release(struct cache_policy *policy)
 {
     hf_free(policy->sketch.words);
+    hf_free(policy->shadows);
     hf_free(policy->ghosts.names);
 }
 

@@ -9,6 +9,7 @@
  *   cache_due.c      what expires next; sweeps
  *   cache_policy.c   which entry goes: LRU, and who is asked
  *   cache_tinylfu.c  which entry goes: window, main space, sketch
+ *   cache_shadow.c   what windows of other sizes would find
  *   cache_sketch.c   how often was a key seen lately, in four bits
  *   cache_s3fifo.c   which entry goes: small queue, main queue, ghosts
  *
@@ -112,6 +113,8 @@ struct cache_ghosts {
     uint32_t now;  /* names added */
 };
 
+struct cache_shadows;
+
 /* All of it under the segment's lock. Which queue is which:
  *            0       1          2
  *   LRU      all
@@ -124,13 +127,10 @@ struct cache_policy {
     /* TINYLFU */
     uint64_t window_max;
     uint64_t protected_max;
-    uint64_t random;
+    uint64_t window_goal; /* where window_max is going to */
     struct cache_sketch sketch;
-    uint64_t sample_hits;
-    uint64_t sample_misses;
-    double last_rate;
-    double step;
-    bool sampled;
+    struct cache_shadows *shadows; /* NULL: not yet full, or no memory */
+    uint64_t shadowed;             /* entries when they were made */
     /* S3FIFO */
     struct cache_ghosts ghosts;
 };
@@ -338,7 +338,7 @@ size_t cache_due_sweep(struct cache_segment *segment, uint64_t now_ns,
 
 enum hf_status cache_policy_init(struct cache_policy *policy,
                                  enum hf_cache_policy kind, uint64_t max,
-                                 uint64_t keys, uint64_t seed);
+                                 uint64_t keys);
 void cache_policy_release(struct cache_policy *policy);
 void cache_policy_added(struct cache_segment *segment,
                         struct cache_entry *entry);
@@ -364,14 +364,22 @@ void cache_evict(struct cache_segment *segment, struct cache_entry *entry,
 /* cache_tinylfu.c */
 
 enum { CACHE_WINDOW, CACHE_PROBATION, CACHE_PROTECTED };
-enum hf_status cache_tinylfu_init(struct cache_policy *policy, uint64_t keys,
-                                  uint64_t seed);
+enum hf_status cache_tinylfu_init(struct cache_policy *policy, uint64_t keys);
 void cache_tinylfu_added(struct cache_segment *segment,
                          struct cache_entry *entry);
 void cache_tinylfu_read(struct cache_segment *segment,
                         struct cache_entry *entry);
 void cache_tinylfu_settle(struct cache_segment *segment,
                           struct cache_batch *batch);
+
+/* cache_shadow.c */
+
+/* For that many entries. NULL without memory. */
+struct cache_shadows *cache_shadows_new(uint64_t keys);
+/* A key was asked for. 1: a window as large as the cache does better; -1: a
+ * small one does; 0: nothing new. */
+int cache_shadows_note(struct cache_shadows *shadows,
+                       const struct cache_sketch *sketch, uint64_t hash);
 
 /* cache_sketch.c */
 

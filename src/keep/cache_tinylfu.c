@@ -12,34 +12,49 @@
  * stays. So what is read once, as in a scan, does not push out what is read
  * again and again.
  *
- * How large the window is: what is read again soon and then never needs a large
- * one, what is read again after long needs a small one. Every ten times as many
- * reads as there is room, the hit rate is compared with the last one: if the
- * last change of the window did well, another one follows in the same
- * direction, else in the other. Steps get smaller while little changes, and
- * large again when much does.
+ * How large the window is: as a rule 1 %. But where what is asked for lately is
+ * asked for again soon, and then never, counting comes too late, and a window
+ * that is nearly all of the cache (which then is an LRU) does better. Which of
+ * the two it shall be is found out in the small, see cache_shadow.c. The border
+ * then moves step by step, with the puts.
  */
+#include "base/memory.h"
 #include "keep/cache_state.h"
 
-#define WINDOW_SHARE    100u /* 1 % of the room, to begin with */
-#define PROTECTED_TENTH 8u   /* of the main space, to begin with */
-#define STEP            0.0625
-#define STEP_SHRINKS    0.98
-#define RATE_CHANGED    0.05
-#define WARM_COUNT      5u /* a key that was seen as often is no stranger */
-#define LUCK            127u
+#define WINDOW_SHARE    100u /* 1 % of the room, or all but 1 % */
+#define PROTECTED_TENTH 8u   /* of the main space */
+#define STEP_MIN        64u  /* weight by which the border moves with a put */
+#define STEP_SHARE      128u
 
-enum hf_status cache_tinylfu_init(struct cache_policy *policy, uint64_t keys,
-                                  uint64_t seed)
+static uint64_t hundredth(const struct cache_policy *policy)
 {
-    uint64_t window = policy->max / WINDOW_SHARE;
+    uint64_t share = policy->max / WINDOW_SHARE;
+    return share == 0 ? 1 : share;
+}
 
-    policy->window_max = window == 0 ? 1 : window;
-    policy->protected_max =
-        (policy->max - policy->window_max) / 10 * PROTECTED_TENTH;
-    policy->step = -STEP * (double)policy->max;
-    policy->random = seed | 1;
+static void set_window(struct cache_policy *policy, uint64_t window_max)
+{
+    policy->window_max = window_max;
+    policy->protected_max = (policy->max - window_max) / 10 * PROTECTED_TENTH;
+}
+
+enum hf_status cache_tinylfu_init(struct cache_policy *policy, uint64_t keys)
+{
+    set_window(policy, hundredth(policy));
+    policy->window_goal = policy->window_max;
     return cache_sketch_init(&policy->sketch, keys) ? HF_OK : HF_NOMEM;
+}
+
+/* A key was asked for: by that the shadows may know better. */
+static void note(struct cache_policy *policy, uint64_t hash)
+{
+    cache_sketch_add(&policy->sketch, hash);
+    if (policy->shadows == NULL)
+        return;
+    int leader = cache_shadows_note(policy->shadows, &policy->sketch, hash);
+    if (leader != 0)
+        policy->window_goal =
+            leader < 0 ? hundredth(policy) : policy->max - hundredth(policy);
 }
 
 void cache_tinylfu_added(struct cache_segment *segment,
@@ -48,8 +63,7 @@ void cache_tinylfu_added(struct cache_segment *segment,
     struct cache_policy *policy = &segment->policy;
 
     cache_sketch_fit(&policy->sketch, cache_figure(&segment->count));
-    cache_sketch_add(&policy->sketch, entry->hash);
-    policy->sample_misses++;
+    note(policy, entry->hash);
     cache_queue_push(policy, CACHE_WINDOW, entry);
 }
 
@@ -59,8 +73,7 @@ void cache_tinylfu_read(struct cache_segment *segment,
     struct cache_policy *policy = &segment->policy;
     struct cache_queue *protected = &policy->queues[CACHE_PROTECTED];
 
-    cache_sketch_add(&policy->sketch, entry->hash);
-    policy->sample_hits++;
+    note(policy, entry->hash);
     if (entry->queue == CACHE_WINDOW) {
         cache_queue_move(policy, CACHE_WINDOW, entry);
         return;
@@ -78,16 +91,7 @@ static bool may_pass(struct cache_policy *policy,
         cache_sketch_count(&policy->sketch, candidate->hash);
     unsigned victim_count = cache_sketch_count(&policy->sketch, victim->hash);
 
-    if (candidate_count > victim_count)
-        return true;
-    if (candidate_count <= WARM_COUNT)
-        return false;
-    /* Who can make a victim's count high by keys of his choice must not keep
-     * out the others for ever: now and then one passes by luck. */
-    policy->random ^= policy->random << 13;
-    policy->random ^= policy->random >> 7;
-    policy->random ^= policy->random << 17;
-    return (policy->random >> 32 & LUCK) == 0;
+    return candidate_count > victim_count;
 }
 
 /* The oldest that takes room, from there on to newer ones. */
@@ -147,30 +151,28 @@ static void make_room(struct cache_segment *segment, struct cache_batch *batch)
     }
 }
 
-/* Moves the border between window and main space by `by`. */
-static void move_border(struct cache_policy *policy, double by)
+/* Moves the border between window and main space towards where it shall be.
+ * What this leaves too much of in the window goes on with the next puts. */
+static void move_border(struct cache_policy *policy)
 {
-    uint64_t amount = (uint64_t)(by < 0 ? -by : by);
-
-    if (by > 0) {
-        amount =
-            amount < policy->protected_max ? amount : policy->protected_max;
-        policy->window_max += amount;
-        policy->protected_max -= amount;
-    } else {
-        uint64_t most = policy->window_max - 1;
-        amount = amount < most ? amount : most;
-        policy->window_max -= amount;
-        policy->protected_max += amount;
-    }
     struct cache_queue *window = &policy->queues[CACHE_WINDOW];
     struct cache_queue *protected = &policy->queues[CACHE_PROTECTED];
+    uint64_t step = policy->max / STEP_SHARE;
+
+    step = step < STEP_MIN ? STEP_MIN : step;
+    if (policy->window_max > policy->window_goal) {
+        uint64_t left = policy->window_max - policy->window_goal;
+        set_window(policy, policy->window_max - (left < step ? left : step));
+        while (window->weight > policy->window_max)
+            cache_queue_move(policy, CACHE_PROBATION, window->oldest);
+        return;
+    }
+    uint64_t left = policy->window_goal - policy->window_max;
+    set_window(policy, policy->window_max + (left < step ? left : step));
     while (protected->weight > policy->protected_max)
         cache_queue_move(policy, CACHE_PROBATION, protected->oldest);
-    while (window->weight > policy->window_max)
-        cache_queue_move(policy, CACHE_PROBATION, window->oldest);
     /* A larger window is filled with what would be the next to go. */
-    while (by > 0) {
+    for (;;) {
         struct cache_entry *entry = policy->queues[CACHE_PROBATION].oldest;
         if (entry == NULL ||
             window->weight + entry->weight > policy->window_max)
@@ -179,35 +181,34 @@ static void move_border(struct cache_policy *policy, double by)
     }
 }
 
-/* Is the window better larger or smaller? */
-static void climb(struct cache_policy *policy)
+/* The shadows are made when the cache is a quarter full, for as many entries as
+ * it will hold by what they weigh so far; and again if that was far off. */
+static void fit_shadows(struct cache_segment *segment)
 {
-    uint64_t reads = policy->sample_hits + policy->sample_misses;
+    struct cache_policy *policy = &segment->policy;
+    uint64_t count = cache_figure(&segment->count);
+    uint64_t weight = weight_of(policy);
 
-    if (reads < policy->sketch.adds_max)
+    if (weight < policy->max / 4 || weight == 0)
         return;
-    double rate = (double)policy->sample_hits / (double)reads;
-    double change = rate - policy->last_rate;
-    policy->sample_hits = 0;
-    policy->sample_misses = 0;
-    policy->last_rate = rate;
-    if (!policy->sampled) { /* the first one is of a cache that was empty */
-        policy->sampled = true;
+    uint64_t keys =
+        (uint64_t)((double)count * (double)policy->max / (double)weight);
+    if (keys / 2 <= policy->shadowed && policy->shadowed <= keys * 2)
         return;
-    }
-    double by = change >= 0 ? policy->step : -policy->step;
-    if (change >= RATE_CHANGED || change <= -RATE_CHANGED)
-        policy->step = (by < 0 ? -STEP : STEP) * (double)policy->max;
-    else
-        policy->step = by * STEP_SHRINKS;
-    move_border(policy, by);
+    policy->shadowed = keys;
+    hf_free(policy->shadows);
+    policy->shadows = cache_shadows_new(keys);
 }
 
 void cache_tinylfu_settle(struct cache_segment *segment,
                           struct cache_batch *batch)
 {
+    struct cache_policy *policy = &segment->policy;
+
+    fit_shadows(segment);
     make_room(segment, batch);
-    climb(&segment->policy);
-    hf_u64_store(&segment->window, segment->policy.window_max,
+    if (policy->window_max != policy->window_goal)
+        move_border(policy);
+    hf_u64_store(&segment->window, policy->window_max,
                  __ATOMIC_RELAXED); /* a figure */
 }

@@ -183,7 +183,7 @@ STEP_SUPPORT := $(addprefix test/support/,schedule.c test.c history.c linear.c \
 $(SCHEDULES): $(BUILD)/test/%: $(BUILD)/step/obj/test/%.o \
 		$(call step_obj,$(STEP_SUPPORT)) $(BUILD)/step/step.a
 	@mkdir -p $(@D)
-	$(CC) $(HF_CFLAGS) -o $@ $^ -lm
+	$(CC) $(HF_CFLAGS) -o $@ $^ $(LIB_LIBS)
 
 $(BENCH): $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(APP) $(LIB)
 	@mkdir -p $(@D)

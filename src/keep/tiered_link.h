@@ -1,0 +1,125 @@
+/* tiered_link.h - what the files that talk to Redis share.
+ *
+ * In Redis, under the prefix P:
+ *
+ *   P:v:KEY   the value
+ *   P:t:N     the token of the keys of stripe N: changes with each of them
+ *   P:l:KEY   who loads it; goes by itself if that one dies
+ *   P:m       who listens: a sorted set of ids by the end of their leases, in
+ *             Redis's milliseconds; and "s" (no digit of an id) + the time
+ * since when the set is there, with the score +inf
+ *
+ *   channel P:c   C id seq key   changed        channel P:a:ID   seq id
+ *                 H id seq       a heartbeat                     heard it
+ *                 L              a load has ended
+ *
+ * Ids and numbers are 16 hexadecimal digits.
+ *
+ * A heartbeat asks Redis to note a lease and to publish it. When the listener
+ * hears its own, it has dealt with all that was published before, and may serve
+ * what is near for a lease from the moment the heartbeat was sent; nine tenths
+ * of it, for clocks differ. Redis noted the lease later than that, so whoever
+ * reads P:m knows of an end that is not before the true one. If the set is
+ * young, there may be listeners that an older one knew of: a lease is waited
+ * for.
+ */
+#ifndef KEEP_TIERED_LINK_H
+#define KEEP_TIERED_LINK_H
+
+#include <hiredis/hiredis.h>
+
+#include "holdfast/breaker.h"
+#include "holdfast/lender.h"
+#include "keep/tiered_state.h"
+
+#define LINK_HEX      16u /* digits of an id or a number */
+#define LINK_NAME_MAX (HF_TIERED_PREFIX_MAX + 24u)
+
+enum link_script {
+    LINK_CLAIM,
+    LINK_FILL,
+    LINK_CHANGE,
+    LINK_BEAT,
+    LINK_SCRIPTS,
+};
+
+/* A connection that knows the scripts. */
+struct link_wire {
+    redisContext *redis;
+    char sha[LINK_SCRIPTS][41];
+};
+
+/* A change that others are to hear of; on its caller's stack. */
+struct link_change {
+    struct link_change *next;
+    uint64_t seq;
+    size_t left;                 /* (m) of those who have not answered */
+    char (*names)[LINK_HEX + 1]; /* (m) their ids */
+    char (*early)[LINK_HEX + 1]; /* (m) who answered before these were known */
+    size_t early_count;          /* (m) */
+    bool known;                  /* (m) */
+    struct hf_event pause;       /* nobody wakes it */
+};
+
+struct tiered_remote {
+    struct hf_tiered *tiered;            /* (i) */
+    const struct hf_clock *clock;        /* (i) */
+    char id[LINK_HEX + 1];               /* (i) of this process */
+    char members[LINK_NAME_MAX];         /* (i) P:m */
+    char channel[LINK_NAME_MAX];         /* (i) P:c */
+    char answers[LINK_NAME_MAX];         /* (i) P:a:ID */
+    struct hf_lender *lender;            /* (i) of link_wire */
+    struct hf_breaker *breaker;          /* (i) */
+    struct hf_atomic_u64 lease_until_ns; /* (a) 0: none */
+    struct hf_atomic_u64 numbers;        /* (a) given out so far */
+    struct hf_atomic_u32 heard;          /* (a) messages that end waits */
+    struct hf_event heard_event;         /* ... for a load */
+    struct hf_event leased;              /* the first lease has come */
+    struct hf_mutex mutex;               /* guards `changes` */
+    struct link_change *changes;         /* (m) */
+    struct hf_event answered;            /* a change has nobody left */
+    struct hf_thread thread;             /* (i) the listener */
+    int wake_fd;                         /* (i) stop was set */
+    bool listening;                      /* (i) the thread was started */
+    struct hf_atomic_u32 stop;           /* (a) */
+    struct hf_atomic_u64 l3_hits;        /* (a) figures, relaxed */
+    struct hf_atomic_u64 load_waits;
+    struct hf_atomic_u64 fills;
+    struct hf_atomic_u64 fills_refused;
+    struct hf_atomic_u64 changes_heard;
+    struct hf_atomic_u64 leases_lost;
+    struct hf_atomic_u64 errors;
+};
+
+/* A new connection with the scripts in it; NULL: there is none to be had. */
+struct link_wire *link_wire_open(struct tiered_remote *remote);
+void link_wire_close(struct link_wire *wire);
+/* Runs a script on a wire; NULL: the wire is broken. */
+redisReply *link_run(struct link_wire *wire, enum link_script script,
+                     unsigned keys, unsigned count, const char *const *args,
+                     const size_t *lens);
+/* The same on one that is lent for it; NULL: Redis does not answer. */
+redisReply *link_call(struct tiered_remote *remote, enum link_script script,
+                      unsigned keys, unsigned count, const char *const *args,
+                      const size_t *lens);
+
+/* The names of a key: value, token, load. */
+struct link_names {
+    char *memory; /* to be freed; the names are in it */
+    const char *text[3];
+    size_t len[3];
+};
+/* False without memory. */
+bool link_names(struct tiered_remote *remote, const void *key, size_t key_len,
+                struct link_names *names);
+/* A text that no other process and no other call makes. */
+void link_unique(struct tiered_remote *remote, char out[TIERED_TOKEN_MAX]);
+uint64_t link_number(struct tiered_remote *remote);
+/* The process `id` has dealt with change `seq` of this one. */
+void link_answer(struct tiered_remote *remote, uint64_t seq, const char *id);
+
+/* tiered_listen.c */
+enum hf_status link_listen(struct tiered_remote *remote);
+void link_stop(struct tiered_remote *remote);
+
+#endif

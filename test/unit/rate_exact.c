@@ -69,7 +69,7 @@ TEST(the_product_with_the_inverse_is_the_quotient)
     for (unsigned i = 0; i < RATES; i++) {
         struct hf_rate rate;
         open_rate(&rate, &rates[i]);
-        for (int j = 0; j < 3000; j++) {
+        for (int j = 0; j < 1000; j++) {
             uint64_t now_ns =
                 hf_random_next(&random) >> (1 + hf_random_below(&random, 63));
             if (j < 10)
@@ -90,7 +90,7 @@ TEST(the_quotient_is_right_where_it_changes)
     for (unsigned i = 0; i < RATES; i++) {
         struct hf_rate rate;
         open_rate(&rate, &rates[i]);
-        for (int j = 0; j < 3000; j++) {
+        for (int j = 0; j < 1000; j++) {
             uint64_t mark =
                 hf_random_next(&random) >> (2 + hf_random_below(&random, 62));
             uint64_t at_ns =

@@ -17,7 +17,8 @@
  * something is free just then; a returned resource is handed to the first. One
  * whose resource turned out to be broken keeps its place. With `unfair` whoever
  * comes by when something is free may take it first: no thread need be woken
- * for that, and much more is lent in the same time.
+ * for that, and much more is lent in the same time. A try (HF_NOW) may then
+ * miss one that comes back just now.
  *
  * A loan is a resource with a number that is used once. So a loan that is
  * returned twice, or to the wrong lender, is refused and changes nothing, also

@@ -137,8 +137,12 @@ void hf_lender_shut(struct hf_lender *lender)
     if (gate & LENDER_CLOSED)
         return;
     /* What is BUSY becomes idle under the mutex only, and not any more. */
-    for (uint32_t i = 0; i < lender_used(lender); i++)
-        (void)lender_retire(lender, i);
+    for (uint32_t i = 0; i < lender_used(lender); i++) {
+        uint64_t word = slot_look(&lender->slots[i]);
+        while ((word & SLOT_STATE) != SLOT_EMPTY &&
+               !lender_retire(lender, i, word))
+            word = slot_look(&lender->slots[i]);
+    }
 }
 
 static enum hf_status look_over(void *context)
@@ -175,14 +179,12 @@ void hf_lender_close(struct hf_lender *lender)
     lender_release(lender);
 }
 
-/* How many there are above max, leaving aside what goes already. */
-static uint32_t surplus(struct hf_lender *lender)
+static bool is_tight(struct hf_lender *lender)
 {
     hf_mutex_lock(&lender->mutex);
-    uint32_t here = lender->total - lender->leaving;
-    uint32_t more = here > lender->max ? here - lender->max : 0;
+    bool tight = lender_is_tight(lender);
     hf_mutex_unlock(&lender->mutex);
-    return more;
+    return tight;
 }
 
 enum hf_status hf_lender_resize(struct hf_lender *lender, uint32_t min,
@@ -196,13 +198,13 @@ enum hf_status hf_lender_resize(struct hf_lender *lender, uint32_t min,
     lender_unlock(lender, LENDER_NONE); /* there may be room for who waits */
     hf_event_wake_all(&lender->freed);
     uint32_t count = lender_used(lender);
-    for (uint32_t i = count; i-- > 0 && surplus(lender) > 0;) {
+    for (uint32_t i = count; i-- > 0 && is_tight(lender);) {
         uint64_t word = slot_look(&lender->slots[i]);
         if ((word & SLOT_STATE) == SLOT_IDLE)
-            (void)lender_retire(lender, i);
+            (void)lender_retire(lender, i, word);
     }
     /* The others come by the long way, and the first ones go. */
-    for (uint32_t i = 0; i < count && surplus(lender) > 0; i++) {
+    for (uint32_t i = 0; i < count && is_tight(lender); i++) {
         uint64_t word = slot_look(&lender->slots[i]);
         while ((word & SLOT_STATE) == SLOT_OUT && !(word & SLOT_ASK) &&
                !slot_change(&lender->slots[i], &word, word | SLOT_ASK))
@@ -219,9 +221,13 @@ void hf_lender_renew(struct hf_lender *lender)
     uint32_t renewals = ++lender->renewals;
     hf_mutex_unlock(&lender->mutex);
     for (uint32_t i = 0; i < lender_used(lender); i++) {
+        uint64_t word = slot_look(&lender->slots[i]);
         /* Relaxed: a slot that was reserved since is not from before. */
-        if (hf_u32_load(&lender->slots[i].age, __ATOMIC_RELAXED) != renewals)
-            (void)lender_retire(lender, i);
+        while (hf_u32_load(&lender->slots[i].age, __ATOMIC_RELAXED) <
+                   renewals &&
+               (word & SLOT_STATE) != SLOT_EMPTY &&
+               !lender_retire(lender, i, word))
+            word = slot_look(&lender->slots[i]);
     }
 }
 

@@ -35,7 +35,7 @@ static inline void give(struct hf_lender *lender, uint32_t index, uint64_t word,
     /* Relaxed: it is ours. */
     loan->resource = hf_ptr_load(&slot->resource, __ATOMIC_RELAXED);
     loan->lender = lender;
-    loan->id = word / SLOT_LOAN << 16 | index;
+    loan->id = loan_id(word, index);
 }
 
 /* The slot that this thread had last, or else the first that is idle. */
@@ -160,12 +160,11 @@ bool lender_claim(struct lender_slot *slot, uint64_t *word)
 /* The word of a loan that is out, as it is now; 0: it is not out of here. */
 static uint64_t find_loan(struct hf_lender *lender, const struct hf_loan *loan)
 {
-    uint32_t index = (uint32_t)(loan->id & 0xffff);
+    uint32_t index = (uint32_t)loan->id & LOAN_SLOT_MASK;
 
     if (loan->lender == lender && index < lender->opts.room) {
         uint64_t word = slot_look(&lender->slots[index]);
-        if (word / SLOT_LOAN == loan->id >> 16 &&
-            (word & SLOT_STATE) == SLOT_OUT)
+        if (loan_is_out(word, loan->id))
             return word;
     }
     lender_count(&lender->refused);
@@ -178,6 +177,9 @@ static bool back_unfair(struct hf_lender *lender, struct lender_slot *slot,
 {
     uint64_t loans = word / SLOT_LOAN;
 
+    /* Relaxed: set before we were ASKed to come this way. */
+    if (hf_u32_load(&lender->tight, __ATOMIC_RELAXED) != 0)
+        return false;
     while (word / SLOT_LOAN == loans && (word & SLOT_STATE) == SLOT_OUT) {
         if (word & SLOT_RETIRE)
             break;
@@ -193,7 +195,7 @@ static bool back_unfair(struct hf_lender *lender, struct lender_slot *slot,
 __attribute__((noinline)) static enum hf_status
 return_long(struct hf_lender *lender, const struct hf_loan *loan, uint64_t word)
 {
-    uint32_t index = (uint32_t)(loan->id & 0xffff);
+    uint32_t index = (uint32_t)loan->id & LOAN_SLOT_MASK;
     struct lender_slot *slot = &lender->slots[index];
     int code = 0;
 
@@ -213,11 +215,11 @@ return_long(struct hf_lender *lender, const struct hf_loan *loan, uint64_t word)
     hf_mutex_lock(&lender->mutex);
     /* Relaxed: written under the mutex. */
     bool old = hf_u32_load(&slot->age, __ATOMIC_RELAXED) != lender->renewals;
+    uint64_t busy = slot_with(word, SLOT_BUSY);
+    /* RETIRE may have come while it was BUSY: then the exchange fails. */
     if (code == 0 && !(word & SLOT_RETIRE) && !old &&
-        lender->total - lender->leaving <= lender->max &&
-        !lender_is_closed(lender)) {
-        /* Release: what was done with it. */
-        hf_u64_store(&slot->word, slot_with(word, SLOT_IDLE), __ATOMIC_RELEASE);
+        !lender_is_tight(lender) && !lender_is_closed(lender) &&
+        slot_change(slot, &busy, slot_with(word, SLOT_IDLE))) {
         lender_unlock(lender, index);
     } else {
         lender->leaving++;
@@ -237,7 +239,7 @@ enum hf_status hf_lender_return(struct hf_lender *lender,
     uint64_t word = find_loan(lender, loan);
     if (word == 0)
         return HF_INVALID;
-    struct lender_slot *slot = &lender->slots[loan->id & 0xffff];
+    struct lender_slot *slot = &lender->slots[loan->id & LOAN_SLOT_MASK];
     /* Relaxed: the exchange publishes it. */
     if (lender->notes_back)
         hf_u64_store(&slot->idle_ns, lender_now(lender), __ATOMIC_RELAXED);
@@ -259,7 +261,7 @@ enum hf_status hf_lender_discard(struct hf_lender *lender,
     uint64_t word = find_loan(lender, loan);
     if (word == 0)
         return HF_INVALID;
-    uint32_t index = (uint32_t)(loan->id & 0xffff);
+    uint32_t index = (uint32_t)loan->id & LOAN_SLOT_MASK;
     if (!lender_claim(&lender->slots[index], &word)) {
         lender_count(&lender->refused);
         return HF_INVALID;

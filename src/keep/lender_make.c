@@ -136,13 +136,14 @@ enum hf_status lender_make(struct hf_lender *lender, uint32_t index, bool lent)
     lender->making--;
     hf_backoff_reset(&lender->backoff);
     lender->retry_ns = 0;
-    /* Relaxed: the word publishes them. */
-    hf_ptr_store(&slot->resource, resource, __ATOMIC_RELAXED);
-    hf_ptr_store(&slot->who, NULL, __ATOMIC_RELAXED);
-    hf_u64_store(&slot->idle_ns, now_ns, __ATOMIC_RELAXED);
+    /* Relaxed: the word publishes them. Release: whoever sees the resource of a
+     * BUSY slot must not take the last one's end for its. */
     hf_u64_store(&slot->expires_ns, expiry(lender, now_ns), __ATOMIC_RELAXED);
+    hf_u64_store(&slot->idle_ns, now_ns, __ATOMIC_RELAXED);
+    hf_ptr_store(&slot->who, NULL, __ATOMIC_RELAXED);
+    hf_ptr_store(&slot->resource, resource, __ATOMIC_RELEASE);
     uint64_t word = slot_look(slot);
-    if (lender_is_closed(lender)) {
+    if (lender_is_closed(lender) || (!lent && lender_is_tight(lender))) {
         hf_mutex_unlock(&lender->mutex);
         lender_destroy(lender, index, HF_LENDER_RETIRED);
         return HF_CLOSED;
@@ -241,25 +242,30 @@ void lender_destroy(struct hf_lender *lender, uint32_t index,
     lender_release(lender);
 }
 
-bool lender_retire(struct hf_lender *lender, uint32_t index)
+bool lender_is_tight(const struct hf_lender *lender)
+{
+    assert(hf_mutex_held(&lender->mutex));
+    return lender->total - lender->leaving > lender->max;
+}
+
+/* What is being made or destroyed overwrites the mark. */
+bool lender_retire(struct hf_lender *lender, uint32_t index, uint64_t word)
 {
     struct lender_slot *slot = &lender->slots[index];
-    uint64_t word = slot_look(slot);
+    uint64_t loans = word / SLOT_LOAN;
 
-    for (;;) {
-        uint64_t state = word & SLOT_STATE;
-        if (state == SLOT_IDLE) {
+    while (word / SLOT_LOAN == loans && (word & SLOT_STATE) != SLOT_EMPTY) {
+        if ((word & SLOT_STATE) == SLOT_IDLE) {
             if (!lender_claim(slot, &word))
                 continue;
             lender_destroy(lender, index, HF_LENDER_RETIRED);
             return true;
         }
-        if (state != SLOT_OUT)
-            return false;
         if ((word & SLOT_RETIRE) ||
             slot_change(slot, &word, word | SLOT_RETIRE))
             return true;
     }
+    return false;
 }
 
 /* ---- Upkeep. ---- */
@@ -342,18 +348,21 @@ static void tend_slot(struct hf_lender *lender, uint32_t index, uint64_t now_ns,
     uint64_t word = slot_look(slot);
     uint64_t state = word & SLOT_STATE;
 
-    if (state != SLOT_IDLE && state != SLOT_OUT)
+    /* Acquire: see lender_make. Without one it is being made. */
+    if (state == SLOT_EMPTY ||
+        (state == SLOT_BUSY &&
+         hf_ptr_load(&slot->resource, __ATOMIC_ACQUIRE) == NULL))
         return;
     if (lender->opts.leak_ns != 0 && state == SLOT_OUT)
         tend_loan(lender, slot, word, now_ns, next_ns);
-    /* Acquire: as in describe. Of another resource it would be a later time:
-     * then this pass is early, and the next looks again. */
+    /* Acquire: as in describe. If it is another's by now, retire says so. */
     uint64_t expires_ns = hf_u64_load(&slot->expires_ns, __ATOMIC_ACQUIRE);
-    if (expires_ns > now_ns)
-        sooner(next_ns, expires_ns);
-    else if (slot_look(slot) / SLOT_LOAN == word / SLOT_LOAN &&
-             lender_retire(lender, index))
+    if (expires_ns <= now_ns) {
+        if (!lender_retire(lender, index, word))
+            sooner(next_ns, now_ns); /* look again */
         return;
+    }
+    sooner(next_ns, expires_ns);
     if (lender->opts.idle_ns != 0 && state == SLOT_IDLE)
         tend_idle(lender, index, word, now_ns, next_ns);
 }

@@ -48,6 +48,11 @@
 #define SLOT_FLAGS  0xffu
 #define SLOT_LOAN   0x100u /* one loan more */
 
+/* The id of a loan: its slot, and above it as much of the number as there is
+ * room for. */
+#define LOAN_SLOT_BITS 16
+#define LOAN_SLOT_MASK 0xffffu
+
 #define LENDER_CLOSED (1u << 31)
 #define LENDER_NONE   UINT32_MAX
 
@@ -98,6 +103,7 @@ struct hf_lender {
     _Alignas(HF_CACHE_LINE) struct hf_atomic_u32 gate; /* (a) */
     struct hf_atomic_u32 used; /* (a) slots from here on were never filled */
     struct hf_atomic_u32 references; /* (a) close's, and of each long way */
+    struct hf_atomic_u32 tight;      /* (a) there are more than max */
     _Alignas(HF_CACHE_LINE) struct hf_mutex mutex;
     struct lender_waiter *first; /* (m) the queue */
     struct lender_waiter *last;  /* (m) */
@@ -157,6 +163,18 @@ static inline uint32_t lender_waiting(const struct hf_lender *lender)
 static inline uint32_t lender_used(const struct hf_lender *lender)
 {
     return hf_u32_load(&lender->used, __ATOMIC_ACQUIRE);
+}
+
+static inline uint64_t loan_id(uint64_t word, uint32_t index)
+{
+    return word / SLOT_LOAN << LOAN_SLOT_BITS | index;
+}
+
+/* Is this loan out, by that word of its slot? */
+static inline bool loan_is_out(uint64_t word, uint64_t id)
+{
+    return (word & SLOT_STATE) == SLOT_OUT &&
+           loan_id(word, (uint32_t)id & LOAN_SLOT_MASK) == id;
 }
 
 static inline uint64_t slot_look(const struct lender_slot *slot)
@@ -229,9 +247,11 @@ void lender_end(struct hf_lender *lender, uint32_t index,
                 enum hf_lender_event why);
 /* Under mutex: should the thread make one? */
 bool lender_wants(const struct hf_lender *lender);
-/* Destroys it if it is idle; if it is out, when it comes back. false: neither,
- * whoever has it BUSY will see to it. */
-bool lender_retire(struct hf_lender *lender, uint32_t index);
+/* Under mutex: more than max, leaving aside what goes already? */
+bool lender_is_tight(const struct hf_lender *lender);
+/* Destroys it if it is idle; if it is out or being reset, when it is back.
+ * false: since `word` it was lent or has gone. */
+bool lender_retire(struct hf_lender *lender, uint32_t index, uint64_t word);
 /* The lender's thread. */
 void lender_run(void *argument);
 /* Fills in a note of the loan that `word` says; false: it is over. */

@@ -119,6 +119,8 @@ void lender_unlock(struct hf_lender *lender, uint32_t index)
     bool over = lender_is_closed(lender) && lender->total == 0;
     bool more = index != LENDER_NONE || lender->opts.direct;
 
+    /* Relaxed: who has to know comes by after it was ASKed to. */
+    hf_u32_store(&lender->tight, lender_is_tight(lender), __ATOMIC_RELAXED);
     hf_mutex_unlock(&lender->mutex);
     while (served != NULL) {
         struct lender_waiter *next = served->next;

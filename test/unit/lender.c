@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "holdfast/lender_postgres.h"
+#include "keep/lender_state.h"
 #include "support/lending.h"
 #include "support/test.h"
 
@@ -427,10 +428,11 @@ TEST(the_end_waits_for_what_is_out_and_tells)
     end(lender);
 }
 
-TEST(bounds_can_be_changed)
+static void change_bounds(bool unfair)
 {
     struct hf_lender_opts opts = opts_of(0, 2);
     opts.room = 4;
+    opts.unfair = unfair;
     struct hf_lender *lender = open_with(&opts);
     struct hf_loan loans[4];
 
@@ -451,6 +453,32 @@ TEST(bounds_can_be_changed)
     give_back(lender, &loans[2]);
     CHECK_EQ(stats_of(lender).idle, 2);
     CHECK_EQ(stats_of(lender).retired, 2);
+    end(lender);
+}
+
+TEST(bounds_can_be_changed)
+{
+    change_bounds(false);
+    change_bounds(true);
+}
+
+/* The number of a loan is longer than an id has room for. */
+TEST(ids_go_on_when_their_numbers_begin_again)
+{
+    struct hf_lender_opts opts = opts_of(0, 1);
+    struct hf_lender *lender = open_with(&opts);
+    struct hf_loan loan = borrow(lender, NULL);
+    struct hf_loan old;
+
+    give_back(lender, &loan);
+    lender->slots[0].word.value |= ((UINT64_C(1) << 48) - 2) * SLOT_LOAN;
+    for (int i = 0; i < 4; i++) {
+        old = loan;
+        loan = borrow(lender, NULL);
+        CHECK(loan.id != old.id);
+        CHECK_EQ(hf_lender_return(lender, &old), HF_INVALID);
+        give_back(lender, &loan);
+    }
     end(lender);
 }
 

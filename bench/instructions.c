@@ -4,22 +4,38 @@
  *
  * Everything that the server does for a request but for the system calls, the
  * journal's copy and the loop: decode, look up, parse, refuse, prepare,
- * encode, apply, reply. bench/run has callgrind count the instructions in
- * handle() for two different N; the difference is what one operation takes, on
- * any machine, however busy.
+ * encode, apply, measure, reply. bench/run has callgrind count the instructions
+ * in handle() for two different N; the difference is what one operation takes,
+ * on any machine, however busy.
  */
 #include <stdarg.h>
 
 #include "drive.h"
 #include "resp/resp.h"
+#include "server/answer.h"
 #include "server/server.h"
 #include "server/table.h"
 
 #define KEYS 1000u
 
 static struct hold_engine *engine;
+static struct server server; /* of it, the measures */
 static struct hf_buf reply;
 static uint64_t now_us;
+
+/* As commit.c does for one that is answered in its turn. */
+static void measure(const struct hold_command *command,
+                    const struct hold_out *out)
+{
+    uint64_t took_ns = answer_note(&server, command->kind, now_us);
+
+    server.answer_ns = now_us + 5000;
+    metrics_events(&server.metrics, out);
+    if (command->kind == HOLD_LOCK)
+        answer_note_grant(&server, took_ns);
+    else if (command->kind == HOLD_LIMIT)
+        hf_counter_add(server.metrics.limits_allowed, 1);
+}
 
 /* One request in, its reply in `reply`. What is counted is what happens in
  * here: a function of its own, whatever the compiler thinks. */
@@ -39,6 +55,7 @@ __attribute__((noinline)) static void handle(char *input, size_t len)
                       &command, error))
         drive_fail("parse", error);
     command.now_us = now_us++;
+    metrics_command(&server.metrics, (size_t)(found - table_at(0)));
     const struct hold_out *out = hold_kind_is_write(command.kind)
                                      ? drive_write(engine, &command)
                                      : hold_ask(engine, &command);
@@ -46,6 +63,7 @@ __attribute__((noinline)) static void handle(char *input, size_t len)
     if (out->code != HOLD_OK ||
         reply_write(&reply, 3, out->code, out->body) != HF_OK)
         drive_fail("reply", "a command that must succeed did not");
+    measure(&command, out);
 }
 
 /* A request as a client sends it. */
@@ -112,6 +130,9 @@ int main(int argc, char **argv)
     uint64_t count = drive_number(argv[2]);
     reply_init();
     engine = drive_new(&command);
+    server.clock = hf_clock_system();
+    if (metrics_open(&server.metrics, &server) != HF_OK)
+        drive_fail("metrics", "out of memory");
     now_us = command.now_us;
     for (unsigned i = 0; i < KEYS; i++)
         request("STOCK SET bench:%08u 1000000000", i);
@@ -120,6 +141,7 @@ int main(int argc, char **argv)
             continue;
         for (uint64_t j = 0; j < count; j++)
             works[i].run(j);
+        metrics_close(&server.metrics);
         hold_free(engine);
         return 0;
     }

@@ -80,9 +80,14 @@ uint64_t model_event(struct model *model, enum hold_event_kind kind,
                      struct hf_bytes name, uint64_t lag_us)
 {
     assert(model->event_count < MODEL_MAX);
-    model->events[model->event_count++] =
-        (struct model_event){++model->seq, kind, lag_us, model_text(name)};
+    model->events[model->event_count++] = (struct model_event){
+        ++model->seq, kind, lag_us, HOLD_NO_AGE, model_text(name)};
     return model->seq;
+}
+
+void model_age(struct model *model, uint64_t since_us)
+{
+    model->events[model->event_count - 1].age_us = model->now_us - since_us;
 }
 
 struct hf_buf *model_answer(struct model *model, enum hold_code code,

@@ -116,6 +116,7 @@ struct model_event {
     uint64_t seq;
     enum hold_event_kind kind;
     uint64_t lag_us;
+    uint64_t age_us; /* HOLD_NO_AGE: nothing ended */
     struct model_text name;
 };
 
@@ -172,6 +173,8 @@ struct hf_bytes model_bytes(const struct model_text *text);
 /* Takes the next sequence number and tells of it. */
 uint64_t model_event(struct model *model, enum hold_event_kind kind,
                      struct hf_bytes name, uint64_t lag_us);
+/* With the event just told ended what began then. */
+void model_age(struct model *model, uint64_t since_us);
 /* Empties the reply and sets its code; returns the body to write to. */
 struct hf_buf *model_reply(struct model *model, enum hold_code code);
 void model_overloaded(struct model *model, const char *name, uint64_t maximum);

@@ -126,6 +126,7 @@ void model_expire_lock(struct model *model, struct model_lock *lock)
 {
     model_event(model, EVENT_LOCK_EXPIRED, model_bytes(&lock->name),
                 model->now_us - lock->expires_us);
+    model_age(model, lock->acquired_us);
     pass_on(model, lock);
 }
 
@@ -219,8 +220,10 @@ static void unlock(struct model *model, struct model_lock *lock,
     reply_map(out, 1);
     reply_field_number(out, FIELD_REMAINING, (int64_t)lock->count);
     model_event(model, EVENT_LOCK_RELEASED, c->name, 0);
-    if (lock->count == 0)
+    if (lock->count == 0) {
+        model_age(model, lock->acquired_us);
         pass_on(model, lock);
+    }
 }
 
 void model_abandon_lock(struct model *model, const struct hold_command *c)

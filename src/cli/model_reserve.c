@@ -102,6 +102,7 @@ void model_expire_reservation(struct model *model,
                                model_bytes(&reservation->id),
                                model->now_us - reservation->expires_us);
 
+    model_age(model, reservation->created_us);
     end(model, reservation, MODEL_EXPIRED, seq);
 }
 
@@ -231,9 +232,11 @@ static void change(struct model *model, struct model_reservation *r,
         model_event(model, EVENT_EXTENDED, c->name, 0);
     } else if (c->kind == HOLD_CONFIRM) {
         uint64_t seq = model_event(model, EVENT_CONFIRMED, c->name, 0);
+        model_age(model, r->created_us);
         end(model, r, MODEL_CONFIRMED, seq);
     } else {
         uint64_t seq = model_event(model, EVENT_CANCELLED, c->name, 0);
+        model_age(model, r->created_us);
         end(model, r, MODEL_CANCELLED, seq);
         r->reason = model_text(c->reason);
     }

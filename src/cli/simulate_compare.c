@@ -236,16 +236,19 @@ static void compare_events(struct sim *sim, const struct hold_out *out)
         const struct hold_event *found = &out->events[i];
         if (expected->seq == found->seq && expected->kind == found->kind &&
             expected->lag_us == found->lag_us &&
+            expected->age_us == found->age_us &&
             model_is(&expected->name, found->name))
             continue;
         sim_fail(sim, "event",
-                 "expected: %llu kind %d lag %llu name %.*s\n"
-                 "found:    %llu kind %d lag %llu name %.*s",
+                 "expected: %llu kind %d lag %llu age %llu name %.*s\n"
+                 "found:    %llu kind %d lag %llu age %llu name %.*s",
                  (unsigned long long)expected->seq, (int)expected->kind,
-                 (unsigned long long)expected->lag_us, (int)expected->name.len,
+                 (unsigned long long)expected->lag_us,
+                 (unsigned long long)expected->age_us, (int)expected->name.len,
                  expected->name.data, (unsigned long long)found->seq,
                  (int)found->kind, (unsigned long long)found->lag_us,
-                 (int)found->name.len, found->name.data);
+                 (unsigned long long)found->age_us, (int)found->name.len,
+                 found->name.data);
     }
 }
 
@@ -278,6 +281,25 @@ static void compare_number(struct sim *sim, const char *what, uint64_t expected,
                  (unsigned long long)expected, (unsigned long long)found);
 }
 
+/* The engine keeps sums; here they are added up. */
+static void compare_stock(struct sim *sim, const struct hold_counts *found)
+{
+    const struct model *model = sim->model;
+    unsigned __int128 total = 0;
+    unsigned __int128 reserved = 0;
+    unsigned __int128 sold = 0;
+
+    for (size_t i = 0; i < model->product_count; i++) {
+        total += (uint64_t)model->products[i].total;
+        reserved += (uint64_t)model->products[i].reserved;
+        sold += (uint64_t)model->products[i].sold;
+    }
+    compare_number(sim, "stock adds up", 1,
+                   (double)total == found->stock_total &&
+                       (double)reserved == found->stock_reserved &&
+                       (double)sold == found->stock_sold);
+}
+
 void sim_compare_totals(struct sim *sim)
 {
     const struct model *model = sim->model;
@@ -297,6 +319,7 @@ void sim_compare_totals(struct sim *sim)
     compare_number(sim, "reservations", model->reservation_count,
                    found.reservations);
     compare_number(sim, "pending", pending, found.pending);
+    compare_stock(sim, &found);
     compare_number(sim, "fences", model->fence_count, found.fences);
     compare_number(sim, "requests", model->request_count, found.requests);
     struct hold_bounds bounds = hold_get_bounds(sim->engine);

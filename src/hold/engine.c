@@ -287,6 +287,9 @@ static void flush(struct hold_engine *e)
     e->ended = (struct list){0, 0};
     e->answered = (struct list){0, 0};
     e->pending = 0;
+    e->stock_total = 0;
+    e->stock_reserved = 0;
+    e->stock_sold = 0;
     emit(e, EVENT_FLUSHED, hf_bytes("", 0), 0);
 }
 
@@ -527,6 +530,9 @@ void hold_count(const struct hold_engine *e, struct hold_counts *out)
         .fences = hf_index_count(&e->fences),
         .requests = hf_index_count(&e->requests),
         .limits = hf_index_count(&e->buckets),
+        .stock_total = (double)e->stock_total,
+        .stock_reserved = (double)e->stock_reserved,
+        .stock_sold = (double)e->stock_sold,
         .memory_bytes = e->memory_bytes,
     };
 }

@@ -67,10 +67,14 @@ enum hold_event_kind {
     HOLD_EVENT_COUNT
 };
 
+#define HOLD_NO_AGE UINT64_MAX
+
 struct hold_event {
     uint64_t seq;
     enum hold_event_kind kind;
     uint64_t lag_us;      /* of an expiry: how long after its time */
+    uint64_t age_us;      /* how long the hold or reservation that ended with
+                           * it had lasted; HOLD_NO_AGE: none ended */
     struct hf_bytes name; /* lock, resource, sku or reservation */
 };
 
@@ -137,6 +141,9 @@ struct hold_counts {
     uint64_t fences;
     uint64_t requests;
     uint64_t limits;
+    double stock_total; /* of all products; exact up to 2^53 */
+    double stock_reserved;
+    double stock_sold;
     size_t memory_bytes;
 };
 

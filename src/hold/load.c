@@ -168,6 +168,9 @@ static enum hf_status load_product(struct hold_engine *e, struct reader *in)
     struct product *product = product_at(e, number);
     loaded.named = product->named;
     *product = loaded;
+    e->stock_total += loaded.total;
+    e->stock_reserved += loaded.reserved;
+    e->stock_sold += loaded.sold;
     return HF_OK;
 }
 

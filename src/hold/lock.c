@@ -309,7 +309,8 @@ void lock_give(struct hold_engine *e, const struct hold_command *c,
 
     assert(lock->token == c->token);
     emit(e, EVENT_LOCK_RELEASED, lock_name(e, lock), 0);
-    lock->count--;
+    if (--lock->count == 0)
+        emit_age(e, lock->acquired_us);
     reply_map(&e->body, 1);
     reply_field_number(&e->body, FIELD_REMAINING, lock->count);
     if (lock->count == 0)
@@ -346,6 +347,7 @@ void lock_expire(struct hold_engine *e, uint32_t number)
     assert(lock->expires_us <= e->now_us);
     emit(e, EVENT_LOCK_EXPIRED, lock_name(e, lock),
          e->now_us - lock->expires_us);
+    emit_age(e, lock->acquired_us);
     pass_on(e, number);
 }
 

@@ -87,7 +87,8 @@ uint64_t emit(struct hold_engine *e, enum hold_event_kind kind,
     struct hold_event *event = &e->events[e->out.event_count];
 
     assert(e->out.event_count < e->event_cap);
-    *event = (struct hold_event){++e->seq, kind, lag_us, {NULL, 0}};
+    *event =
+        (struct hold_event){++e->seq, kind, lag_us, HOLD_NO_AGE, {NULL, 0}};
     if (e->out.event_count > 0 && hf_bytes_equal(event[-1].name, name)) {
         event->name = event[-1].name;
     } else {
@@ -100,6 +101,13 @@ uint64_t emit(struct hold_engine *e, enum hold_event_kind kind,
     }
     e->out.event_count++;
     return event->seq;
+}
+
+void emit_age(struct hold_engine *e, uint64_t since_us)
+{
+    assert(e->out.event_count > 0);
+    assert(since_us <= e->now_us);
+    e->events[e->out.event_count - 1].age_us = e->now_us - since_us;
 }
 
 struct hf_buf *answer_begin(struct hold_engine *e, uint64_t ticket,

@@ -224,6 +224,7 @@ void reserve(struct hold_engine *e, const struct hold_command *c,
         struct product *p = product_at(e, product);
         assert(available(p) >= c->items[i].quantity);
         p->reserved += c->items[i].quantity;
+        e->stock_reserved += c->items[i].quantity;
         p->version = seq;
         p->updated_us = e->now_us;
     }
@@ -258,8 +259,11 @@ static void end(struct hold_engine *e, uint32_t number, uint32_t status,
         struct product *p = product_at(e, product);
         assert(p->reserved >= item.quantity);
         p->reserved -= item.quantity;
-        if (status == RESERVATION_CONFIRMED)
+        e->stock_reserved -= item.quantity;
+        if (status == RESERVATION_CONFIRMED) {
             p->sold += item.quantity;
+            e->stock_sold += item.quantity;
+        }
         p->version = seq;
         p->updated_us = e->now_us;
     }
@@ -279,6 +283,7 @@ void reservation_expire(struct hold_engine *e, uint32_t number)
     uint64_t seq =
         emit(e, EVENT_RESERVATION_EXPIRED, hf_index_name(&e->reservations, r),
              e->now_us - r->expires_us);
+    emit_age(e, r->created_us);
     end(e, number, RESERVATION_EXPIRED, seq);
 }
 
@@ -322,6 +327,7 @@ void reservation_end(struct hold_engine *e, const struct hold_command *c,
     uint64_t seq =
         emit(e, confirm ? EVENT_CONFIRMED : EVENT_CANCELLED, c->name, 0);
 
+    emit_age(e, r->created_us);
     hf_texts_put(&e->texts, c->reason, c->reason.len, &r->reason);
     end(e, at.number, confirm ? RESERVATION_CONFIRMED : RESERVATION_CANCELLED,
         seq);

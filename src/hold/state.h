@@ -106,6 +106,9 @@ struct bucket {
     uint32_t rate;
 };
 
+/* A sum over products, each of which may have HOLD_STOCK_MAX. */
+__extension__ typedef unsigned __int128 hold_wide;
+
 struct list {
     uint32_t first;
     uint32_t last;
@@ -131,7 +134,10 @@ struct hold_engine {
     struct hf_heap due;
     struct list ended;
     struct list answered;
-    uint64_t pending; /* reservations */
+    uint64_t pending;      /* reservations */
+    hold_wide stock_total; /* of all products, as the next two */
+    hold_wide stock_reserved;
+    hold_wide stock_sold;
 
     struct hf_texts bucket_texts;
     struct hf_index buckets;
@@ -208,6 +214,8 @@ enum hf_status out_reserve(struct hold_engine *e, size_t waiters);
 /* Takes the next sequence number and tells what it was for. */
 uint64_t emit(struct hold_engine *e, enum hold_event_kind kind,
               struct hf_bytes name, uint64_t lag_us);
+/* With the event just told ended what began then. */
+void emit_age(struct hold_engine *e, uint64_t since_us);
 /* Begins the answer to a waiter; the caller writes its body and ends it. */
 struct hf_buf *answer_begin(struct hold_engine *e, uint64_t ticket,
                             enum hold_code code);

@@ -42,6 +42,7 @@ static void reply_product(struct hold_engine *e, const struct product *p)
 static void change_total(struct hold_engine *e, struct product *product,
                          uint64_t total)
 {
+    e->stock_total = e->stock_total - product->total + total;
     product->total = total;
     product->updated_us = e->now_us;
     product->version =
@@ -124,6 +125,11 @@ bool stock_del_check(struct hold_engine *e, const struct hold_command *c,
 void stock_del(struct hold_engine *e, const struct hold_command *c,
                struct target at)
 {
+    const struct product *product = product_at(e, at.number);
+
+    e->stock_total -= product->total;
+    e->stock_sold -= product->sold;
+    assert(product->reserved == 0);
     emit(e, EVENT_STOCK_DELETED, c->name, 0);
     hf_index_remove(&e->products, at.number);
 }

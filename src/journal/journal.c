@@ -368,6 +368,11 @@ void journal_stats(const struct journal *journal, struct journal_stats *out)
     out->disk_bytes = keeper_bytes(maker->keeper);
 }
 
+uint64_t journal_sync_ns(const struct journal *journal)
+{
+    return journal->stats.sync_last_ns;
+}
+
 bool journal_snapshot_running(const struct journal *journal)
 {
     return journal->snapshot_wanted ||

@@ -176,6 +176,8 @@ enum hf_status journal_flush(struct journal *journal);
 /* Why the journal refuses; "" while it does not. */
 const char *journal_error(const struct journal *journal);
 void journal_stats(const struct journal *journal, struct journal_stats *out);
+/* How long the write of the last commit took; cheaper than all of them. */
+uint64_t journal_sync_ns(const struct journal *journal);
 
 /* Offline: reads `dir` without changing it and applies all of it to a new
  * machine, as open would; the caller destroys it. `error` tells damage as open

@@ -160,44 +160,76 @@ record_shared(struct shared *shared, uint32_t chunk, uint64_t value)
     hf_u64_add(&shared->sum, value, __ATOMIC_RELEASE);
 }
 
+/* The words of this thread: loads are relaxed since they are its own. */
+static inline void count(struct stripe *stripe, struct hf_atomic_u64 *place,
+                         uint64_t value)
+{
+    uint64_t seen = hf_u64_load(place, __ATOMIC_RELAXED);
+    uint64_t sum = hf_u64_load(&stripe->sum, __ATOMIC_RELAXED);
+
+    /* Relaxed stores: the release of the count publishes them. */
+    if (__builtin_expect(value > hf_u64_load(&stripe->most, __ATOMIC_RELAXED),
+                         0))
+        hf_u64_store(&stripe->most, value, __ATOMIC_RELAXED);
+    if (__builtin_expect(
+            ~value > hf_u64_load(&stripe->least_not, __ATOMIC_RELAXED), 0))
+        hf_u64_store(&stripe->least_not, ~value, __ATOMIC_RELAXED);
+    /* Release, release: the order that the opening of this file tells of. */
+    hf_u64_store(place, seen + 1, __ATOMIC_RELEASE);
+    hf_u64_store(&stripe->sum, sum + value, __ATOMIC_RELEASE);
+}
+
+/* A thread's first value, its first in a chunk, or a thread far from the
+ * first ones. */
+static __attribute__((noinline)) void
+record_slow(struct hf_histogram *histogram, uint64_t value)
+{
+    const struct hf_layout *layout = &histogram->layout;
+    uint32_t place = hf_layout_place(layout, value);
+    uint32_t chunk = place >> layout->half_bits;
+    struct hf_atomic_u64 *counts = NULL;
+    struct stripe *stripe =
+        hf_locals_mine(&histogram->stripes, sizeof(struct stripe));
+
+    if (stripe != NULL) {
+        /* Relaxed: see make_counts(). */
+        struct hf_atomic_ptr *table =
+            hf_ptr_load(&stripe->table, __ATOMIC_RELAXED);
+        if (table != NULL)
+            counts = hf_ptr_load(&table[chunk], __ATOMIC_RELAXED);
+        if (counts == NULL)
+            counts = make_counts(histogram, stripe, chunk);
+    }
+    if (counts == NULL)
+        record_shared(&histogram->shared, chunk, value);
+    else
+        count(stripe, &counts[place & (hf_layout_half(layout) - 1)], value);
+}
+
+/* Without a call that returns here, the usual way needs no stack. */
 void hf_histogram_record(struct hf_histogram *histogram, uint64_t value)
 {
-    if (histogram == NULL)
+    if (__builtin_expect(histogram == NULL, 0))
         return;
     const struct hf_layout *layout = &histogram->layout;
     struct stripe *stripe =
         hf_locals_quick(&histogram->stripes, sizeof(struct stripe));
-    uint32_t place = hf_layout_place(layout, value);
-    uint32_t chunk = place >> layout->half_bits;
-    struct hf_atomic_u64 *counts = NULL;
-
-    if (__builtin_expect(stripe == NULL, 0))
-        stripe = hf_locals_mine(&histogram->stripes, sizeof(struct stripe));
-    if (__builtin_expect(stripe != NULL, 1)) {
-        /* Relaxed: see make_counts(). */
-        struct hf_atomic_ptr *table =
-            hf_ptr_load(&stripe->table, __ATOMIC_RELAXED);
-        if (__builtin_expect(table != NULL, 1))
-            counts = hf_ptr_load(&table[chunk], __ATOMIC_RELAXED);
-        if (__builtin_expect(counts == NULL, 0))
-            counts = make_counts(histogram, stripe, chunk);
-    }
-    if (__builtin_expect(counts == NULL, 0)) {
-        record_shared(&histogram->shared, chunk, value);
+    if (__builtin_expect(stripe == NULL || value > layout->limit, 0)) {
+        record_slow(histogram, value);
         return;
     }
-    /* Relaxed loads: the words are this thread's own. Relaxed stores: the
-     * release of the count publishes them. */
-    if (value > hf_u64_load(&stripe->most, __ATOMIC_RELAXED))
-        hf_u64_store(&stripe->most, value, __ATOMIC_RELAXED);
-    if (~value > hf_u64_load(&stripe->least_not, __ATOMIC_RELAXED))
-        hf_u64_store(&stripe->least_not, ~value, __ATOMIC_RELAXED);
-    struct hf_atomic_u64 *count = &counts[place & (hf_layout_half(layout) - 1)];
-    uint64_t seen = hf_u64_load(count, __ATOMIC_RELAXED);
-    uint64_t sum = hf_u64_load(&stripe->sum, __ATOMIC_RELAXED);
-    /* Release, release: the order that the opening of this file tells of. */
-    hf_u64_store(count, seen + 1, __ATOMIC_RELEASE);
-    hf_u64_store(&stripe->sum, sum + value, __ATOMIC_RELEASE);
+    uint32_t place = hf_layout_place(layout, value);
+    /* Relaxed, twice: see make_counts(). */
+    struct hf_atomic_ptr *table = hf_ptr_load(&stripe->table, __ATOMIC_RELAXED);
+    struct hf_atomic_u64 *counts =
+        __builtin_expect(table == NULL, 0)
+            ? NULL
+            : hf_ptr_load(&table[place >> layout->half_bits], __ATOMIC_RELAXED);
+    if (__builtin_expect(counts == NULL, 0)) {
+        record_slow(histogram, value);
+        return;
+    }
+    count(stripe, &counts[place & (hf_layout_half(layout) - 1)], value);
 }
 
 enum hf_status hf_histogram_spread(const struct hf_histogram *histogram,

@@ -89,8 +89,4 @@ enum hf_status hf_meter_read(const struct hf_series *series,
 /* NULL: it has no spread. */
 const struct hf_layout *hf_meter_layout(const struct hf_series *series);
 
-/* meter_text.c: appends the text. HF_NOMEM. */
-enum hf_status hf_meter_write(struct hf_meter *meter, unsigned flags,
-                              struct hf_buf *out);
-
 #endif

@@ -1,4 +1,6 @@
 /* meter_text.c - the Prometheus text exposition format, version 0.0.4. */
+#include "meter/meter_text.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -14,7 +14,7 @@ static void text(struct conn *conn, const char *value)
 
 static void error(struct conn *conn, const char *value)
 {
-    conn->server->stats.errors_total++;
+    metrics_failed(&conn->server->metrics, value);
     (void)resp_error(&conn->out, hf_bytes_text(value));
 }
 

@@ -32,5 +32,7 @@ void admin_help(struct server *server, struct conn *conn,
                 struct resp_request *request);
 void admin_info(struct server *server, struct conn *conn,
                 struct resp_request *request);
+void admin_metrics(struct server *server, struct conn *conn,
+                   struct resp_request *request);
 
 #endif

@@ -3,19 +3,14 @@
  * Two batches: one is being built, one may be flying (its commit outlasted
  * the turn). Their entries stand in the order in which the journal has their
  * records, so applying walks both side by side.
- *
- * Waits: a lock that must wait is in the engine's queue under a ticket; here a
- * `struct wait` leads from the ticket to the connection. When nobody is there
- * to be told any more, the wait is abandoned by a record of its own; a grant
- * that comes before that record is given back at once, unless it has a REQ
- * under which it can still be asked for.
  */
 #include <assert.h>
 
-#include "base/little.h"
 #include "base/memory.h"
+#include "server/answer.h"
 #include "server/conn.h"
 #include "server/server.h"
+#include "server/waits.h"
 
 /* Beyond this much in one batch, or half a segment, which a batch must fit
  * into, connections are not read further. */
@@ -24,44 +19,9 @@
 /* Rounds of commit and answer in one turn; what is left goes to the next. */
 #define TURN_ROUNDS_MAX 4
 
-static void answer(struct server *server, struct conn *conn,
-                   enum hold_code code, struct hf_bytes body)
-{
-    if (conn == NULL || conn->closing)
-        return;
-    if (code != HOLD_OK)
-        server->stats.errors_total++;
-    if (reply_write(&conn->out, conn->version, code, body) == HF_OK)
-        conn_touch(conn);
-    else
-        conn_close_no_memory(conn); /* better no answer than half of one */
-}
-
-static void answer_error(struct server *server, struct conn *conn,
-                         const char *text)
-{
-    if (conn == NULL || conn->closing)
-        return;
-    server->stats.errors_total++;
-    if (resp_error(&conn->out, hf_bytes_text(text)) == HF_OK)
-        conn_touch(conn);
-    else
-        conn_close_no_memory(conn);
-}
-
-static void answer_failed(struct server *server, struct conn *conn)
-{
-    char text[JOURNAL_ERROR_MAX + 64];
-
-    snprintf(text, sizeof text,
-             "JOURNAL not acknowledged, writes are "
-             "refused: %s",
-             journal_error(server->journal));
-    answer_error(server, conn, text);
-}
-
 /* A place in the batch being built; NULL without memory. */
-static struct entry *add_entry(struct batch *batch)
+static struct entry *add_entry(struct batch *batch, enum hold_kind kind,
+                               uint64_t came_ns)
 {
     if (batch->count == batch->cap) {
         size_t cap = batch->cap ? batch->cap * 2 : 64;
@@ -71,7 +31,8 @@ static struct entry *add_entry(struct batch *batch)
         batch->entries = entries;
         batch->cap = cap;
     }
-    batch->entries[batch->count] = (struct entry){0};
+    batch->entries[batch->count] =
+        (struct entry){.kind = kind, .came_ns = came_ns};
     return &batch->entries[batch->count++];
 }
 
@@ -93,38 +54,18 @@ static enum hf_status append_record(struct server *server,
     return HF_OK;
 }
 
-static void tell_no_memory(struct server *server, const struct conn *conn)
-{
-    struct hold_counts counts;
-
-    hold_count(server->engine, &counts);
-    report_no_memory(&server->report, conn, counts.memory_bytes);
-}
-
-static void answer_refused(struct server *server, struct conn *conn,
-                           enum hf_status why)
-{
-    if (why == HF_IO) {
-        answer_failed(server, conn);
-    } else if (why == HF_FULL) {
-        report_behind(&server->report, conn);
-        answer_error(server, conn, "OVERLOADED the disk does not keep up");
-    } else {
-        tell_no_memory(server, conn);
-        answer_error(server, conn,
-                     "OVERLOADED no memory: memory-max-bytes is reached, or "
-                     "the machine has no more");
-    }
-}
-
 /* A request that cannot be taken is answered in its turn, too. */
 static void queue_refused(struct server *server, struct conn *conn,
-                          struct entry *entry, enum hf_status why)
+                          struct entry *entry,
+                          const struct hold_command *command,
+                          enum hf_status why)
 {
     if (conn == NULL || conn->pending == 0) {
         if (entry != NULL)
             server->building.count--;
         answer_refused(server, conn, why);
+        if (conn != NULL)
+            answer_note(server, command->kind, server->answer_ns);
     } else if (entry != NULL) {
         entry->conn = conn;
         entry->refused = why;
@@ -135,9 +76,9 @@ static void queue_refused(struct server *server, struct conn *conn,
 }
 
 static void queue_write(struct server *server, struct conn *conn,
-                        const struct hold_command *command)
+                        const struct hold_command *command, uint64_t came_ns)
 {
-    struct entry *entry = add_entry(&server->building);
+    struct entry *entry = add_entry(&server->building, command->kind, came_ns);
     enum hf_status status = HF_NOMEM;
 
     if (server->failed)
@@ -145,7 +86,7 @@ static void queue_write(struct server *server, struct conn *conn,
     else if (entry != NULL)
         status = append_record(server, command);
     if (status != HF_OK) {
-        queue_refused(server, conn, entry, status);
+        queue_refused(server, conn, entry, command, status);
         return;
     }
     entry->conn = conn;
@@ -156,16 +97,16 @@ static void queue_write(struct server *server, struct conn *conn,
 }
 
 static void queue_ask(struct server *server, struct conn *conn,
-                      const struct hold_command *command)
+                      const struct hold_command *command, uint64_t came_ns)
 {
     struct batch *batch = &server->building;
     size_t bytes = hold_record_bound(command);
     struct entry *entry = NULL;
 
     if (hf_buf_reserve(&batch->asks, bytes) == HF_OK)
-        entry = add_entry(batch);
+        entry = add_entry(batch, command->kind, came_ns);
     if (entry == NULL) {
-        queue_refused(server, conn, entry, HF_NOMEM);
+        queue_refused(server, conn, entry, command, HF_NOMEM);
         return;
     }
     entry->conn = conn;
@@ -182,156 +123,42 @@ static void ask(struct server *server, struct conn *conn,
     const struct hold_out *out = hold_ask(server->engine, command);
 
     if (command->kind == HOLD_LIMIT && out->code == HOLD_OK) {
-        if (reply_get_number(out->body, FIELD_ALLOWED))
-            server->stats.limits_allowed++;
-        else
-            server->stats.limits_denied++;
+        bool allowed = reply_get_number(out->body, FIELD_ALLOWED) != 0;
+        hf_counter_add(allowed ? server->metrics.limits_allowed
+                               : server->metrics.limits_denied,
+                       1);
     }
-    answer(server, conn, out->code, out->body);
+    answer_give(server, conn, out->code, out->body);
 }
 
 void commit_submit(struct server *server, struct conn *conn,
                    struct hold_command *command)
 {
     bool alone = conn == NULL || conn->pending == 0;
+    uint64_t came_ns = hf_clock_now_ns(server->clock);
 
-    command->now_us = server_now_us(server);
+    command->now_us = server->epoch_us + came_ns / 1000;
     if (!hold_kind_is_write(command->kind)) {
-        if (alone)
-            ask(server, conn, command);
-        else
-            queue_ask(server, conn, command);
+        if (!alone) {
+            queue_ask(server, conn, command, came_ns);
+            return;
+        }
+        ask(server, conn, command);
+        answer_now(server);
+        answer_note(server, command->kind, came_ns);
         return;
     }
     if (alone && conn != NULL) {
         const struct hold_out *out = hold_refuse(server->engine, command);
         if (out != NULL) {
-            server->stats.refusals_total++;
-            answer(server, conn, out->code, out->body);
+            hf_counter_add(server->metrics.refusals, 1);
+            answer_give(server, conn, out->code, out->body);
+            answer_now(server);
+            answer_note(server, command->kind, came_ns);
             return;
         }
     }
-    queue_write(server, conn, command);
-}
-
-static struct wait *wait_find(struct server *server, uint64_t ticket,
-                              uint32_t *number)
-{
-    char name[8];
-
-    hf_put_u64(name, ticket);
-    *number = hf_index_find(&server->waits, hf_bytes(name, sizeof name));
-    return *number == 0 ? NULL : hf_index_at(&server->waits, *number);
-}
-
-static void wait_remove(struct server *server, uint32_t number)
-{
-    struct wait *wait = hf_index_at(&server->waits, number);
-
-    hf_texts_drop(&server->wait_texts, wait->lock);
-    hf_index_remove(&server->waits, number);
-}
-
-static void abandon(struct server *server, uint64_t ticket)
-{
-    struct hold_command *c = &server->command;
-
-    *c = (struct hold_command){.kind = HOLD_ABANDON, .token = ticket};
-    commit_submit(server, NULL, c);
-}
-
-/* A grant that nobody was told of goes back. One with a REQ does not: whoever
- * asked may ask again, and is then told. */
-static void give_back(struct server *server, struct hf_bytes lock,
-                      struct hf_bytes grant)
-{
-    struct hold_command *c = &server->command;
-
-    *c = (struct hold_command){.kind = HOLD_ABANDON, .name = lock};
-    c->token = (uint64_t)reply_get_number(grant, FIELD_TOKEN);
-    commit_submit(server, NULL, c);
-}
-
-static enum hf_status keep_text(struct server *server, struct hf_bytes text,
-                                struct hf_text *out)
-{
-    return hf_texts_put(&server->wait_texts, text, text.len, out);
-}
-
-/* The connection's lock is in a queue now. Also one that is gone gets its
- * wait: the grant may come before the record that abandons it. */
-static void begin_wait(struct server *server, const struct entry *entry,
-                       uint64_t ticket, const struct hold_command *command)
-{
-    struct conn *conn = entry->conn;
-    bool gone = conn == NULL || conn->closing || conn->ended;
-    char name[8];
-
-    hf_put_u64(name, ticket);
-    uint32_t number = hf_index_add(&server->waits, hf_bytes(name, 8));
-    struct wait *wait =
-        number == 0 ? NULL : hf_index_at(&server->waits, number);
-    bool kept =
-        wait != NULL && keep_text(server, command->name, &wait->lock) == HF_OK;
-    if (kept) {
-        wait->conn = gone ? NULL : conn;
-        wait->ticket = ticket;
-        wait->deadline_us = entry->deadline_us;
-        wait->has_request = command->request.len > 0;
-    } else if (wait != NULL) {
-        wait_remove(server, number);
-    }
-    if (gone || !kept)
-        abandon(server, ticket);
-    if (gone && conn != NULL)
-        conn_close(conn); /* what follows must not take this one's place */
-    else if (!gone && kept)
-        conn->ticket = ticket;
-    else if (!gone) {
-        tell_no_memory(server, conn);
-        answer_error(server, conn, "OVERLOADED out of memory");
-    }
-}
-
-/* The engine answers one who waited. */
-static void end_wait(struct server *server, const struct hold_answer *given)
-{
-    uint32_t number;
-    struct wait *wait = wait_find(server, given->ticket, &number);
-
-    if (wait == NULL)
-        return;
-    struct conn *conn = wait->conn;
-    if (conn != NULL) {
-        conn->ticket = 0;
-        answer(server, conn, given->code, given->body);
-    } else if (given->code == HOLD_OK && !wait->has_request) {
-        give_back(server, hf_text_bytes(&server->wait_texts, wait->lock),
-                  given->body);
-    }
-    wait_remove(server, number);
-}
-
-static void count_events(struct server *server, const struct hold_out *out)
-{
-    for (size_t i = 0; i < out->event_count; i++) {
-        server->stats.events[out->events[i].kind]++;
-        if (out->events[i].lag_us > server->stats.expiry_lag_max_us)
-            server->stats.expiry_lag_max_us = out->events[i].lag_us;
-    }
-}
-
-/* A wait that was given up gets no answer to be forgotten by. */
-static void forget_abandoned(struct server *server, struct hf_bytes record)
-{
-    struct hold_command command;
-    uint32_t number;
-
-    if (record.data[HOLD_RECORD_BODY] != HOLD_ABANDON ||
-        hold_decode(record, &command) != HF_OK || command.name.len > 0)
-        return;
-    if (wait_find(server, command.token, &number) != NULL)
-        wait_remove(server, number);
+    queue_write(server, conn, command, came_ns);
 }
 
 static void apply_write(struct server *server, const struct entry *entry,
@@ -341,14 +168,19 @@ static void apply_write(struct server *server, const struct entry *entry,
     struct hold_command command;
 
     assert(out != NULL); /* we encoded it */
-    count_events(server, out);
-    forget_abandoned(server, record);
+    metrics_events(&server->metrics, out);
+    waits_forget(server, record);
     /* The answers refer to the engine's memory: all of them before anything
      * is asked of the engine again. */
     for (size_t i = 0; i < out->answer_count; i++)
-        end_wait(server, &out->answers[i]);
+        waits_end(server, &out->answers[i]);
     if (out->code != HOLD_WAITING) {
-        answer(server, entry->conn, out->code, out->body);
+        answer_give(server, entry->conn, out->code, out->body);
+        if (entry->conn != NULL) {
+            uint64_t took_ns = answer_note(server, entry->kind, entry->came_ns);
+            if (entry->kind == HOLD_LOCK && out->code == HOLD_OK)
+                answer_note_grant(server, took_ns);
+        }
         if (entry->conn != NULL || entry->deadline_us == 0 ||
             out->code != HOLD_OK)
             return;
@@ -356,10 +188,10 @@ static void apply_write(struct server *server, const struct entry *entry,
     if (hold_decode(record, &command) != HF_OK)
         return;
     if (out->code == HOLD_WAITING)
-        begin_wait(server, entry, out->ticket, &command);
+        waits_begin(server, entry, out->ticket, &command);
     else if (command.request.len == 0)
         /* granted, but its time-out was told while the disk hung */
-        give_back(server, command.name, out->body);
+        waits_give_back(server, command.name, out->body);
 }
 
 static void apply_ask(struct server *server, const struct entry *entry)
@@ -373,6 +205,7 @@ static void apply_ask(struct server *server, const struct entry *entry)
     (void)status;
     c->now_us = server_now_us(server);
     ask(server, entry->conn, c);
+    answer_note(server, entry->kind, entry->came_ns);
 }
 
 /* The flying batch is durable: apply it and answer. */
@@ -381,20 +214,26 @@ static void apply_batch(struct server *server, bool journaled)
     struct batch *batch = &server->flying;
     struct hf_bytes record;
     size_t at = 0;
+    uint64_t records = 0;
 
+    answer_now(server);
     for (size_t i = 0; i < batch->count; i++) {
         struct entry *entry = &batch->entries[i];
         if (entry->refused != HF_OK) {
             answer_refused(server, entry->conn, entry->refused);
+            answer_note(server, entry->kind, entry->came_ns);
         } else if (entry->ask_len > 0) {
             apply_ask(server, entry);
         } else if (!journaled) {
             answer_failed(server, entry->conn);
+            if (entry->conn != NULL)
+                answer_note(server, entry->kind, entry->came_ns);
         } else {
             enum hf_status status =
                 journal_committed(server->journal, &at, &record);
             assert(status == HF_OK);
             (void)status;
+            records++;
             apply_write(server, entry, record);
         }
         if (entry->conn != NULL)
@@ -404,6 +243,9 @@ static void apply_batch(struct server *server, bool journaled)
     batch->asks.len = 0;
     batch->has_tick = false;
     server->in_flight = false;
+    if (records > 0)
+        metrics_batch(&server->metrics, records, server->flying_bytes,
+                      journal_sync_ns(server->journal));
     if (!journaled) {
         server->failed = true;
         report_journal(&server->report, server->journal);
@@ -424,7 +266,8 @@ static bool commit_round(struct server *server)
         apply_batch(server, true); /* questions only */
         return true;
     }
-    server->stats.commits_total++;
+    server->flying_bytes = journal_batch_bytes(server->journal);
+    hf_counter_add(server->metrics.commits, 1);
     enum hf_status status = journal_commit(server->journal);
     if (status == HF_PENDING) {
         server->slow_since_ns = hf_clock_now_ns(server->clock) - SERVER_SLOW_NS;
@@ -476,32 +319,6 @@ bool commit_is_idle(const struct server *server)
     return !server->in_flight && server->building.count == 0;
 }
 
-static void tell_timeout(struct server *server, struct conn *conn)
-{
-    answer_error(server, conn,
-                 server->stopping
-                     ? "TIMEOUT the server stops, nobody waits any more"
-                     : "TIMEOUT waited for the lock while the disk did not "
-                       "answer");
-}
-
-/* While the engine cannot be told that time passed, because the disk hangs or
- * has failed, waits end here. */
-static void time_out_waits(struct server *server, uint64_t now_us)
-{
-    for (uint32_t i = 1; i < hf_index_top(&server->waits); i++) {
-        struct wait *wait = hf_index_used(&server->waits, i);
-        if (wait == NULL || wait->conn == NULL || wait->deadline_us > now_us)
-            continue;
-        struct conn *conn = wait->conn;
-        wait->conn = NULL;
-        conn->ticket = 0;
-        tell_timeout(server, conn);
-        if (!server->failed)
-            abandon(server, wait->ticket);
-    }
-}
-
 /* The same for locks whose record is still on its way. One that has other
  * requests before it must not be answered before them. */
 static void time_out_entries(struct server *server, struct batch *batch,
@@ -514,22 +331,26 @@ static void time_out_entries(struct server *server, struct batch *batch,
             entry->deadline_us > now_us || conn->pending != 1)
             continue;
         entry->conn = NULL;
-        tell_timeout(server, conn);
+        answer_timeout(server, conn);
+        answer_note(server, entry->kind, entry->came_ns);
+        entry->came_ns = 0;
         conn_unpend(conn);
     }
 }
 
 void commit_end_waits(struct server *server)
 {
-    time_out_waits(server, UINT64_MAX);
+    answer_now(server);
+    waits_time_out(server, UINT64_MAX);
 }
 
 void commit_due(struct server *server)
 {
-    uint64_t now_us = server_now_us(server);
+    answer_now(server);
+    uint64_t now_us = server->epoch_us + server->answer_ns / 1000;
 
     if (server->in_flight || server->failed) {
-        time_out_waits(server, now_us);
+        waits_time_out(server, now_us);
         time_out_entries(server, &server->flying, now_us);
         time_out_entries(server, &server->building, now_us);
     } else if (hold_next_due_us(server->engine) <= now_us &&
@@ -558,18 +379,4 @@ void commit_arm(struct server *server)
     uint64_t delay_ms = due_us <= now_us ? 0 : (due_us - now_us) / 1000 + 1;
     server->due_armed_us = due_us;
     uv_timer_start(&server->due_timer, server_due, delay_ms, 0);
-}
-
-void commit_leave(struct server *server, struct conn *conn)
-{
-    uint32_t number;
-
-    if (conn->ticket == 0 || server->journal == NULL)
-        return;
-    struct wait *wait = wait_find(server, conn->ticket, &number);
-    conn->ticket = 0;
-    if (wait == NULL)
-        return;
-    wait->conn = NULL;
-    abandon(server, wait->ticket);
 }

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "resp/resp.h"
 #include "server/server.h"
+#include "server/waits.h"
 
 /* A client that takes nothing of what it is owed for this long is closed. */
 #define STUCK_MS 60000u
@@ -62,7 +63,7 @@ static size_t run_requests(struct conn *conn, char *data, size_t len)
             break;
         }
         if (status != HF_OK) {
-            server->stats.errors_total++;
+            metrics_failed(&server->metrics, server->request.error);
             (void)resp_error(&conn->out, hf_bytes_text(server->request.error));
             report_misbehaved(&server->report, conn, "protocol error",
                               server->request.error);
@@ -187,7 +188,7 @@ void conn_close(struct conn *conn)
     report_closed(&conn->server->report, conn);
     conn->closing = true;
     uv_close((uv_handle_t *)&conn->tcp, on_close);
-    commit_leave(conn->server, conn);
+    waits_leave(conn->server, conn);
 }
 
 void conn_unpend(struct conn *conn)
@@ -307,7 +308,7 @@ static void turn_away(struct conn *conn)
     static const char text[] = "-OVERLOADED maxclients is reached\r\n";
     uv_buf_t buf = uv_buf_init((char *)text, sizeof text - 1);
 
-    conn->server->stats.connections_refused++;
+    hf_counter_add(conn->server->metrics.connections_refused, 1);
     report_refused(&conn->server->report, conn,
                    conn->server->config.clients_max);
     (void)uv_try_write((uv_stream_t *)&conn->tcp, &buf, 1);
@@ -343,7 +344,7 @@ void conn_accept(uv_stream_t *listener, int status)
         conn_close(conn);
         return;
     }
-    server->stats.connections_total++;
+    hf_counter_add(server->metrics.connections, 1);
     if (server->conn_count > server->config.clients_max) {
         turn_away(conn);
         return;

@@ -127,7 +127,7 @@ void admin_command(struct server *server, struct conn *conn,
                 describe_info(conn, table_at(i));
         }
     } else {
-        server->stats.errors_total++;
+        metrics_failed(&server->metrics, "BADARG");
         (void)resp_error(
             &conn->out,
             hf_bytes_text("BADARG the form is: COMMAND [COUNT | LIST | DOCS "
@@ -162,7 +162,7 @@ void admin_help(struct server *server, struct conn *conn,
     for (size_t i = 0; i < table_count(); i++)
         count += helped(request, table_at(i));
     if (count == 0) {
-        server->stats.errors_total++;
+        metrics_failed(&server->metrics, "NOTFOUND");
         (void)resp_error(&conn->out, hf_bytes_text("NOTFOUND no such command"));
         return;
     }

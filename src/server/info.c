@@ -1,6 +1,8 @@
-/* info.c - INFO: what the server holds and does, as lines of `name:value`. */
+/* info.c - what the server holds and does: INFO as lines of `name:value`,
+ * METRICS for Prometheus. */
 #include <unistd.h>
 
+#include "meter/meter_text.h"
 #include "resp/resp.h"
 #include "server/admin.h"
 #include "server/conn.h"
@@ -96,34 +98,79 @@ static void about_log(struct info *info)
     line(info, "disk_free_bytes", free_bytes == WATCH_UNKNOWN ? 0 : free_bytes);
 }
 
+static void count_line(struct info *info, const char *name,
+                       const struct hf_counter *counter)
+{
+    line(info, name, hf_counter_value(counter));
+}
+
 static void about_stats(struct info *info)
 {
-    const struct server_stats *stats = &info->server->stats;
+    static const struct {
+        const char *name;
+        enum hold_event_kind kind;
+    } events[] = {
+        {"locks_granted", EVENT_LOCK_GRANTED},
+        {"locks_reentered", EVENT_LOCK_REENTERED},
+        {"locks_renewed", EVENT_LOCK_RENEWED},
+        {"locks_released", EVENT_LOCK_RELEASED},
+        {"locks_expired", EVENT_LOCK_EXPIRED},
+        {"fences_raised", EVENT_FENCE_RAISED},
+        {"stock_changes", EVENT_STOCK_CHANGED},
+        {"stock_deletes", EVENT_STOCK_DELETED},
+        {"reserved", EVENT_RESERVED},
+        {"confirmed", EVENT_CONFIRMED},
+        {"cancelled", EVENT_CANCELLED},
+        {"extended", EVENT_EXTENDED},
+        {"reservations_expired", EVENT_RESERVATION_EXPIRED},
+        {"flushes", EVENT_FLUSHED},
+    };
+    const struct metrics *m = &info->server->metrics;
+    struct hf_histogram_stats lag;
 
-    line(info, "total_connections_received", stats->connections_total);
-    line(info, "rejected_connections", stats->connections_refused);
-    line(info, "total_commands_processed", stats->commands_total);
-    line(info, "total_error_replies", stats->errors_total);
-    line(info, "refused_without_journal", stats->refusals_total);
-    line(info, "commits", stats->commits_total);
-    line(info, "expiry_lag_max_us", stats->expiry_lag_max_us);
-    line(info, "locks_granted", stats->events[EVENT_LOCK_GRANTED]);
-    line(info, "locks_reentered", stats->events[EVENT_LOCK_REENTERED]);
-    line(info, "locks_renewed", stats->events[EVENT_LOCK_RENEWED]);
-    line(info, "locks_released", stats->events[EVENT_LOCK_RELEASED]);
-    line(info, "locks_expired", stats->events[EVENT_LOCK_EXPIRED]);
-    line(info, "fences_raised", stats->events[EVENT_FENCE_RAISED]);
-    line(info, "stock_changes", stats->events[EVENT_STOCK_CHANGED]);
-    line(info, "stock_deletes", stats->events[EVENT_STOCK_DELETED]);
-    line(info, "reserved", stats->events[EVENT_RESERVED]);
-    line(info, "confirmed", stats->events[EVENT_CONFIRMED]);
-    line(info, "cancelled", stats->events[EVENT_CANCELLED]);
-    line(info, "extended", stats->events[EVENT_EXTENDED]);
-    line(info, "reservations_expired",
-         stats->events[EVENT_RESERVATION_EXPIRED]);
-    line(info, "flushes", stats->events[EVENT_FLUSHED]);
-    line(info, "limits_allowed", stats->limits_allowed);
-    line(info, "limits_denied", stats->limits_denied);
+    hf_histogram_stats(m->lag_us, &lag);
+    count_line(info, "total_connections_received", m->connections);
+    count_line(info, "rejected_connections", m->connections_refused);
+    line(info, "total_commands_processed", metrics_commands_total(m));
+    line(info, "total_error_replies", metrics_errors_total(m));
+    count_line(info, "refused_without_journal", m->refusals);
+    count_line(info, "commits", m->commits);
+    line(info, "expiry_lag_max_us", lag.max);
+    for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
+        count_line(info, events[i].name, m->events[events[i].kind]);
+    count_line(info, "limits_allowed", m->limits_allowed);
+    count_line(info, "limits_denied", m->limits_denied);
+}
+
+/* Percentiles are of the last minute, averages since the start. */
+static void about_latency(struct info *info)
+{
+    static const char *const waits[WAIT_ENDS] = {"granted", "timeout", "left"};
+    struct server *s = info->server;
+    struct hf_window_view acquire = {0};
+    struct hf_histogram_stats stats;
+    char name[64];
+
+    (void)hf_window_view(s->metrics.acquire_ns, hf_clock_now_ns(s->clock),
+                         &acquire);
+    line(info, "lock_acquire_count", acquire.count);
+    line(info, "lock_acquire_p50_us", acquire.p50 / 1000);
+    line(info, "lock_acquire_p95_us", acquire.p95 / 1000);
+    line(info, "lock_acquire_p99_us", acquire.p99 / 1000);
+    line(info, "lock_acquire_max_us", acquire.max / 1000);
+    for (size_t i = 0; i < WAIT_ENDS; i++) {
+        hf_histogram_stats(s->metrics.wait_us[i], &stats);
+        snprintf(name, sizeof name, "lock_waits_%s", waits[i]);
+        line(info, name, stats.count);
+        snprintf(name, sizeof name, "lock_waits_%s_us", waits[i]);
+        line(info, name, stats.sum);
+    }
+    hf_histogram_stats(s->metrics.hold_us, &stats);
+    line(info, "lock_holds", stats.count);
+    line(info, "lock_holds_us", stats.sum);
+    hf_histogram_stats(s->metrics.confirm_us, &stats);
+    line(info, "confirms", stats.count);
+    line(info, "confirms_us", stats.sum);
 }
 
 static void about_holds(struct info *info)
@@ -156,6 +203,7 @@ void admin_info(struct server *server, struct conn *conn,
         {"Persistence", "PERSISTENCE", about_persistence},
         {"Log", "LOG", about_log},
         {"Stats", "STATS", about_stats},
+        {"Latency", "LATENCY", about_latency},
         {"Holds", "HOLDS", about_holds},
     };
     struct info info = {server, {0}};
@@ -173,4 +221,17 @@ void admin_info(struct server *server, struct conn *conn,
     }
     (void)resp_bulk(&conn->out, hf_buf_bytes(&info.text));
     hf_buf_release(&info.text);
+}
+
+void admin_metrics(struct server *server, struct conn *conn,
+                   struct resp_request *request)
+{
+    struct hf_buf text = {0};
+
+    (void)request;
+    if (hf_meter_write(server->metrics.meter, HF_METER_OBJECTS, &text) !=
+            HF_OK ||
+        resp_bulk(&conn->out, hf_buf_bytes(&text)) != HF_OK)
+        conn_close_no_memory(conn);
+    hf_buf_release(&text);
 }

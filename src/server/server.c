@@ -14,6 +14,7 @@
 #include "server/conn.h"
 #include "server/fault.h"
 #include "server/machine.h"
+#include "server/waits.h"
 
 #define BACKLOG 1024
 #define TEND_MS 100
@@ -365,6 +366,10 @@ static enum hf_status open_all(struct server *server, char *error)
         snprintf(error, JOURNAL_ERROR_MAX, "out of memory");
         return HF_NOMEM;
     }
+    if (metrics_open(&server->metrics, server) != HF_OK) {
+        snprintf(error, JOURNAL_ERROR_MAX, "out of memory");
+        return HF_NOMEM;
+    }
     status = uv_failed(uv_loop_init(&server->loop), "loop", error);
     server->loop_open = status == HF_OK;
     if (status == HF_OK)
@@ -499,6 +504,7 @@ void server_close(struct server *server)
     release_batch(&server->building);
     release_batch(&server->flying);
     hold_free(server->engine);
+    metrics_close(&server->metrics);
     hf_index_release(&server->waits);
     hf_texts_release(&server->wait_texts);
     hf_free(server->read_buffer);

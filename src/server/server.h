@@ -33,6 +33,7 @@
 #include "journal/journal.h"
 #include "resp/resp.h"
 #include "server/config.h"
+#include "server/metrics.h"
 #include "server/report.h"
 #include "server/watch.h"
 
@@ -41,8 +42,10 @@ struct conn;
 /* One request that goes through the journal, or is queued behind such a one
  * of its connection. */
 struct entry {
-    struct conn *conn;      /* NULL: the server's own, or nobody is there */
-    uint64_t deadline_us;   /* of a lock that may wait; else 0 */
+    struct conn *conn;    /* NULL: the server's own, or nobody is there */
+    uint64_t deadline_us; /* of a lock that may wait; else 0 */
+    uint64_t came_ns;     /* when it was read */
+    enum hold_kind kind;
     uint32_t ask_at;        /* queued question: where in `asks` */
     uint32_t ask_len;       /* 0: journaled */
     enum hf_status refused; /* not HF_OK: could not be taken */
@@ -55,29 +58,6 @@ struct batch {
     size_t cap;
     struct hf_buf asks; /* queued questions, encoded */
     bool has_tick;
-};
-
-/* A client in the queue of a lock. Found by its ticket (8 bytes). */
-struct wait {
-    struct hf_named named;
-    struct conn *conn; /* NULL: gone; a grant goes back at once */
-    uint64_t ticket;
-    uint64_t deadline_us;
-    struct hf_text lock;
-    bool has_request; /* it carried a REQ */
-};
-
-struct server_stats {
-    uint64_t connections_total;
-    uint64_t connections_refused;
-    uint64_t commands_total;
-    uint64_t errors_total;
-    uint64_t refusals_total; /* told without the journal */
-    uint64_t commits_total;
-    uint64_t expiry_lag_max_us;
-    uint64_t events[HOLD_EVENT_COUNT];
-    uint64_t limits_allowed;
-    uint64_t limits_denied;
 };
 
 struct server {
@@ -101,6 +81,8 @@ struct server {
     struct batch building;
     struct batch flying; /* its commit outlasted the turn */
     bool in_flight;
+    uint64_t answer_ns;     /* the time as of the answers being given */
+    uint64_t flying_bytes;  /* in the journal's batch under way */
     uint64_t slow_since_ns; /* when a commit that outlasted its turn began */
     bool failed;            /* the journal has failed: writes are refused */
     bool stopping;
@@ -120,7 +102,7 @@ struct server {
     uint64_t started_ns;
     uint64_t tend_count;
     uint64_t stop_tends; /* tending calls since the stop was asked for */
-    struct server_stats stats;
+    struct metrics metrics;
 };
 
 /* The loop waits for the disk so long, and then goes on without. */
@@ -166,8 +148,6 @@ void commit_due(struct server *server);
 /* The server stops: those who wait are told so. */
 void commit_end_waits(struct server *server);
 void commit_arm(struct server *server);
-/* The connection goes: nothing of it is answered any more. */
-void commit_leave(struct server *server, struct conn *conn);
 /* True if nothing is gathered or on its way. */
 bool commit_is_idle(const struct server *server);
 /* True if the batch has enough: connections are read further after it. */

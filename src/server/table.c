@@ -228,6 +228,13 @@ static const struct command commands[] = {
      .group = "server",
      .flags = COMMAND_HELD | COMMAND_LONG,
      RUN(admin_info, 1, 2)},
+    {.name = "METRICS",
+     .syntax = "",
+     .summary = "Tells all that is counted and measured, for Prometheus",
+     .reply = "text in Prometheus' exposition format 0.0.4",
+     .group = "server",
+     .flags = COMMAND_HELD | COMMAND_LONG,
+     RUN(admin_metrics, 1, 1)},
     {.name = "CONFIG GET",
      .syntax = "pattern [pattern ...]",
      .summary = "Shows settings",
@@ -330,6 +337,12 @@ static void say_unknown(struct conn *conn, const struct resp_request *request)
     (void)resp_error(&conn->out, hf_bytes_text(text));
 }
 
+/* Where a command is in the table; behind its end if there is none. */
+static size_t index_of(const struct command *command)
+{
+    return command == NULL ? table_count() : (size_t)(command - commands);
+}
+
 static void run_function(struct server *server, struct conn *conn,
                          const struct command *command,
                          struct resp_request *request)
@@ -344,13 +357,16 @@ static void run_function(struct server *server, struct conn *conn,
     }
     if (request->count >= command->args_min &&
         request->count <= command->args_max) {
+        uint64_t came_ns = hf_clock_now_ns(server->clock);
         command->run(server, conn, request);
+        metrics_took(&server->metrics, index_of(command),
+                     hf_clock_now_ns(server->clock) - came_ns);
         return;
     }
     snprintf(text, sizeof text,
              "BADARG wrong number of arguments, the form is: %s %s",
              command->name, command->syntax);
-    server->stats.errors_total++;
+    metrics_failed(&server->metrics, text);
     (void)resp_error(&conn->out, hf_bytes_text(text));
 }
 
@@ -359,7 +375,7 @@ static void run_admitted(struct server *server, struct conn *conn,
                          struct resp_request *request)
 {
     if ((command->flags & COMMAND_ADMIN) != 0 && !conn->local) {
-        server->stats.errors_total++;
+        metrics_failed(&server->metrics, "NOPERM");
         report_denied(&server->report, conn, command->name);
         (void)resp_error(&conn->out,
                          hf_bytes_text("NOPERM only from this machine"));
@@ -389,13 +405,13 @@ bool table_run(struct server *server, struct conn *conn,
                    (command->flags & (COMMAND_HELD | COMMAND_ADMIN)) != 0;
     if (at_once && conn->pending > 0)
         return false; /* answered after what is on its way */
-    server->stats.commands_total++;
+    metrics_command(&server->metrics, index_of(command));
     conn_touch(conn);
     if (command != NULL && error[0] == '\0') {
         run_admitted(server, conn, command, request);
         return true;
     }
-    server->stats.errors_total++;
+    metrics_failed(&server->metrics, command == NULL ? "ERR" : error);
     if (command == NULL && is_http(request->args[0])) {
         (void)resp_error(&conn->out, hf_bytes_text("ERR this is not HTTP"));
         report_misbehaved(&server->report, conn, "protocol error", "HTTP");

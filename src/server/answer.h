@@ -1,0 +1,39 @@
+/* answer.h - what a client is told, and how long it took.
+ *
+ * To a connection that is gone or closing nothing is told. Times are taken at
+ * one instant for all answers of a batch: answer_now() comes first.
+ */
+#ifndef SERVER_ANSWER_H
+#define SERVER_ANSWER_H
+
+#include <stdint.h>
+
+#include "hold/engine.h"
+
+struct conn;
+struct server;
+
+/* What the engine says. */
+void answer_give(struct server *server, struct conn *conn, enum hold_code code,
+                 struct hf_bytes body);
+/* `text` begins with its code. */
+void answer_error(struct server *server, struct conn *conn, const char *text);
+/* The journal has failed. */
+void answer_failed(struct server *server, struct conn *conn);
+/* The request could not be taken: HF_IO, HF_FULL or HF_NOMEM. */
+void answer_refused(struct server *server, struct conn *conn,
+                    enum hf_status why);
+/* A wait for a lock ends because the disk hangs or the server stops. */
+void answer_timeout(struct server *server, struct conn *conn);
+/* The log is told that there is no memory. */
+void answer_no_memory(struct server *server, const struct conn *conn);
+
+/* From here on answers are given now. */
+void answer_now(struct server *server);
+/* A request that came then is answered; returns how long it took. */
+uint64_t answer_note(struct server *server, enum hold_kind kind,
+                     uint64_t came_ns);
+/* And it was a LOCK that was granted. */
+void answer_note_grant(struct server *server, uint64_t took_ns);
+
+#endif

@@ -1,0 +1,418 @@
+/* metrics.c - METRICS and INFO tell what was done to a real server, exactly.
+ * tests: also under sanitizers
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/prometheus.h"
+#include "support/server.h"
+#include "support/test.h"
+
+#define FOR_EVER_MS 3600000
+
+static struct test_server server;
+static struct test_wire good;
+static struct prometheus told; /* by the last METRICS */
+static unsigned scrapes;
+
+static void begin(void)
+{
+    test_server_start(&server,
+                      &(struct test_server_opts){.dir = test_folder()});
+    test_server_connect(&server, &good);
+}
+
+static void end(void)
+{
+    test_wire_close(&good);
+    CHECK_EQ(test_server_stop(&server), 0);
+}
+
+/* The text of a bulk string. */
+static struct hf_bytes text_of(struct hf_bytes reply)
+{
+    const char *start = memchr(reply.data, '\n', reply.len);
+
+    CHECK(reply.len > 5 && reply.data[0] == '$' && start != NULL);
+    start++;
+    return hf_bytes(start, (size_t)(reply.data + reply.len - 2 - start));
+}
+
+static void scrape(struct test_wire *wire)
+{
+    struct hf_bytes text = text_of(test_ask(wire, "METRICS"));
+
+    prometheus_release(&told);
+    scrapes++;
+    if (!prometheus_read(&told, text.data, text.len))
+        test_fail(__FILE__, __LINE__, "%s", told.wrong);
+}
+
+static double value(const char *key)
+{
+    double found = prometheus_value(&told, key);
+
+    if (isnan(found))
+        test_fail(__FILE__, __LINE__, "there is no %s", key);
+    return found;
+}
+
+#define CHECK_METRIC(key, expected)                                       \
+    do {                                                                  \
+        if (value(key) != (double)(expected))                             \
+            test_fail(__FILE__, __LINE__, "%s: expected %g, got %g", key, \
+                      (double)(expected), value(key));                    \
+    } while (0)
+
+/* The number of a line of INFO. */
+static double info(struct test_wire *wire, const char *name)
+{
+    struct hf_bytes text = text_of(test_ask(wire, "INFO"));
+    char *copy = malloc(text.len + 1);
+    char line[80];
+
+    CHECK(copy != NULL);
+    memcpy(copy, text.data, text.len);
+    copy[text.len] = '\0';
+    snprintf(line, sizeof line, "\n%s:", name);
+    const char *at = strstr(copy, line);
+    double found = at == NULL ? NAN : strtod(at + strlen(line), NULL);
+    free(copy);
+    if (isnan(found))
+        test_fail(__FILE__, __LINE__, "INFO has no %s", name);
+    return found;
+}
+
+static int64_t take(struct test_wire *wire, const char *lock,
+                    const char *options)
+{
+    int64_t token = test_number(
+        test_ask(wire, "LOCK %s OWNER me %s", lock, options), "token");
+
+    CHECK(token > 0);
+    return token;
+}
+
+/* Asks again until the metric has got there; it cannot get further. */
+static void await(struct test_wire *wire, const char *key, double expected)
+{
+    uint64_t start = test_now_ms();
+
+    do {
+        CHECK(test_now_ms() - start < TEST_WIRE_DEADLINE_MS);
+        scrape(wire);
+    } while (value(key) < expected);
+    CHECK_METRIC(key, expected);
+}
+
+static void check_lock_counts(void)
+{
+    CHECK_METRIC("holdfast_events_total{event=\"lock_granted\"}", 2);
+    CHECK_METRIC("holdfast_events_total{event=\"lock_reentered\"}", 1);
+    CHECK_METRIC("holdfast_events_total{event=\"lock_renewed\"}", 1);
+    CHECK_METRIC("holdfast_events_total{event=\"lock_released\"}", 3);
+    CHECK_METRIC("holdfast_lock_acquire_seconds_count", 3);
+    CHECK_METRIC("holdfast_lock_wait_seconds_count{result=\"granted\"}", 1);
+    CHECK_METRIC("holdfast_lock_wait_seconds_count{result=\"timeout\"}", 1);
+    CHECK_METRIC("holdfast_lock_wait_seconds_count{result=\"left\"}", 0);
+    CHECK_METRIC("holdfast_lock_hold_seconds_count", 2);
+    CHECK_METRIC("holdfast_errors_total{code=\"BUSY\"}", 1);
+    CHECK_METRIC("holdfast_errors_total{code=\"NOTHELD\"}", 1);
+    CHECK_METRIC("holdfast_errors_total{code=\"LOST\"}", 1);
+    CHECK_METRIC("holdfast_errors_total{code=\"TIMEOUT\"}", 1);
+    CHECK_METRIC("holdfast_locks", 0);
+    CHECK_METRIC("holdfast_commands_total{command=\"LOCK\"}", 5);
+    CHECK_METRIC("holdfast_command_seconds_count{command=\"LOCK\"}", 5);
+    CHECK_METRIC("holdfast_commands_total{command=\"UNLOCK\"}", 4);
+    CHECK_METRIC("holdfast_command_seconds_count{command=\"UNLOCK\"}", 4);
+    CHECK_METRIC("holdfast_commands_total{command=\"RENEW\"}", 2);
+}
+
+TEST(locks)
+{
+    struct test_wire *wire = &good;
+    struct test_wire other;
+    struct hf_bytes reply;
+
+    begin();
+    scrape(wire);
+    double connections = value("holdfast_connections_total");
+    test_server_connect(&server, &other);
+    int64_t token = take(wire, "gate", "TTL 3600000");
+    CHECK_EQ(take(wire, "gate", "TTL 3600000"), token); /* again */
+    CHECK_ERROR(test_ask(&other, "LOCK gate OWNER you"), "BUSY");
+    uint64_t queued_ms = test_now_ms();
+    test_wire_add(&other, "LOCK gate OWNER you WAIT %d TTL %d", FOR_EVER_MS,
+                  FOR_EVER_MS);
+    CHECK_EQ(test_wire_send(&other), HF_OK);
+    await(wire, "holdfast_lock_waiters", 1);
+    scrape(wire);
+    CHECK_METRIC("holdfast_locks", 1);
+    CHECK_METRIC("holdfast_lock_waiters", 1);
+    CHECK_METRIC("holdfast_connections_total", connections + 1);
+    CHECK_METRIC("holdfast_lock_wait_seconds_count{result=\"granted\"}", 0);
+    CHECK_METRIC("holdfast_lock_hold_seconds_count", 0);
+    CHECK_DONE(test_ask(wire, "UNLOCK gate %" PRId64, token));
+    CHECK_DONE(test_ask(wire, "UNLOCK gate %" PRId64, token));
+    CHECK_EQ(test_wire_read(&other, &reply), HF_OK);
+    int64_t next = test_number(reply, "token");
+    uint64_t granted_ms = test_now_ms();
+    CHECK_DONE(test_ask(&other, "RENEW gate %" PRId64 " TTL 60000", next));
+    CHECK_ERROR(test_ask(wire, "UNLOCK gate %" PRId64, token), "NOTHELD");
+    CHECK_ERROR(test_ask(wire, "RENEW gate %" PRId64 " TTL 5", token), "LOST");
+    uint64_t start_ms = test_now_ms();
+    CHECK_ERROR(test_ask(wire, "LOCK gate OWNER me WAIT 60"), "TIMEOUT");
+    uint64_t waited_ms = test_now_ms() - start_ms;
+    CHECK_DONE(test_ask(&other, "UNLOCK gate %" PRId64, next));
+    scrape(wire);
+    check_lock_counts();
+    /* Times lie between what must have passed and what has passed. */
+    double wait = value("holdfast_lock_wait_seconds_sum{result=\"timeout\"}");
+    CHECK(wait >= 0.0599 && wait <= (double)waited_ms / 1000 + 0.002);
+    wait = value("holdfast_lock_wait_seconds_sum{result=\"granted\"}");
+    CHECK(wait > 0 && wait <= (double)(granted_ms - queued_ms) / 1000 + 0.002);
+    CHECK(value("holdfast_lock_hold_seconds_sum") >= 0.0599);
+    CHECK(value("holdfast_lock_acquire_seconds_sum") >= wait);
+    /* Of the last minute: gone by then on a machine that is very slow. */
+    double p99 = prometheus_value(
+        &told, "holdfast_lock_acquire_seconds{quantile=\"0.99\"}");
+    CHECK(isnan(p99) || p99 >= wait * 0.999);
+    CHECK(info(wire, "lock_acquire_count") <= 3);
+    CHECK(info(wire, "lock_acquire_p99_us") >=
+          info(wire, "lock_acquire_p50_us"));
+    CHECK(info(wire, "lock_acquire_p95_us") <=
+          info(wire, "lock_acquire_p99_us"));
+    CHECK_EQ(info(wire, "lock_waits_granted"), 1);
+    CHECK(info(wire, "lock_waits_timeout_us") >= 59900);
+    CHECK_EQ(info(wire, "lock_holds"), 2);
+    test_wire_close(&other);
+    end();
+}
+
+TEST(expiry_fences_and_clients_that_leave)
+{
+    struct test_wire *wire = &good;
+    struct test_wire other;
+
+    begin();
+    (void)take(wire, "brief", "TTL 1");
+    await(wire, "holdfast_events_total{event=\"lock_expired\"}", 1);
+    CHECK_METRIC("holdfast_cleanup_lag_seconds_count", 1);
+    CHECK_METRIC("holdfast_lock_hold_seconds_count", 1);
+    CHECK(value("holdfast_lock_hold_seconds_sum") >= 0.001);
+    CHECK(fabs(value("holdfast_cleanup_lag_seconds_sum") -
+               info(wire, "expiry_lag_max_us") / 1e6) < 1e-9);
+    CHECK_DONE(test_ask(wire, "FENCE disk 10"));
+    CHECK_DONE(test_ask(wire, "FENCE disk 11"));
+    CHECK_ERROR(test_ask(wire, "FENCE disk 9"), "STALE");
+    CHECK_ERROR(test_ask(wire, "FENCE disk 8"), "STALE");
+    int64_t token = take(wire, "gate", "TTL 3600000");
+    test_server_connect(&server, &other);
+    test_wire_add(&other, "LOCK gate OWNER you WAIT %d", FOR_EVER_MS);
+    CHECK_EQ(test_wire_send(&other), HF_OK);
+    await(wire, "holdfast_lock_waiters", 1);
+    test_wire_close(&other);
+    await(wire, "holdfast_lock_wait_seconds_count{result=\"left\"}", 1);
+    CHECK_DONE(test_ask(wire, "UNLOCK gate %" PRId64, token));
+    scrape(wire);
+    CHECK_METRIC("holdfast_fence_rejections_total", 2);
+    CHECK_METRIC("holdfast_errors_total{code=\"STALE\"}", 2);
+    CHECK_METRIC("holdfast_events_total{event=\"fence_raised\"}", 2);
+    CHECK_METRIC("holdfast_fences", 1);
+    CHECK_METRIC("holdfast_lock_waiters", 0);
+    CHECK_METRIC("holdfast_lock_wait_seconds_count{result=\"granted\"}", 0);
+    end();
+}
+
+TEST(stock_and_reservations)
+{
+    struct test_wire *wire = &good;
+
+    begin();
+    CHECK_DONE(test_ask(wire, "STOCK SET a 100"));
+    CHECK_DONE(test_ask(wire, "STOCK SET b 60"));
+    CHECK_DONE(test_ask(wire, "STOCK SET gone 5"));
+    CHECK_DONE(test_ask(wire, "STOCK ADD b -10"));
+    CHECK_DONE(test_ask(wire, "STOCK DEL gone"));
+    CHECK_DONE(test_ask(wire, "RESERVE r1 ITEM a 10"));
+    CHECK_DONE(test_ask(wire, "RESERVE r2 ITEM a 5 ITEM b 7"));
+    CHECK_DONE(test_ask(wire, "RESERVE r3 ITEM a 1 TTL 1"));
+    CHECK_DONE(test_ask(wire, "RESERVE r4 ITEM b 20"));
+    CHECK_DONE(test_ask(wire, "RESERVE r5 ITEM b 3"));
+    CHECK_ERROR(test_ask(wire, "RESERVE r6 ITEM a 1000"), "SHORT");
+    CHECK_ERROR(test_ask(wire, "RESERVE r6 ITEM nothing 1"), "NOTFOUND");
+    CHECK_DONE(test_ask(wire, "EXTEND r1 TTL 600000"));
+    CHECK_DONE(test_ask(wire, "CONFIRM r1"));
+    CHECK_DONE(test_ask(wire, "CONFIRM r5"));
+    CHECK_DONE(test_ask(wire, "CANCEL r2"));
+    CHECK_ERROR(test_ask(wire, "CANCEL r1"), "STATE");
+    await(wire, "holdfast_events_total{event=\"reservation_expired\"}", 1);
+    CHECK_METRIC("holdfast_events_total{event=\"reserved\"}", 5);
+    CHECK_METRIC("holdfast_events_total{event=\"confirmed\"}", 2);
+    CHECK_METRIC("holdfast_events_total{event=\"cancelled\"}", 1);
+    CHECK_METRIC("holdfast_events_total{event=\"extended\"}", 1);
+    CHECK_METRIC("holdfast_events_total{event=\"stock_changed\"}", 4);
+    CHECK_METRIC("holdfast_events_total{event=\"stock_deleted\"}", 1);
+    CHECK_METRIC("holdfast_reservation_confirm_seconds_count", 2);
+    CHECK_METRIC("holdfast_cleanup_lag_seconds_count", 1);
+    CHECK_METRIC("holdfast_reservation_success_ratio", 0.5);
+    CHECK_METRIC("holdfast_reservation_expiry_ratio", 0.25);
+    CHECK_METRIC("holdfast_reservations", 5);
+    CHECK_METRIC("holdfast_reservations_pending", 1);
+    CHECK_METRIC("holdfast_products", 2);
+    CHECK_METRIC("holdfast_stock_total_units", 150);
+    CHECK_METRIC("holdfast_stock_reserved_units", 20);
+    CHECK_METRIC("holdfast_stock_sold_units", 13);
+    CHECK_METRIC("holdfast_stock_utilisation_ratio", 33.0 / 150);
+    CHECK_METRIC("holdfast_errors_total{code=\"SHORT\"}", 1);
+    CHECK_METRIC("holdfast_errors_total{code=\"NOTFOUND\"}", 1);
+    CHECK_METRIC("holdfast_errors_total{code=\"STATE\"}", 1);
+    CHECK_METRIC("holdfast_commands_total{command=\"STOCK SET\"}", 3);
+    CHECK_EQ(info(wire, "reserved"), 5);
+    CHECK_EQ(info(wire, "confirms"), 2);
+    CHECK_DONE(test_ask(wire, "FLUSHALL"));
+    scrape(wire);
+    CHECK_METRIC("holdfast_stock_total_units", 0);
+    CHECK_METRIC("holdfast_stock_utilisation_ratio", 0);
+    CHECK_METRIC("holdfast_events_total{event=\"flushed\"}", 1);
+    end();
+}
+
+TEST(commands_errors_limits_and_the_journal)
+{
+    struct test_wire *wire = &good;
+
+    begin();
+    scrape(wire);
+    double records = value("holdfast_journal_records_total");
+    double before = value("holdfast_journal_batch_records_sum");
+    double batches = value("holdfast_journal_batch_records_count");
+    double commits = value("holdfast_commits_total");
+    scrapes = 1;
+    for (int i = 0; i < 3; i++)
+        CHECK_REPLY(test_ask(wire, "PING"), "+PONG");
+    CHECK_ERROR(test_ask(wire, "NONSENSE"), "ERR");
+    CHECK_ERROR(test_ask(wire, "NONSENSE again"), "ERR");
+    CHECK_ERROR(test_ask(wire, "LOCK x"), "BADARG");
+    CHECK_ERROR(test_ask(wire, "ECHO"), "BADARG");
+    CHECK_ERROR(test_ask(wire, "HELLO 9"), "NOPROTO");
+    for (int i = 0; i < 5; i++)
+        CHECK_DONE(test_ask(wire, "LIMIT k RATE 2 PER 3600000"));
+    for (int i = 0; i < 10; i++)
+        test_wire_add(wire, "STOCK SET s%d 1", i);
+    CHECK_EQ(test_wire_send(wire), HF_OK);
+    for (int i = 0; i < 10; i++) {
+        struct hf_bytes reply;
+        CHECK_EQ(test_wire_read(wire, &reply), HF_OK);
+        CHECK_DONE(reply);
+    }
+    scrape(wire);
+    CHECK_METRIC("holdfast_commands_total{command=\"PING\"}", 3);
+    CHECK_METRIC("holdfast_command_seconds_count{command=\"PING\"}", 3);
+    CHECK_METRIC("holdfast_commands_total{command=\"unknown\"}", 2);
+    CHECK_METRIC("holdfast_commands_total{command=\"LOCK\"}", 1);
+    CHECK_METRIC("holdfast_command_seconds_count{command=\"LOCK\"}", 0);
+    CHECK_METRIC("holdfast_commands_total{command=\"LIMIT\"}", 5);
+    CHECK_METRIC("holdfast_commands_total{command=\"METRICS\"}", 2);
+    CHECK_METRIC("holdfast_errors_total{code=\"ERR\"}", 2);
+    CHECK_METRIC("holdfast_errors_total{code=\"BADARG\"}", 2);
+    CHECK_METRIC("holdfast_errors_total{code=\"NOPROTO\"}", 1);
+    CHECK_METRIC("holdfast_limit_decisions_total{decision=\"allowed\"}", 2);
+    CHECK_METRIC("holdfast_limit_decisions_total{decision=\"denied\"}", 3);
+    CHECK_METRIC("holdfast_limit_keys", 1);
+    CHECK_METRIC("holdfast_journal_records_total", records + 10);
+    CHECK_METRIC("holdfast_journal_batch_records_sum", before + 10);
+    double more = value("holdfast_journal_batch_records_count") - batches;
+    CHECK(more >= 1 && more <= 10);
+    CHECK_METRIC("holdfast_commits_total", commits + more);
+    CHECK_METRIC("holdfast_journal_sync_seconds_count", batches + more);
+    CHECK_METRIC("holdfast_journal_batch_bytes_count", batches + more);
+    CHECK(value("holdfast_journal_batch_bytes_sum") > 0);
+    CHECK(value("holdfast_journal_sync_seconds_sum") > 0);
+    CHECK_METRIC("holdfast_connections", 1);
+    CHECK_METRIC("holdfast_connections_refused_total", 0);
+    CHECK_METRIC("holdfast_log_dropped_total", 0);
+    CHECK_METRIC("holdfast_journal_failed", 0);
+    CHECK(value("process_resident_memory_bytes") > 1e6);
+    CHECK(value("holdfast_engine_bytes") > 0);
+    CHECK(value("holdfast_uptime_seconds") > 0);
+    CHECK_EQ(info(wire, "total_error_replies"), 5);
+    CHECK_EQ(info(wire, "limits_allowed"), 2);
+    CHECK_EQ(info(wire, "limits_denied"), 3);
+    /* 3 + 2 + 2 + 1 + 5 + 10, the scrapes, and INFO as often as asked. */
+    CHECK_EQ(info(wire, "total_commands_processed"), 23 + scrapes + 4);
+    end();
+}
+
+/* Whoever reads them today finds them tomorrow. */
+TEST(every_line_of_INFO_stays)
+{
+    static const char *const lines[] = {"process_id",
+                                        "uptime_in_seconds",
+                                        "tcp_port",
+                                        "connected_clients",
+                                        "maxclients",
+                                        "blocked_clients",
+                                        "engine_bytes",
+                                        "engine_max_bytes",
+                                        "loading",
+                                        "journal_batches",
+                                        "journal_records",
+                                        "journal_bytes",
+                                        "journal_slow_commits",
+                                        "journal_sync_last_us",
+                                        "journal_sync_max_us",
+                                        "journal_disk_bytes",
+                                        "journal_replayed",
+                                        "snapshots",
+                                        "snapshot_bytes",
+                                        "snapshot_failures",
+                                        "snapshot_running",
+                                        "log_lines",
+                                        "log_dropped",
+                                        "log_failed",
+                                        "log_cut",
+                                        "log_rotated",
+                                        "log_waiting_bytes",
+                                        "disk_free_bytes",
+                                        "total_connections_received",
+                                        "rejected_connections",
+                                        "total_commands_processed",
+                                        "total_error_replies",
+                                        "refused_without_journal",
+                                        "commits",
+                                        "expiry_lag_max_us",
+                                        "locks_granted",
+                                        "locks_reentered",
+                                        "locks_renewed",
+                                        "locks_released",
+                                        "locks_expired",
+                                        "fences_raised",
+                                        "stock_changes",
+                                        "stock_deletes",
+                                        "reserved",
+                                        "confirmed",
+                                        "cancelled",
+                                        "extended",
+                                        "reservations_expired",
+                                        "flushes",
+                                        "limits_allowed",
+                                        "limits_denied",
+                                        "sequence",
+                                        "locks",
+                                        "waiters",
+                                        "products",
+                                        "reservations",
+                                        "reservations_pending",
+                                        "fences",
+                                        "requests",
+                                        "limit_keys"};
+    begin();
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+        (void)info(&good, lines[i]);
+    end();
+    prometheus_release(&told);
+}

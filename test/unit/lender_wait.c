@@ -1,4 +1,5 @@
 /* Tests of hf_lender: its thread, and those who wait. */
+#include "base/thread.h"
 #include "holdfast/event.h"
 #include "holdfast/pool.h"
 #include "support/lending.h"
@@ -42,6 +43,20 @@ TEST(the_thread_makes_what_is_needed)
     CHECK_EQ(hf_lender_discard(lender, &loans[1]), HF_OK);
     AWAIT(lender, created, 4); /* up to min again */
     CHECK_EQ(hf_lender_return(lender, &loans[2]), HF_OK);
+    end(lender);
+}
+
+TEST(without_its_thread_it_is_not_opened)
+{
+    struct hf_lender_opts opts = threaded(1, 2);
+    struct hf_lender *lender = NULL;
+
+    hf_thread_fail_after(0);
+    CHECK_EQ(hf_lender_open(&lender, &opts), HF_NOMEM);
+    CHECK(lender == NULL);
+    opts.direct = true; /* needs none */
+    CHECK_EQ(hf_lender_open(&lender, &opts), HF_OK);
+    hf_thread_fail_never();
     end(lender);
 }
 

@@ -20,7 +20,9 @@
  *
  * A task that waits for another of its pool runs that one itself if nobody has
  * begun it; if somebody has, it sleeps. So tasks can wait for tasks, in a pool
- * of one thread as well, as long as they do not wait in a circle. A task that
+ * of one thread as well, as long as they do not wait in a circle. It runs no
+ * other meanwhile: such a one could wait for what lies below it on the same
+ * stack, and neither would end, though there is no circle. A task that
  * submits to its own pool when that is full, where others would wait for room
  * (BLOCK), runs the new one itself.
  *

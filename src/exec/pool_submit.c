@@ -182,10 +182,10 @@ static enum hf_status accept_blocking(struct hf_pool *pool,
 static enum hf_status accept_for_oldest(struct hf_pool *pool,
                                         struct hf_pool_task *task)
 {
-    enum hf_status status = HF_FULL;
+    enum hf_status status = accept(pool, task, true);
 
-    while (status == HF_FULL) { /* others may be quicker */
-        hf_thread_pause();
+    while (status == HF_FULL) { /* others were quicker */
+        hf_thread_yield();
         status = accept(pool, task, true);
     }
     return status;

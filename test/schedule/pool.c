@@ -339,10 +339,11 @@ TEST(blocked_works_that_wait_for_tasks)
     run("posts, block", &plan, 10000);
 }
 
-/* ---- Two tasks that meet: no worker sleeps while a task is queued. ---- */
+/* ---- Tasks that meet: no worker sleeps while a task is queued. ---- */
 
 static struct {
     enum hf_pool_kind kind;
+    size_t group; /* tasks that meet, and threads */
     struct hf_pool *pool;
     struct hf_future *here[6]; /* by task: it has come */
     struct hf_atomic_u32 met;
@@ -351,19 +352,21 @@ static struct {
 static int meets(void *arg)
 {
     struct hf_future **mine = arg;
-    size_t other = (size_t)(mine - meeting.here) ^ 1;
+    size_t first = (size_t)(mine - meeting.here);
     const struct hf_outcome come = {HF_OK, 0, NULL};
 
+    first -= first % meeting.group;
     (void)hf_future_complete(*mine, &come);
-    (void)hf_future_get(meeting.here[other], HF_FOREVER, NULL);
+    (void)hf_future_all(&meeting.here[first], meeting.group, HF_FOREVER);
     hf_u32_add(&meeting.met, 1, __ATOMIC_RELAXED);
     return 0;
 }
 
 static void meets_body(void *context, unsigned fiber)
 {
-    const struct hf_pool_opts opts = {
-        .kind = meeting.kind, .max_threads = 2, .idle_ns = 2000};
+    const struct hf_pool_opts opts = {.kind = meeting.kind,
+                                      .max_threads = (uint32_t)meeting.group,
+                                      .idle_ns = 2000};
 
     (void)context;
     (void)fiber;
@@ -372,12 +375,13 @@ static void meets_body(void *context, unsigned fiber)
     for (int i = 0; i < 6; i++)
         if (hf_future_open(&meeting.here[i], NULL) != HF_OK)
             schedule_wrong("no memory");
-    for (int i = 0; i < 6; i++) {
+    for (size_t i = 0; i < 6; i++) {
         if (hf_pool_submit(meeting.pool, meets, &meeting.here[i], NULL, NULL) !=
             HF_OK)
             schedule_wrong("submit failed");
-        if (i % 2 == 1) /* without an end that would wake all */
-            (void)hf_future_all(&meeting.here[i - 1], 2, HF_FOREVER);
+        if ((i + 1) % meeting.group == 0) /* no end that would wake all */
+            (void)hf_future_all(&meeting.here[i + 1 - meeting.group],
+                                meeting.group, HF_FOREVER);
     }
     hf_pool_close(meeting.pool);
     for (int i = 0; i < 6; i++)
@@ -391,10 +395,11 @@ TEST(tasks_that_meet_find_a_worker_each)
     static const enum hf_pool_kind kinds[] = {HF_POOL_FIXED, HF_POOL_CACHED,
                                               HF_POOL_DYNAMIC};
 
-    for (unsigned i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < 6; i++) {
         struct schedule_case c = {
             .name = "meeting", .fibers = 1, .body = meets_body};
-        meeting.kind = kinds[i];
+        meeting.kind = kinds[i % 3];
+        meeting.group = i < 3 ? 2 : 3;
         schedule_check(&c);
     }
 }

@@ -3,6 +3,7 @@
  */
 #include <inttypes.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,11 +19,16 @@ static struct test_wire good;
 static struct prometheus told; /* by the last METRICS */
 static unsigned scrapes;
 
+static void begin_with(const char *fault)
+{
+    test_server_start(&server, &(struct test_server_opts){.dir = test_folder(),
+                                                          .fault = fault});
+    test_server_connect(&server, &good);
+}
+
 static void begin(void)
 {
-    test_server_start(&server,
-                      &(struct test_server_opts){.dir = test_folder()});
-    test_server_connect(&server, &good);
+    begin_with(NULL);
 }
 
 static void end(void)
@@ -344,6 +350,44 @@ TEST(commands_errors_limits_and_the_journal)
     CHECK_EQ(info(wire, "limits_denied"), 3);
     /* 3 + 2 + 2 + 1 + 5 + 10, the scrapes, and INFO as often as asked. */
     CHECK_EQ(info(wire, "total_commands_processed"), 23 + scrapes + 4);
+    end();
+}
+
+/* Its end is told before the engine can know of it, and counted once. */
+TEST(a_wait_that_times_out_while_the_disk_hangs)
+{
+    struct test_wire waiter;
+    struct test_wire writer;
+    struct hf_bytes reply;
+
+    begin_with("write:4:stall");
+    test_server_connect(&server, &waiter);
+    test_server_connect(&server, &writer);
+    (void)take(&good, "gate", "TTL 3600000");
+    test_wire_add(&waiter, "LOCK gate OWNER you WAIT 1500");
+    CHECK_EQ(test_wire_send(&waiter), HF_OK);
+    await(&good, "holdfast_lock_waiters", 1);
+    test_wire_add(&writer, "FENCE disk 1"); /* the fourth write */
+    CHECK_EQ(test_wire_send(&writer), HF_OK);
+    CHECK_EQ(test_wire_read(&waiter, &reply), HF_OK);
+    CHECK_ERROR(reply, "TIMEOUT");
+    scrape(&good);
+    CHECK_METRIC("holdfast_lock_wait_seconds_count{result=\"timeout\"}", 1);
+    CHECK_METRIC("holdfast_command_seconds_count{command=\"LOCK\"}", 2);
+    CHECK(test_server_signal(&server, SIGUSR1));
+    CHECK_EQ(test_wire_read(&writer, &reply), HF_OK);
+    CHECK_DONE(reply);
+    uint64_t start_ms = test_now_ms();
+    do {
+        CHECK(test_now_ms() - start_ms < TEST_WIRE_DEADLINE_MS);
+        scrape(&good);
+    } while (value("holdfast_lock_waiters") > 0);
+    CHECK_METRIC("holdfast_lock_wait_seconds_count{result=\"timeout\"}", 1);
+    CHECK_METRIC("holdfast_lock_wait_seconds_count{result=\"left\"}", 0);
+    CHECK_METRIC("holdfast_lock_wait_seconds_count{result=\"granted\"}", 0);
+    CHECK_METRIC("holdfast_command_seconds_count{command=\"LOCK\"}", 2);
+    test_wire_close(&waiter);
+    test_wire_close(&writer);
     end();
 }
 

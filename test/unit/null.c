@@ -2,6 +2,7 @@
  * and that the others do nothing. */
 #include "holdfast/accumulator.h"
 #include "holdfast/adder.h"
+#include "holdfast/alert.h"
 #include "holdfast/backoff.h"
 #include "holdfast/barrier.h"
 #include "holdfast/blocking.h"
@@ -139,4 +140,29 @@ TEST(rate_backoff_and_breaker)
     CHECK_EQ(hf_breaker_force(NULL, HF_BREAKER_OPEN, 0), HF_INVALID);
     hf_breaker_stats(NULL, NULL);
     hf_breaker_free(NULL);
+}
+
+TEST(meters)
+{
+    CHECK_EQ(hf_histogram_open(NULL, NULL), HF_INVALID);
+    CHECK_EQ(hf_histogram_read(NULL, NULL), HF_INVALID);
+    CHECK_EQ(hf_histogram_interval(NULL, NULL, NULL), HF_INVALID);
+    hf_histogram_record(NULL, 1);
+    hf_histogram_stats(NULL, NULL);
+    hf_histogram_close(NULL);
+    CHECK_EQ(hf_timer_stop(NULL), 0);
+    CHECK_EQ(hf_spread_record(NULL, 1, 1), HF_INVALID);
+    CHECK_EQ(hf_spread_percentile(NULL, 50), 0);
+    hf_spread_close(NULL);
+    CHECK_EQ(hf_window_view(NULL, 1, NULL), HF_INVALID);
+    hf_window_record(NULL, 1, 1);
+    hf_window_close(NULL);
+    CHECK_EQ(hf_meter_counter(NULL, NULL, NULL), HF_INVALID);
+    CHECK_EQ(hf_meter_text(NULL, 0, NULL, 0), 0);
+    hf_counter_add(NULL, 1);
+    hf_gauge_add(NULL, 1);
+    hf_meter_close(NULL);
+    CHECK_EQ(hf_alerts_add(NULL, NULL, NULL), HF_INVALID);
+    CHECK_EQ(hf_alerts_evaluate(NULL, 1), HF_INVALID);
+    hf_alerts_close(NULL);
 }

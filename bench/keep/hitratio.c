@@ -4,8 +4,9 @@
  *   hitratio [--raw] [--count N] [--room N] [--write FOLDER] [TRACE...]
  *
  * prints per cent of hits for each stream of test/support/traces.h. --write
- * leaves each stream in a file of FOLDER, one number a line, for programs that
- * are measured by others. --raw prints lines `SIDE TRACE_percent VALUE`.
+ * leaves each stream in a file of FOLDER, 32-bit numbers, and has Caffeine
+ * (peers/CacheCaffeine.java) read it. --raw prints lines `SIDE TRACE_percent
+ * VALUE`.
  */
 #include <stdio.h>
 
@@ -50,15 +51,18 @@ static void write_trace(const struct trace *trace, const char *folder,
         perror(path);
         exit(1);
     }
-    for (uint32_t i = 0; i < trace->count; i++)
-        fprintf(file, "%u\n", trace->keys[i]);
-    fclose(file);
+    if (fwrite(trace->keys, sizeof *trace->keys, trace->count, file) !=
+            trace->count ||
+        fclose(file) != 0) {
+        perror(path);
+        exit(1);
+    }
 }
 
 #define SIDES 8
-static const char *const sides[SIDES] = {
-    "ours-tinylfu", "ours-lru",       "ours-s3fifo", "lru",
-    "tinylfu",      "tinylfu-climbs", "s3fifo",      "best"};
+static const char *const sides[SIDES + 1] = {
+    "ours-tinylfu",   "ours-lru", "ours-s3fifo", "lru",     "tinylfu",
+    "tinylfu-climbs", "s3fifo",   "best",        "caffeine"};
 
 static void measure(const struct trace *trace, double *percent)
 {
@@ -75,6 +79,26 @@ static void measure(const struct trace *trace, double *percent)
 
     for (int i = 0; i < SIDES; i++)
         percent[i] = 100.0 * (double)hits[i] / trace->count;
+}
+
+/* Per cent of hits, or -1 if it cannot be run. */
+static double run_caffeine(const struct trace *trace, const char *folder,
+                           const char *name)
+{
+    char command[8192];
+    double percent = -1;
+
+    write_trace(trace, folder, name);
+    snprintf(command, sizeof command,
+             "java -cp /usr/share/java/caffeine.jar "
+             "bench/keep/peers/CacheCaffeine.java %u %u '%s/%s' ratio",
+             trace->room, trace->names, folder, name);
+    FILE *pipe = popen(command, "r");
+    if (pipe == NULL || fscanf(pipe, "%lf", &percent) != 1)
+        percent = -1;
+    if (pipe != NULL)
+        pclose(pipe);
+    return percent;
 }
 
 static bool chosen(const char *name, int count, char **chosen_names)
@@ -104,26 +128,27 @@ int main(int argc, char **argv)
             folder = argv[++i];
     }
     if (!raw)
-        printf("%-10s %8s %8s %8s | %8s %8s %8s %8s | %8s\n", "", "tinylfu",
-               "lru", "s3fifo", "lru", "tinylfu", "climbs", "s3fifo", "best");
+        printf("%-10s %8s %8s %8s | %8s %8s %8s %8s | %8s | %8s\n",
+               "ours:", "tinylfu", "lru", "s3fifo", "lru", "tinylfu", "climbs",
+               "s3fifo", "best", "caffeine");
     for (size_t n = 0; n < NAMES; n++) {
         struct trace trace;
-        double percent[SIDES];
+        double percent[SIDES + 1] = {0};
         if (!chosen(names[n], argc - i, argv + i))
             continue;
         trace_make(&trace, names[n], count, room, 1);
-        if (folder != NULL)
-            write_trace(&trace, folder, names[n]);
         measure(&trace, percent);
+        if (folder != NULL)
+            percent[SIDES] = run_caffeine(&trace, folder, names[n]);
         if (raw)
-            for (int side = 0; side < SIDES; side++)
+            for (int side = 0; side < SIDES + (folder != NULL); side++)
                 printf("%s %s_percent %.2f\n", sides[side], names[n],
                        percent[side]);
         else
-            printf(
-                "%-10s %8.2f %8.2f %8.2f | %8.2f %8.2f %8.2f %8.2f | %8.2f\n",
-                names[n], percent[0], percent[1], percent[2], percent[3],
-                percent[4], percent[5], percent[6], percent[7]);
+            printf("%-10s %8.2f %8.2f %8.2f | %8.2f %8.2f %8.2f %8.2f | %8.2f "
+                   "| %8.2f\n",
+                   names[n], percent[0], percent[1], percent[2], percent[3],
+                   percent[4], percent[5], percent[6], percent[7], percent[8]);
         fflush(stdout);
         trace_free(&trace);
     }

@@ -5,6 +5,11 @@
  * is full it tries the segment's lock and tells the policy all at once; if
  * another has the lock, the buffer is forgotten: a policy lives on samples, and
  * nobody waits to read. Hashes and not entries: an entry may be gone by then.
+ *
+ * Of an entry that the policy heard of a short while ago it need not hear
+ * again: it is among the newest 1/64 of all in any case. For a cache with less
+ * than 64 entries that is none. So a few very popular entries cost no more than
+ * a look-up.
  */
 #include "keep/cache_state.h"
 
@@ -38,8 +43,10 @@ static void reclaim(void *context, struct hf_epoch_node *node)
 
 void cache_entry_drop(struct hf_epoch_reader *reader, struct cache_entry *entry)
 {
-    /* Release: what this holder read; acquire: what the others did. */
-    if (hf_u32_sub(&entry->holds, 1, __ATOMIC_ACQ_REL) == 1)
+    /* One hold is one's own: nobody can make it two. Acquire: what the others
+     * did; release: what this holder read. */
+    if (hf_u32_load(&entry->holds, __ATOMIC_ACQUIRE) == 1 ||
+        hf_u32_sub(&entry->holds, 1, __ATOMIC_ACQ_REL) == 1)
         hf_epoch_retire(reader, &entry->retired.epoch);
 }
 
@@ -136,6 +143,7 @@ static enum hf_status segment_init(struct hf_cache *cache, uint32_t index)
         return HF_NOMEM;
     /* Relaxed: nobody else has the cache yet. */
     hf_ptr_store(&segment->table, table, __ATOMIC_RELAXED);
+    hf_u64_store(&segment->mask, table->mask, __ATOMIC_RELAXED);
     segment->version = index;
     return cache_policy_init(&segment->policy, cache->opts.policy, max, keys);
 }
@@ -163,15 +171,17 @@ static enum hf_status build(struct hf_cache *cache)
                                        .free = reclaim,
                                        .context = cache,
                                        .clock = cache->opts.clock};
-    uint64_t stamps = STAMPS_MIN;
+    uint64_t stamps = STAMPS_MIN; /* of a segment */
     size_t bytes = cache->segment_count * sizeof *cache->segments;
 
-    while (stamps < CACHE_STAMPS_MAX && stamps < cache->opts.max_count)
+    while (stamps * cache->segment_count < CACHE_STAMPS_MAX &&
+           stamps * cache->segment_count < cache->opts.max_count)
         stamps *= 2;
     cache->stamp_mask = stamps - 1;
     cache->local_bytes = sizeof(struct cache_local) +
                          cache->segment_count * sizeof(struct cache_reads);
-    cache->stamps = hf_alloc_zeroed(stamps * sizeof *cache->stamps);
+    cache->stamps =
+        hf_alloc_zeroed(stamps * cache->segment_count * sizeof *cache->stamps);
     struct cache_segment *segments = hf_alloc_aligned(HF_CACHE_LINE, bytes);
     if (segments != NULL)
         memset(segments, 0, bytes);
@@ -265,13 +275,25 @@ void hf_cache_close(struct hf_cache *cache)
 
 void cache_drain(struct cache_segment *segment, struct cache_reads *reads)
 {
+    struct cache_entry *entries[CACHE_READS];
+    uint32_t tick = hf_u32_load(&segment->tick, __ATOMIC_RELAXED);
+
     assert(hf_mutex_held(&segment->mutex));
+    /* First all are found and what they need is asked for, so that the memory
+     * is on its way while others are dealt with. */
     for (uint64_t i = 0; i < reads->count; i++) {
-        struct cache_entry *entry =
-            cache_table_find_hash(segment, reads->hashes[i]);
-        if (entry != NULL)
-            cache_policy_read(segment, entry);
+        entries[i] = cache_table_find_hash(segment, reads->hashes[i]);
+        if (entries[i] != NULL)
+            cache_policy_fetch(segment, entries[i]);
     }
+    for (uint64_t i = 0; i < reads->count; i++) {
+        if (entries[i] == NULL)
+            continue;
+        /* Relaxed: a hint, and so is the tick. */
+        hf_u32_store(&entries[i]->used, ++tick, __ATOMIC_RELAXED);
+        cache_policy_read(segment, entries[i]);
+    }
+    hf_u32_store(&segment->tick, tick, __ATOMIC_RELAXED);
     reads->count = 0;
 }
 
@@ -298,9 +320,8 @@ drain_full(struct cache_segment *segment, struct cache_local *local,
 }
 
 /* Inline, so that get does not pay for a call. */
-static inline void note_hit(struct hf_cache *cache,
-                            struct cache_segment *segment,
-                            struct cache_entry *entry, uint64_t hash)
+HF_INLINE void note_hit(struct hf_cache *cache, struct cache_segment *segment,
+                        struct cache_entry *entry, uint64_t hash)
 {
     struct cache_local *local = cache_local(cache);
 
@@ -314,6 +335,11 @@ static inline void note_hit(struct hf_cache *cache,
             hf_u32_store(&entry->used, used + 1, __ATOMIC_RELAXED);
         return;
     }
+    /* Relaxed: hints. */
+    if (hf_u32_load(&segment->tick, __ATOMIC_RELAXED) -
+            hf_u32_load(&entry->used, __ATOMIC_RELAXED) <
+        hf_u32_load(&segment->calm, __ATOMIC_RELAXED))
+        return;
     struct cache_reads *reads = &local->reads[segment - cache->segments];
     reads->hashes[reads->count++] = hash;
     if (__builtin_expect(reads->count == CACHE_READS, 0))
@@ -355,11 +381,11 @@ static void touch(const struct hf_cache *cache, struct cache_entry *entry,
 }
 
 /* The entry for a reader inside the epoch, or NULL; counts the miss. */
-static inline struct cache_entry *look_up(struct hf_cache *cache,
-                                          struct cache_segment *segment,
-                                          struct hf_epoch_reader *reader,
-                                          const struct cache_key *key,
-                                          bool *negative)
+HF_INLINE struct cache_entry *look_up(struct hf_cache *cache,
+                                      struct cache_segment *segment,
+                                      struct hf_epoch_reader *reader,
+                                      const struct cache_key *key,
+                                      bool *negative)
 {
     struct cache_entry *entry = cache_find(segment, reader, key);
     uint64_t now_ns = 0;
@@ -405,10 +431,11 @@ enum hf_status hf_cache_get(struct hf_cache *cache, const void *data,
 
     if (!cache_key_init(cache, data, len, &key))
         return HF_INVALID;
+    struct cache_segment *segment = cache_segment_of(cache, key.hash);
+    cache_fetch(segment, key.hash);
     struct hf_epoch_reader *reader = epoch_enter(cache->epoch);
     if (reader == NULL)
         return HF_NOMEM;
-    struct cache_segment *segment = cache_segment_of(cache, key.hash);
     struct cache_entry *entry =
         look_up(cache, segment, reader, &key, &negative);
     if (entry != NULL) {
@@ -427,10 +454,11 @@ enum hf_status hf_cache_look(struct hf_cache *cache, const void *data,
 
     if (!cache_key_init(cache, data, len, &key))
         return HF_INVALID;
+    struct cache_segment *segment = cache_segment_of(cache, key.hash);
+    cache_fetch(segment, key.hash);
     struct hf_epoch_reader *reader = epoch_enter(cache->epoch);
     if (reader == NULL)
         return HF_NOMEM;
-    struct cache_segment *segment = cache_segment_of(cache, key.hash);
     struct cache_entry *entry =
         look_up(cache, segment, reader, &key, &negative);
     if (entry != NULL && found != NULL) {
@@ -454,10 +482,11 @@ enum hf_status hf_cache_read(struct hf_cache *cache, const void *data,
 
     if (read == NULL || !cache_key_init(cache, data, len, &key))
         return HF_INVALID;
+    struct cache_segment *segment = cache_segment_of(cache, key.hash);
+    cache_fetch(segment, key.hash);
     struct hf_epoch_reader *reader = epoch_enter(cache->epoch);
     if (reader == NULL)
         return HF_NOMEM;
-    struct cache_segment *segment = cache_segment_of(cache, key.hash);
     struct cache_entry *entry =
         look_up(cache, segment, reader, &key, &negative);
     if (entry != NULL) {
@@ -488,8 +517,7 @@ uint64_t hf_cache_stamp(struct hf_cache *cache, const void *data, size_t len)
     if (!cache_key_init(cache, data, len, &key))
         return 0;
     /* Acquire: who sees that it has moved sees the change that moved it. */
-    return 1 + hf_u64_load(&cache->stamps[key.hash & cache->stamp_mask],
-                           __ATOMIC_ACQUIRE);
+    return 1 + hf_u64_load(cache_stamp_of(cache, key.hash), __ATOMIC_ACQUIRE);
 }
 
 uint64_t hf_cache_count(struct hf_cache *cache)

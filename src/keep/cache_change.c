@@ -11,6 +11,7 @@
 #include "keep/cache_state.h"
 
 #define SWEEP_A_PUT 2u
+#define CALM_SHARE  64u
 
 enum hf_status cache_entry_new(struct hf_cache *cache,
                                const struct cache_key *key, void *value,
@@ -60,8 +61,10 @@ enum hf_status cache_entry_new(struct hf_cache *cache,
 
 void cache_stamp_move(struct hf_cache *cache, uint64_t hash)
 {
-    /* Release: the change before. Segments share stamps, so one step. */
-    hf_u64_add(&cache->stamps[hash & cache->stamp_mask], 1, __ATOMIC_RELEASE);
+    struct hf_atomic_u64 *stamp = cache_stamp_of(cache, hash);
+
+    /* Release: the change before. The lock's holder alone writes it. */
+    hf_u64_store(stamp, cache_figure(stamp) + 1, __ATOMIC_RELEASE);
 }
 
 /* What an entry takes and gives back. */
@@ -72,6 +75,18 @@ static void account(struct cache_segment *segment,
 
     cache_count(&segment->count, comes ? 1 : UINT64_MAX);
     cache_count(&segment->weight, comes ? weight : -weight);
+}
+
+/* The policy has heard of it, see cache.c. Relaxed: hints. */
+static void heard(struct cache_segment *segment, struct cache_entry *entry)
+{
+    uint32_t tick = hf_u32_load(&segment->tick, __ATOMIC_RELAXED) + 1;
+    uint64_t calm = cache_figure(&segment->count) / CALM_SHARE;
+
+    hf_u32_store(&segment->tick, tick, __ATOMIC_RELAXED);
+    hf_u32_store(&segment->calm, (uint32_t)calm, __ATOMIC_RELAXED);
+    if (segment->policy.kind != HF_CACHE_S3FIFO)
+        hf_u32_store(&entry->used, tick, __ATOMIC_RELAXED);
 }
 
 /* It is out of the table and of the policy: the rest. */
@@ -139,8 +154,7 @@ static enum hf_status is_wanted(const struct hf_cache *cache,
         return old->version == store->expect ? HF_OK : HF_EXISTS;
     case CACHE_IF_STAMP:
         /* Relaxed: what moves the stamp for this key holds the lock. */
-        stamp = 1 + cache_figure(
-                        &cache->stamps[store->entry->hash & cache->stamp_mask]);
+        stamp = 1 + cache_figure(cache_stamp_of(cache, store->entry->hash));
         return stamp == store->expect ? HF_OK : HF_EXISTS;
     default:
         return HF_OK;
@@ -179,6 +193,7 @@ enum hf_status cache_store(struct hf_cache *cache,
         cache_policy_added(segment, entry);
     }
     account(segment, entry, true);
+    heard(segment, entry);
     cache_due_add(segment, entry);
     if (!entry->negative)
         cache_count(&segment->puts, 1);
@@ -196,11 +211,13 @@ static enum hf_status put(struct hf_cache *cache, const struct cache_key *key,
                           void *value, uint64_t ttl_ns, enum cache_when when,
                           uint64_t expect, void **existing)
 {
+    struct cache_segment *segment = cache_segment_of(cache, key->hash);
     struct cache_store store = {.when = when, .expect = expect};
     struct cache_batch batch = {0};
 
     if (value == NULL)
         return HF_INVALID;
+    cache_fetch(segment, key->hash);
     enum hf_status status =
         cache_entry_new(cache, key, value, ttl_ns, &store.entry);
     if (status != HF_OK)
@@ -211,7 +228,6 @@ static enum hf_status put(struct hf_cache *cache, const struct cache_key *key,
         return HF_NOMEM;
     }
     hf_epoch_born(reader, &store.entry->retired.epoch);
-    struct cache_segment *segment = cache_segment_of(cache, key->hash);
     cache_lock(cache, segment);
     status = cache_store(cache, segment, reader, &store, &batch);
     hf_mutex_unlock(&segment->mutex);

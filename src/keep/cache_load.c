@@ -440,6 +440,7 @@ static enum hf_status try_get(struct hf_cache *cache,
                               bool *stale)
 {
     struct cache_segment *segment = cache_segment_of(cache, key->hash);
+    cache_fetch(segment, key->hash);
     struct hf_epoch_reader *reader = epoch_enter(cache->epoch);
     bool negative = false;
 

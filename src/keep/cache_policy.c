@@ -95,13 +95,26 @@ void cache_policy_read(struct cache_segment *segment, struct cache_entry *entry)
         cache_queue_move(policy, 0, entry);
 }
 
+void cache_policy_fetch(const struct cache_segment *segment,
+                        const struct cache_entry *entry)
+{
+    const struct cache_policy *policy = &segment->policy;
+
+    __builtin_prefetch(&entry->newer->newer, 1);
+    __builtin_prefetch(&entry->older->newer, 1);
+    if (policy->kind == HF_CACHE_TINYLFU)
+        cache_sketch_fetch(&policy->sketch, entry->hash);
+}
+
 void cache_policy_replaced(struct cache_segment *segment,
                            struct cache_entry *old, struct cache_entry *entry)
 {
     /* Relaxed: a hint, and readers of the old one have no say any more. */
     uint32_t used = hf_u32_load(&old->used, __ATOMIC_RELAXED);
 
-    hf_u32_store(&entry->used, used < 3 ? used + 1 : used, __ATOMIC_RELAXED);
+    if (segment->policy.kind == HF_CACHE_S3FIFO)
+        hf_u32_store(&entry->used, used < 3 ? used + 1 : used,
+                     __ATOMIC_RELAXED);
     swap(&segment->policy, old, entry);
     cache_policy_read(segment, entry);
 }

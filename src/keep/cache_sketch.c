@@ -60,15 +60,35 @@ static uint64_t mix(uint64_t hash)
     return hash ^ hash >> 32;
 }
 
-/* The word of a row, and by how many bits its counter is shifted. */
-static uint64_t *word_of(const struct cache_sketch *sketch, uint64_t mixed,
-                         unsigned row, unsigned *shift)
+static uint64_t *block_of(const struct cache_sketch *sketch, uint64_t mixed)
 {
-    uint64_t *block = &sketch->words[(mixed & sketch->mask) * BLOCK];
+    return &sketch->words[(mixed & sketch->mask) * BLOCK];
+}
+
+/* The word of a row, and by how many bits its counter is shifted. */
+HF_INLINE uint64_t *word_of(uint64_t *block, uint64_t mixed, unsigned row,
+                            unsigned *shift)
+{
     uint64_t bits = mixed >> (32 + row * 8);
 
     *shift = (unsigned)(bits >> 1 & 15) * 4;
     return &block[row * 2 + (bits & 1)];
+}
+
+/* One more, up to COUNT_MAX; 1 if it is. */
+HF_INLINE uint64_t add_row(uint64_t *block, uint64_t mixed, unsigned row)
+{
+    unsigned shift;
+    uint64_t *word = word_of(block, mixed, row, &shift);
+    uint64_t more = (*word >> shift & COUNT_MAX) < COUNT_MAX;
+
+    *word += more << shift;
+    return more;
+}
+
+void cache_sketch_fetch(const struct cache_sketch *sketch, uint64_t hash)
+{
+    __builtin_prefetch(block_of(sketch, mix(hash)), 1);
 }
 
 static void halve(struct cache_sketch *sketch)
@@ -81,28 +101,24 @@ static void halve(struct cache_sketch *sketch)
 void cache_sketch_add(struct cache_sketch *sketch, uint64_t hash)
 {
     uint64_t mixed = mix(hash);
-    bool added = false;
-    unsigned shift;
+    uint64_t *block = block_of(sketch, mixed);
+    uint64_t added = add_row(block, mixed, 0) | add_row(block, mixed, 1) |
+                     add_row(block, mixed, 2) | add_row(block, mixed, 3);
 
-    for (unsigned row = 0; row < ROWS; row++) {
-        uint64_t *word = word_of(sketch, mixed, row, &shift);
-        if ((*word >> shift & COUNT_MAX) < COUNT_MAX) {
-            *word += UINT64_C(1) << shift;
-            added = true;
-        }
-    }
-    if (added && ++sketch->adds >= sketch->adds_max)
+    sketch->adds += added;
+    if (__builtin_expect(sketch->adds >= sketch->adds_max, 0))
         halve(sketch);
 }
 
 unsigned cache_sketch_count(const struct cache_sketch *sketch, uint64_t hash)
 {
     uint64_t mixed = mix(hash);
+    uint64_t *block = block_of(sketch, mixed);
     unsigned least = COUNT_MAX;
     unsigned shift;
 
     for (unsigned row = 0; row < ROWS; row++) {
-        const uint64_t *word = word_of(sketch, mixed, row, &shift);
+        const uint64_t *word = word_of(block, mixed, row, &shift);
         unsigned count = (unsigned)(*word >> shift & COUNT_MAX);
         least = count < least ? count : least;
     }

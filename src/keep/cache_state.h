@@ -42,7 +42,7 @@
 
 #define CACHE_SLOTS      7u /* entries of a bucket */
 #define CACHE_READS      15u
-#define CACHE_STAMPS_MAX 4096u
+#define CACHE_STAMPS_MAX 4096u /* of all segments, if there are not more */
 
 /* The word of a bucket: a tag in each of the low seven bytes, 0 for an empty
  * slot, and in the highest how many entries found it full and lie behind. */
@@ -58,26 +58,28 @@ struct cache_retired {
 };
 
 /* (i) immutable once it is in the table  (m) under the segment's lock
- * What a look-up reads lies together, at the end. */
+ * What a look-up reads lies together at the end, and before that what the
+ * policy needs. */
 struct cache_entry {
     struct cache_retired retired;
-    struct hf_atomic_u32 holds; /* (a) by the table, by a load */
-    struct cache_entry *newer;  /* (m) in its queue */
-    struct cache_entry *older;  /* (m) */
-    uint64_t version;           /* (i) */
-    uint64_t limit_ns;          /* (i) expires at latest, reads or not */
-    struct hf_atomic_u64 refresh_at_ns; /* (a) load again from then on */
+    struct hf_atomic_u32 holds;         /* (a) by the table, by a load */
     uint32_t due;                       /* (m) place in the heap; 0: none */
+    uint64_t version;                   /* (i) */
+    uint64_t limit_ns;                  /* (i) expires at latest */
+    struct hf_atomic_u64 refresh_at_ns; /* (a) load again from then on */
+    struct cache_entry *newer;          /* (m) in its queue */
+    struct cache_entry *older;          /* (m) */
     uint32_t weight;                    /* (i) */
     uint8_t queue;                      /* (m) which one it is in */
     uint8_t cause;                      /* (m) why it was taken out */
     bool negative;                      /* (i) known not to be anywhere */
-    struct hf_atomic_u32 used;          /* (a) S3FIFO: reads, up to 3 */
-    uint32_t key_len;                   /* (i) */
-    uint64_t hash;                      /* (i) */
-    void *value;                        /* (i) NULL if negative */
-    struct hf_atomic_u64 expires_ns;    /* (a) or HF_FOREVER */
-    unsigned char key[];                /* (i) */
+    /* (a) S3FIFO: reads, up to 3. Else: when the policy last heard of it. */
+    struct hf_atomic_u32 used;
+    uint32_t key_len;                /* (i) */
+    uint64_t hash;                   /* (i) */
+    void *value;                     /* (i) NULL if negative */
+    struct hf_atomic_u64 expires_ns; /* (a) or HF_FOREVER */
+    unsigned char key[];             /* (i) */
 };
 
 struct cache_bucket {
@@ -130,7 +132,8 @@ struct cache_policy {
     uint64_t window_goal; /* where window_max is going to */
     struct cache_sketch sketch;
     struct cache_shadows *shadows; /* NULL: not yet full, or no memory */
-    uint64_t shadowed;             /* entries when they were made */
+    uint64_t shadowed;             /* entries that they were made for */
+    uint64_t judged;               /* entries when that was last thought of */
     /* S3FIFO */
     struct cache_ghosts ghosts;
 };
@@ -144,6 +147,11 @@ struct cache_load;
 
 struct cache_segment { /* (m) under mutex; counts: written under it */
     _Alignas(HF_CACHE_LINE) struct hf_atomic_ptr table; /* (a) */
+    /* What the policy heard of, counted; and how long ago it may have heard of
+     * an entry that need not be told of again: see cache.c. */
+    struct hf_atomic_u32 tick; /* (a) */
+    struct hf_atomic_u32 calm; /* (a) */
+    struct hf_atomic_u64 mask; /* (a) of the table: a hint, to fetch it early */
     _Alignas(HF_CACHE_LINE) struct hf_mutex mutex;
     struct hf_atomic_u64 count;  /* (a) entries, negative ones too */
     struct hf_atomic_u64 weight; /* (a) */
@@ -184,8 +192,8 @@ struct hf_cache {
     struct hf_locals locals;        /* struct cache_local by thread */
     size_t local_bytes;             /* (i) */
     uint32_t segment_count;         /* (i) a power of two */
-    uint64_t stamp_mask;            /* (i) */
-    struct hf_atomic_u64 *stamps;   /* (a) see hf_cache_stamp() */
+    uint64_t stamp_mask;            /* (i) of a segment's stamps */
+    struct hf_atomic_u64 *stamps;   /* (a) of all; see hf_cache_stamp() */
     struct cache_segment *segments; /* (i) */
     uint64_t sweep_id;              /* (i) of the scheduler's task */
     bool sweeping;                  /* (i) there is one */
@@ -347,6 +355,9 @@ void cache_policy_replaced(struct cache_segment *segment,
                            struct cache_entry *old, struct cache_entry *entry);
 void cache_policy_read(struct cache_segment *segment,
                        struct cache_entry *entry);
+/* Has the processor fetch what a read of the entry will touch. */
+void cache_policy_fetch(const struct cache_segment *segment,
+                        const struct cache_entry *entry);
 /* Takes out what has no room. */
 void cache_policy_settle(struct cache_segment *segment,
                          struct cache_batch *batch);
@@ -387,6 +398,8 @@ int cache_shadows_note(struct cache_shadows *shadows,
 bool cache_sketch_init(struct cache_sketch *sketch, uint64_t keys);
 /* More keys than it was made for: twice as large, if there is memory. */
 void cache_sketch_fit(struct cache_sketch *sketch, uint64_t keys);
+/* Has the processor fetch the counters of a key. */
+void cache_sketch_fetch(const struct cache_sketch *sketch, uint64_t hash);
 void cache_sketch_add(struct cache_sketch *sketch, uint64_t hash);
 /* 0 .. 15 */
 unsigned cache_sketch_count(const struct cache_sketch *sketch, uint64_t hash);
@@ -418,6 +431,15 @@ static inline struct cache_segment *cache_segment_of(struct hf_cache *cache,
                                                      uint64_t hash)
 {
     return &cache->segments[(hash >> 48) & (cache->segment_count - 1)];
+}
+
+/* Where a key's stamp lies: each segment has some, written under its lock. */
+static inline struct hf_atomic_u64 *cache_stamp_of(const struct hf_cache *cache,
+                                                   uint64_t hash)
+{
+    uint64_t segment = (hash >> 48) & (cache->segment_count - 1);
+    return &cache->stamps[segment * (cache->stamp_mask + 1) +
+                          (hash & cache->stamp_mask)];
 }
 
 /* 1 .. 255 */
@@ -456,6 +478,21 @@ static inline uint64_t cache_hits(uint64_t word, uint64_t tag)
 static inline unsigned cache_slot(uint64_t hits)
 {
     return (unsigned)__builtin_ctzll(hits) / 8;
+}
+
+/* Has the processor fetch the bucket that will be needed; before the epoch is
+ * entered, which takes about as long. Looks at nothing but the segment: the
+ * table may be gone. */
+static inline void cache_fetch(const struct cache_segment *segment,
+                               uint64_t hash)
+{
+    /* Relaxed: hints. */
+    const char *table =
+        (const char *)hf_ptr_load(&segment->table, __ATOMIC_RELAXED);
+    uint64_t at = hash & hf_u64_load(&segment->mask, __ATOMIC_RELAXED);
+
+    __builtin_prefetch(table + sizeof(struct cache_table) +
+                       at * sizeof(struct cache_bucket));
 }
 
 /* The key's entry, or NULL if at some instant of the call there was none.

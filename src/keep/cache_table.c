@@ -107,6 +107,7 @@ static bool grow(struct cache_segment *segment, struct hf_epoch_reader *reader,
     /* seq_cst: published before the old slots are cleared, and unlinked before
      * readers are looked for. */
     hf_ptr_store(&segment->table, next, __ATOMIC_SEQ_CST);
+    hf_u64_store(&segment->mask, next->mask, __ATOMIC_RELAXED); /* a hint */
     clear(table);
     assert(batch->table == NULL);
     batch->table = table;

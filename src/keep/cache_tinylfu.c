@@ -189,8 +189,10 @@ static void fit_shadows(struct cache_segment *segment)
     uint64_t count = cache_figure(&segment->count);
     uint64_t weight = weight_of(policy);
 
-    if (weight < policy->max / 4 || weight == 0)
+    /* Only now and then: a division for each put would cost. */
+    if (count / 8 == policy->judged || weight < policy->max / 4 || weight == 0)
         return;
+    policy->judged = count / 8;
     uint64_t keys =
         (uint64_t)((double)count * (double)policy->max / (double)weight);
     if (keys / 2 <= policy->shadowed && policy->shadowed <= keys * 2)

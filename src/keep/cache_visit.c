@@ -177,10 +177,9 @@ void cache_remove_all(struct hf_cache *cache, enum hf_cache_cause cause)
                 cache_take_entry(segment, segment->policy.queues[queue].newest,
                                  cause, &batch);
         cache_loads_detach(segment, NULL);
-        if (i == cache->segment_count - 1)
-            /* After the last change: segments share stamps. */
-            for (uint64_t stamp = 0; stamp <= cache->stamp_mask; stamp++)
-                cache_stamp_move(cache, stamp);
+        /* After the change, as ever; `i` as a hash's segment. */
+        for (uint64_t stamp = 0; stamp <= cache->stamp_mask; stamp++)
+            cache_stamp_move(cache, (uint64_t)i << 48 | stamp);
         hf_mutex_unlock(&segment->mutex);
         cache_batch_end(cache, reader, &batch);
     }

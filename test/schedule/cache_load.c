@@ -3,6 +3,7 @@
  */
 #include "base/atomic.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "holdfast/cache.h"
 #include "support/schedule.h"
 #include "support/test.h"
@@ -318,6 +319,55 @@ TEST(who_waits_leaves_when_it_is_shut)
                               .setup = setup,
                               .body = body_shut,
                               .check = check_shut,
+                              .teardown = teardown};
+
+    schedule_check(&c);
+}
+
+/* A loader that does not end before one who waits for it has left. */
+static enum hf_status load_long(void *context, const void *key, size_t key_len,
+                                struct hf_cache_loaded *out)
+{
+    enum hf_status status = load(context, key, key_len, out);
+
+    while (hf_u32_load(&scene.changed, __ATOMIC_ACQUIRE) == 0)
+        hf_thread_pause();
+    return status;
+}
+
+static void body_shut_long(void *context, unsigned fiber)
+{
+    unsigned char key = 0;
+
+    if (fiber == 1) {
+        scene.status[1] = hf_cache_get_or_load(scene.cache, &key, 1, load_long,
+                                               context, HF_FOREVER, NULL);
+        return;
+    }
+    while (hf_u32_load(&scene.runs, __ATOMIC_ACQUIRE) == 0)
+        hf_thread_pause();
+    if (fiber == 0) {
+        hf_cache_shut(scene.cache);
+        return;
+    }
+    scene.status[2] = ask(0, HF_FOREVER, NULL);
+    hf_u32_store(&scene.changed, 1, __ATOMIC_RELEASE);
+}
+
+static bool check_shut_long(void *context, FILE *explain)
+{
+    (void)context;
+    return scene.status[1] == HF_OK && scene.status[2] == HF_CLOSED &&
+           all_released(explain);
+}
+
+TEST(who_waits_does_not_wait_for_the_loader_when_it_is_shut)
+{
+    struct schedule_case c = {.name = "shut-long",
+                              .fibers = 3,
+                              .setup = setup,
+                              .body = body_shut_long,
+                              .check = check_shut_long,
                               .teardown = teardown};
 
     schedule_check(&c);

@@ -12,6 +12,8 @@
 
 #define JAR    "/usr/share/java/caffeine.jar"
 #define SOURCE "bench/keep/peers/CacheCaffeine.java"
+/* At least as many for each question, so that asking does not count. */
+#define OPERATIONS_MIN 200000u
 
 struct child {
     pid_t pid;
@@ -83,13 +85,14 @@ static void run(struct contest_thread *thread)
 
     if (thread->index != 0)
         return;
+    thread->done =
+        thread->total < OPERATIONS_MIN ? OPERATIONS_MIN : thread->total;
     fprintf(child->to, "%u %llu\n", thread->work->threads,
-            (unsigned long long)thread->total);
+            (unsigned long long)thread->done);
     fflush(child->to);
     if (fgets(line, sizeof line, child->from) == NULL)
         contest_fail("java has ended");
     thread->taken = strtoull(line, NULL, 10);
-    thread->done = thread->total;
 }
 
 /* What the values sum up to, outside the time. */
@@ -97,7 +100,7 @@ static void check(struct contest_thread *thread)
 {
     const uint32_t *stream = thread->own;
 
-    for (uint64_t i = 0; i < thread->total; i++)
+    for (uint64_t i = 0; i < thread->done; i++)
         thread->put += stream[i & (CACHE_STREAM - 1)] + UINT64_C(1);
 }
 

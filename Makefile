@@ -227,6 +227,7 @@ LIBS_cache := -ltbb
 LIBS_pipeline := -ltbb
 LIBS_gather := -ltbb
 LIBS_dedup := -ltbb
+PKG_writebehind_postgres := libpq
 LIBS_update := -lprometheus-cpp-core
 PKG_lender_apr := apr-1 apr-util-1
 LIBS_lender := -laprutil-1 -lapr-1

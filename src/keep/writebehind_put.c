@@ -142,7 +142,7 @@ static enum hf_status look(const struct hf_writebehind *behind,
 
 /* Waits in line; with the mutex before and after. */
 static enum hf_status await_room(struct hf_writebehind *behind,
-                                 const struct wb_op *op, uint64_t deadline_ns)
+                                 struct wb_op *op, uint64_t deadline_ns)
 {
     struct wb_waiter waiter = {0};
     enum hf_status status;
@@ -161,12 +161,13 @@ static enum hf_status await_room(struct hf_writebehind *behind,
     leave_line(behind, &waiter);
     uint64_t now_ns = hf_clock_now_ns(behind->clock);
     hf_waits_note(&behind->waits, now_ns > begin_ns ? now_ns - begin_ns : 0);
+    op->now_ns = now_ns;
     return status == HF_PENDING ? HF_TIMEOUT : status;
 }
 
 /* Room for the op, reserved; with the mutex. */
-static enum hf_status reserve(struct hf_writebehind *behind,
-                              const struct wb_op *op, uint64_t deadline_ns)
+static enum hf_status reserve(struct hf_writebehind *behind, struct wb_op *op,
+                              uint64_t deadline_ns)
 {
     enum hf_status status = look(behind, op, NULL);
 
@@ -203,6 +204,9 @@ bool wb_must_wake(const struct hf_writebehind *behind, uint64_t count,
 static enum hf_status put(struct hf_writebehind *behind, struct wb_op *op,
                           uint64_t deadline_ns)
 {
+    /* Outside the lock, to keep it short: ages may be out of order by what a
+     * thread waits for it. */
+    op->now_ns = hf_clock_now_ns(behind->clock);
     hf_mutex_lock(&behind->mutex);
     enum hf_status status = reserve(behind, op, deadline_ns);
     if (status != HF_OK) {
@@ -214,8 +218,7 @@ static enum hf_status put(struct hf_writebehind *behind, struct wb_op *op,
     uint64_t count = behind->pending_count;
     uint64_t bytes = behind->pending_bytes;
     op->number = ++behind->last;
-    /* The time under the lock: no change is older than the one before it. */
-    wb_apply(behind, op, hf_clock_now_ns(behind->clock));
+    wb_apply(behind, op, op->now_ns);
     bool wake = wb_must_wake(behind, count, bytes);
     hf_mutex_unlock(&behind->mutex);
     if (wake)

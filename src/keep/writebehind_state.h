@@ -81,6 +81,7 @@ struct wb_op {
     uint64_t bytes;         /* that they take */
     uint64_t record_bytes;  /* in the log */
     uint64_t number;        /* of its record, once applied */
+    uint64_t now_ns;        /* when it began, or had waited for room */
     struct wb_change *old;  /* what they replaced: to be released */
     struct wb_group *empty; /* groups that became part of others */
     /* In the log's queue. */

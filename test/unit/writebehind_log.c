@@ -290,6 +290,46 @@ TEST(segments_go_when_all_in_them_is_in_the_store)
     end();
 }
 
+static uint64_t applies_left;
+
+static void count_down(void *context, struct memory_store *memory)
+{
+    (void)context;
+    if (--applies_left == 0) {
+        memory->fail = 1000;
+        memory->status = HF_IO;
+    }
+}
+
+/* The crash comes after each number of transactions: what they left is needed,
+ * and what was before them is gone. */
+TEST(a_segment_stays_while_one_of_its_records_is_needed)
+{
+    enum { KEYS = 12 };
+
+    for (uint64_t left = 1; left < KEYS; left++) {
+        struct hf_writebehind_opts opts = {
+            .segment_bytes = 100, .log_bytes = 100000, .batch_max = 1};
+        char key[2] = "a";
+        begin_log(opts);
+        memory_hold(&test.memory, true);
+        for (; key[0] < 'a' + KEYS; key[0]++)
+            put(key, "1");
+        applies_left = left;
+        test.memory.applied = count_down;
+        memory_hold(&test.memory, false);
+        await(failures_are, 1);
+        crash();
+        test.memory.applied = NULL;
+        CHECK_EQ(reopen(opts), HF_OK);
+        CHECK(figures().recovered >= KEYS - left);
+        CHECK(figures().recovered <= KEYS - left + 2);
+        for (key[0] = 'a'; key[0] < 'a' + KEYS; key[0]++)
+            check_get(key, "1");
+        end();
+    }
+}
+
 TEST(the_log_has_a_bound_too)
 {
     begin_log((struct hf_writebehind_opts){

@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-#include "bench/sync/contest.h"
+#include "../sync/contest.h"
 
 #define WB_KEYS        100000u
 #define WB_KEY_BYTES   16

@@ -18,6 +18,8 @@
 #include "holdfast/snapshot.h"
 #include "holdfast/snapshot_list.h"
 #include "holdfast/stamped.h"
+#include "holdfast/store.h"
+#include "holdfast/writebehind.h"
 #include "support/test.h"
 
 TEST(latch_and_barrier)
@@ -165,4 +167,23 @@ TEST(meters)
     CHECK_EQ(hf_alerts_add(NULL, NULL, NULL), HF_INVALID);
     CHECK_EQ(hf_alerts_evaluate(NULL, 1), HF_INVALID);
     hf_alerts_close(NULL);
+}
+
+TEST(stores_and_write_behind)
+{
+    CHECK_EQ(hf_store_sqlite_open(NULL, NULL), HF_INVALID);
+    CHECK_EQ(hf_store_postgres_open(NULL, NULL), HF_INVALID);
+    hf_store_stats(NULL, NULL);
+    hf_store_close(NULL);
+    CHECK_EQ(hf_writebehind_open(NULL, NULL), HF_INVALID);
+    CHECK_EQ(hf_writebehind_put(NULL, NULL, 0, NULL, 0, HF_NOW), HF_INVALID);
+    CHECK_EQ(hf_writebehind_delete(NULL, NULL, 0, HF_NOW), HF_INVALID);
+    CHECK_EQ(hf_writebehind_put_all(NULL, NULL, 0, HF_NOW), HF_INVALID);
+    CHECK_EQ(hf_writebehind_through(NULL, NULL, 0, HF_NOW), HF_INVALID);
+    CHECK_EQ(hf_writebehind_get(NULL, NULL, 0, NULL, NULL), HF_INVALID);
+    CHECK_EQ(hf_writebehind_flush(NULL, HF_NOW), HF_INVALID);
+    CHECK_EQ(hf_writebehind_as_store(NULL, NULL), HF_INVALID);
+    CHECK_EQ(hf_writebehind_close(NULL, HF_NOW), HF_OK);
+    hf_writebehind_shut(NULL);
+    hf_writebehind_stats(NULL, NULL);
 }

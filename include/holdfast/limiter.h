@@ -146,8 +146,9 @@ struct hf_limiter_stats {
     uint64_t keys_max;
     uint64_t bytes; /* of memory, all of it */
     uint64_t evictions;
-    uint64_t holds; /* open */
-    uint64_t rules; /* with a name */
+    uint64_t waiters; /* inside hf_limiter_acquire */
+    uint64_t holds;   /* open */
+    uint64_t rules;   /* with a name */
 };
 
 /* HF_INVALID; HF_NOMEM. */
@@ -204,6 +205,16 @@ enum hf_status hf_limiter_refund(struct hf_limiter *limiter,
  * also when it could not be decided. `key` is a C string. */
 bool hf_limiter_allow(struct hf_limiter *limiter, const char *key);
 
+/* Takes, and waits until it can or the deadline has passed. Those who wait for
+ * one key go in the order in which they came; calls that do not wait may pass
+ * them. `call->now_ns` is not used. HF_OK: taken. HF_TIMEOUT; HF_CLOSED;
+ * HF_FULL: no wait can help (`answer` tells, its retry_after_ns is NEVER), or
+ * keys_max; others as take. `answer` may be NULL. */
+enum hf_status hf_limiter_acquire(struct hf_limiter *limiter,
+                                  const struct hf_limiter_call *call,
+                                  uint64_t deadline_ns,
+                                  struct hf_limiter_answer *answer);
+
 /* ---- Reserve, then settle. ---- */
 
 /* Takes as take does, for `hold_ns` at most. If it is allowed, `*hold` is the
@@ -216,12 +227,26 @@ enum hf_status hf_limiter_hold(struct hf_limiter *limiter,
                                uint64_t *hold);
 /* Ends a hold with its true cost, the same for each of its pairs: the rest
  * comes back, and what was above the hold is spent in any case, so that later
- * calls wait for it. HF_NOTFOUND: unknown, settled, or its time is over and all
- * came back. `now_ns` 0: the limiter's clock. */
+ * calls wait for it. HF_NOTFOUND: unknown, settled, its time is over and all
+ * came back, or its rule was removed. `now_ns` 0: the limiter's clock. */
 enum hf_status hf_limiter_settle(struct hf_limiter *limiter, uint64_t hold,
                                  uint64_t cost, uint64_t now_ns);
 
 /* ---- What happened. ---- */
+
+/* Whom the limiter denies most. Counts are never too low by more than what
+ * was denied to others divided by the rows kept, and never too high by more
+ * than `error`. */
+struct hf_limiter_top {
+    uint64_t denied;
+    uint64_t error;
+    char rule[HF_NAME_BYTES];
+    uint32_t key_len; /* of the whole key */
+    char key[128];    /* its beginning */
+};
+/* Fills in up to `cap` rows, most denied first; returns how many. */
+size_t hf_limiter_top(struct hf_limiter *limiter, struct hf_limiter_top *rows,
+                      size_t cap);
 
 /* Forgets keys that have nothing spent, as new keys do by the way: looks at
  * `count` keys, returns how many it forgot. */

@@ -13,8 +13,8 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "flow/limiter_bucket.h"
 #include "flow/limiter_hold.h"
-#include "flow/limiter_state.h"
 
 #define KEYS_MAX_DEFAULT UINT64_C(1000000000)
 #define SHARDS_DEFAULT   64u
@@ -32,12 +32,14 @@ static void limiter_fill(const struct hf_listed *listed,
     row->depth = stats.keys;
     row->capacity = stats.keys_max;
     row->rejected = stats.denied + stats.refused;
+    row->wait_p99_ns = hf_waits_percentile_ns(&limiter->waits, 99);
 }
 
 static void limiter_free(struct hf_limiter *limiter)
 {
     if (limiter->shards != NULL)
         limiter_shards_release(limiter);
+    limiter_top_release(limiter);
     limiter_holds_release(limiter);
     limiter_rules_release(limiter);
     limiter_arena_release(&limiter->arena);
@@ -106,6 +108,7 @@ void hf_limiter_shut(struct hf_limiter *limiter)
         return;
     /* Release: what was done before it was shut. */
     hf_u32_store(&limiter->closed, 1, __ATOMIC_RELEASE);
+    limiter_wait_call_all(limiter);
 }
 
 void hf_limiter_close(struct hf_limiter *limiter)
@@ -129,35 +132,12 @@ struct limiter_local *limiter_local_mine(struct hf_limiter *limiter)
     return local != NULL ? local : &limiter->spare;
 }
 
-enum hf_status limiter_key_make(const struct hf_limiter *limiter,
-                                const struct hf_limiter_ask *ask,
-                                struct limiter_key *key)
-{
-    uint32_t family = ask->own != NULL ? FAMILY_OWN : ask->rule & 0xffff;
-
-    if (ask->key_len > HF_LIMITER_KEY_MAX ||
-        (ask->key == NULL && ask->key_len > 0))
-        return HF_INVALID;
-    key->bytes = ask->key;
-    key->len = (uint32_t)ask->key_len;
-    key->identity = family << 16 | IDENTITY_LIVE | key->len;
-    key->hash = map_hash(&limiter->hash, ask->key, ask->key_len) +
-                family * UINT64_C(0x9e3779b97f4a7c15);
-    return HF_OK;
-}
-
 static bool call_valid(const struct hf_limiter *limiter,
                        const struct hf_limiter_call *call)
 {
     return limiter != NULL && call != NULL && call->asks != NULL &&
            call->count >= 1 && call->count <= HF_LIMITER_ASKS_MAX &&
            call->priority < HF_LIMITER_CLASSES;
-}
-
-static bool shut(const struct hf_limiter *limiter)
-{
-    /* Relaxed: a call that overlaps with shut may come before or after. */
-    return hf_u32_load(&limiter->closed, __ATOMIC_RELAXED) != 0;
 }
 
 static uint64_t now_of(const struct hf_limiter *limiter, uint64_t now_ns)
@@ -167,113 +147,145 @@ static uint64_t now_of(const struct hf_limiter *limiter, uint64_t now_ns)
 
 /* ---- The quick way. ---- */
 
-/* What was read of a cell, if `sure`. */
+/* One decision, as far as it has come. */
 struct quick {
+    struct limiter_key key;
     uint32_t number;
-    uint32_t word; /* the lock, when it was read */
-    bool sure;
-    bool shadow;
+    uint32_t word; /* the lock, when the cell was read */
     struct limiter_cell *cell;
     uint64_t state;
+    const struct limiter_known *known;
     uint64_t keep_back;
-    struct hf_rate_plan plan;
+    uint64_t wait_ns;
 };
 
-/* Reads the cell of a key. Not sure: the general way is to be gone. */
-static inline void quick_read(struct hf_limiter *limiter,
-                              const struct limiter_key *key,
+/* The thread's copy of a version; made if it has none. */
+static inline const struct limiter_known *known_get(struct hf_limiter *limiter,
+                                                    struct limiter_local *local,
+                                                    uint32_t number)
+{
+    struct limiter_known *known = &local->known[number % KNOWN_MAX];
+    const struct limiter_version *version = limiter_version_at(limiter, number);
+
+    /* Acquire: the look at the lock that follows comes last. */
+    if (__builtin_expect(known->version == number + 1 &&
+                             known->stamp ==
+                                 hf_u32_load(&version->stamp, __ATOMIC_ACQUIRE),
+                         1))
+        return known;
+    limiter_version_know(version, number, known);
+    return known;
+}
+
+/* True if the ask means this version of a rule. */
+static inline bool known_fits(struct hf_limiter *limiter,
+                              const struct limiter_known *known,
+                              const struct hf_limiter_ask *ask)
+{
+    if (ask->own == NULL) {
+        const struct limiter_policy *policy =
+            limiter_policy_of(limiter, ask->rule);
+        /* Acquire: as above. */
+        return policy != NULL &&
+               hf_u32_load(&policy->current, __ATOMIC_ACQUIRE) ==
+                   known->version - 1;
+    }
+    const struct hf_rate_rule *own = &ask->own->rate;
+    return known->given.kind == own->kind &&
+           known->given.permits == own->permits &&
+           known->given.span_ns == own->span_ns &&
+           known->given.burst == own->burst &&
+           known->shadow == ask->own->shadow &&
+           memcmp(known->keep_back, ask->own->keep_back,
+                  sizeof known->keep_back) == 0;
+}
+
+/* Reads the cell as it is at quick->word. False: not the quick way. */
+static inline bool quick_read(struct hf_limiter *limiter,
+                              struct limiter_local *local,
                               const struct hf_limiter_ask *ask,
                               uint32_t priority, struct quick *quick)
 {
-    quick->sure = false;
-    quick->number = limiter_find(limiter, key, &quick->word);
-    if (quick->number == 0)
-        return;
-    struct limiter_cell *cell = limiter_cell_at(limiter, quick->number);
-    quick->cell = cell;
+    struct limiter_cell *cell = quick->cell;
     /* Acquire, here and below: the look at the lock at the end comes last. */
-    uint32_t number = hf_u32_load(&cell->version, __ATOMIC_ACQUIRE);
+    uint32_t version = hf_u32_load(&cell->version, __ATOMIC_ACQUIRE);
     uint32_t identity = hf_u32_load(&cell->identity, __ATOMIC_ACQUIRE);
-    const struct limiter_version *version = limiter_version_at(limiter, number);
-    bool fits = !(identity & IDENTITY_HOLDS);
 
-    if (ask->own != NULL) {
-        fits &= limiter_version_is(version, ask->own);
-    } else {
-        const struct limiter_policy *policy =
-            limiter_policy_of(limiter, ask->rule);
-        fits &= policy != NULL &&
-                hf_u32_load(&policy->current, __ATOMIC_ACQUIRE) == number;
-    }
     quick->state = hf_u64_load(&cell->words[0], __ATOMIC_ACQUIRE);
-    quick->keep_back =
-        hf_u64_load(&version->keep_back[priority], __ATOMIC_ACQUIRE);
-    quick->shadow = hf_u32_load(&version->shadow, __ATOMIC_ACQUIRE) != 0;
-    limiter_version_plan(version, &quick->plan);
-    quick->sure = fits && rate_on_line(&quick->plan) &&
-                  quick->plan.words == 1 &&
-                  hf_u32_load(&cell->lock, __ATOMIC_ACQUIRE) == quick->word;
+    quick->known = known_get(limiter, local, version);
+    quick->keep_back = quick->known->keep_back[priority];
+    if (!(identity & IDENTITY_HOLDS) &&
+        known_fits(limiter, quick->known, ask) &&
+        rate_on_line(&quick->known->plan) &&
+        hf_u32_load(&cell->lock, __ATOMIC_ACQUIRE) == quick->word)
+        return true;
+    /* The copy may be of something half changed. */
+    local->known[version % KNOWN_MAX].version = 0;
+    return false;
 }
 
-static void quick_answer(struct hf_limiter *limiter,
-                         const struct limiter_key *key,
-                         const struct quick *quick, uint64_t state,
-                         uint64_t wait_ns, uint64_t now_ns,
-                         struct hf_limiter_answer *answer)
+static inline void quick_answer(const struct quick *quick, uint64_t state,
+                                uint64_t now_ns,
+                                struct hf_limiter_answer *answer)
 {
     struct rate_state words = {{state, 0}};
     struct hf_rate_answer told;
-    bool denied = wait_ns != 0 && !quick->shadow;
+    bool shadow = quick->known->shadow;
+    bool denied = quick->wait_ns != 0 && !shadow;
 
-    rate_state_tell(&quick->plan, &words, now_ns, &told);
+    rate_state_tell(&quick->known->plan, &words, now_ns, &told);
     answer->allowed = !denied;
     answer->denied_by = denied ? 0 : HF_LIMITER_NOBODY;
-    answer->shadow = wait_ns != 0 && quick->shadow;
+    answer->shadow = quick->wait_ns != 0 && shadow;
     answer->limit = told.limit;
     answer->remaining =
         told.remaining -
         (told.remaining < quick->keep_back ? told.remaining : quick->keep_back);
-    answer->retry_after_ns = denied ? wait_ns : 0;
+    answer->retry_after_ns = denied ? quick->wait_ns : 0;
     answer->reset_after_ns = told.reset_ns;
     answer->taken_ns = told.taken_ns;
     answer->rule[0] = 0;
     if (denied)
-        limiter_rule_name(limiter, key->identity >> 16, answer->rule);
+        memcpy(answer->rule, quick->known->name, sizeof answer->rule);
 }
 
-/* HF_PENDING: the general way is to be gone. `answer` may be NULL; the wait is
- * what is returned by `wait_ns` in any case. */
-static inline enum hf_status
-quick_take(struct hf_limiter *limiter, const struct hf_limiter_ask *ask,
-           uint32_t priority, bool peek, uint64_t now_ns, uint64_t *wait_ns,
-           bool *shadow, struct hf_limiter_answer *answer)
+/* HF_PENDING: the general way is to be gone. `answer` may be NULL. */
+static inline enum hf_status quick_take(struct hf_limiter *limiter,
+                                        struct limiter_local *local,
+                                        const struct hf_limiter_ask *ask,
+                                        uint32_t priority, bool peek,
+                                        uint64_t now_ns, struct quick *quick,
+                                        struct hf_limiter_answer *answer)
 {
-    struct limiter_key key;
-    struct quick quick;
+    enum hf_status status = limiter_key_make(limiter, ask, &quick->key);
     uint64_t next = 0;
-    enum hf_status status = limiter_key_make(limiter, ask, &key);
 
     if (status != HF_OK)
         return status;
+    if (__builtin_expect(local == &limiter->spare, 0))
+        return HF_PENDING; /* of all threads: it keeps no copies */
     do {
-        quick_read(limiter, &key, ask, priority, &quick);
-        if (!quick.sure)
+        quick->number = limiter_find(limiter, &quick->key, &quick->word);
+        if (quick->number == 0)
             return HF_PENDING;
-        *wait_ns = rate_line_take(&quick.plan, quick.state, ask->cost,
-                                  quick.keep_back, now_ns, &next);
-        *shadow = quick.shadow;
-        if (*wait_ns != 0 || peek || ask->cost == 0)
-            next = quick.state;
-        if (next == quick.state)
+        quick->cell = limiter_cell_at(limiter, quick->number);
+        if (!quick_read(limiter, local, ask, priority, quick))
+            return HF_PENDING;
+        quick->wait_ns =
+            rate_line_take(&quick->known->plan, quick->state, ask->cost,
+                           quick->keep_back, now_ns, &next);
+        if (quick->wait_ns != 0 || peek || ask->cost == 0)
+            next = quick->state;
+        if (next == quick->state)
             break;
-    } while (!limiter_lock_seen(quick.cell, quick.word));
-    if (next != quick.state) {
+    } while (!limiter_lock_seen(quick->cell, quick->word));
+    if (next != quick->state) {
         /* Relaxed: unlock releases. */
-        hf_u64_store(&quick.cell->words[0], next, __ATOMIC_RELAXED);
-        limiter_unlock(limiter, quick.cell, quick.number);
+        hf_u64_store(&quick->cell->words[0], next, __ATOMIC_RELAXED);
+        limiter_unlock(limiter, quick->cell);
     }
     if (answer != NULL)
-        quick_answer(limiter, &key, &quick, next, *wait_ns, now_ns, answer);
+        quick_answer(quick, next, now_ns, answer);
     return HF_OK;
 }
 
@@ -282,38 +294,42 @@ static uint32_t bits_of(uint32_t mask)
     return (uint32_t)__builtin_popcount(mask);
 }
 
-static void count_answer(struct limiter_local *local,
+static void count_answer(struct hf_limiter *limiter,
+                         struct limiter_local *local,
+                         const struct hf_limiter_call *call,
                          const struct hf_limiter_answer *answer)
 {
     limiter_count(answer->allowed ? &local->allowed : &local->denied, 1);
     if (answer->shadow != 0)
         limiter_count(&local->shadow_denied, bits_of(answer->shadow));
+    if (!answer->allowed) {
+        const struct hf_limiter_ask *ask = &call->asks[answer->denied_by];
+        struct limiter_key key = {.hash = 0};
+        (void)limiter_key_make(limiter, ask, &key);
+        limiter_top_note(limiter, local, key.hash, ask, answer->rule);
+    }
 }
 
-static enum hf_status decide(struct hf_limiter *limiter,
-                             const struct hf_limiter_call *call, bool peek,
-                             struct hf_limiter_answer *answer)
+static void count_failure(struct limiter_local *local, enum hf_status status)
 {
-    if (!call_valid(limiter, call) || answer == NULL)
-        return HF_INVALID;
-    if (shut(limiter))
-        return HF_CLOSED;
-    struct limiter_local *local = limiter_local_mine(limiter);
-    uint64_t now_ns = now_of(limiter, call->now_ns);
+    if (status == HF_FULL || status == HF_NOMEM)
+        limiter_count(&local->refused, 1);
+}
+
+static inline enum hf_status decide(struct hf_limiter *limiter,
+                                    struct limiter_local *local,
+                                    const struct hf_limiter_call *call,
+                                    bool peek, uint64_t now_ns,
+                                    struct hf_limiter_answer *answer)
+{
     enum hf_status status = HF_PENDING;
-    uint64_t wait_ns;
-    bool shadow;
+    struct quick quick;
+
     if (call->count == 1)
-        status = quick_take(limiter, &call->asks[0], call->priority, peek,
-                            now_ns, &wait_ns, &shadow, answer);
+        status = quick_take(limiter, local, &call->asks[0], call->priority,
+                            peek, now_ns, &quick, answer);
     if (status == HF_PENDING)
         status = limiter_many(limiter, local, call, peek, now_ns, answer);
-    if (peek)
-        return status;
-    if (status == HF_OK)
-        count_answer(local, answer);
-    else if (status == HF_FULL || status == HF_NOMEM)
-        limiter_count(&local->refused, 1);
     return status;
 }
 
@@ -321,37 +337,98 @@ enum hf_status hf_limiter_take(struct hf_limiter *limiter,
                                const struct hf_limiter_call *call,
                                struct hf_limiter_answer *answer)
 {
-    return decide(limiter, call, false, answer);
+    if (!call_valid(limiter, call) || answer == NULL)
+        return HF_INVALID;
+    if (limiter_shut(limiter))
+        return HF_CLOSED;
+    struct limiter_local *local = limiter_local_mine(limiter);
+    enum hf_status status = decide(limiter, local, call, false,
+                                   now_of(limiter, call->now_ns), answer);
+    if (status == HF_OK)
+        count_answer(limiter, local, call, answer);
+    else
+        count_failure(local, status);
+    return status;
+}
+
+enum hf_status limiter_try(struct hf_limiter *limiter,
+                           const struct hf_limiter_call *call,
+                           struct hf_limiter_answer *answer)
+{
+    struct limiter_local *local = limiter_local_mine(limiter);
+    enum hf_status status =
+        decide(limiter, local, call, false, call->now_ns, answer);
+
+    if (status == HF_OK && answer->allowed)
+        count_answer(limiter, local, call, answer);
+    return status;
 }
 
 enum hf_status hf_limiter_peek(struct hf_limiter *limiter,
                                const struct hf_limiter_call *call,
                                struct hf_limiter_answer *answer)
 {
-    return decide(limiter, call, true, answer);
+    if (!call_valid(limiter, call) || answer == NULL)
+        return HF_INVALID;
+    if (limiter_shut(limiter))
+        return HF_CLOSED;
+    return decide(limiter, limiter_local_mine(limiter), call, true,
+                  now_of(limiter, call->now_ns), answer);
+}
+
+enum hf_status hf_limiter_acquire(struct hf_limiter *limiter,
+                                  const struct hf_limiter_call *call,
+                                  uint64_t deadline_ns,
+                                  struct hf_limiter_answer *answer)
+{
+    struct hf_limiter_answer unused;
+
+    if (!call_valid(limiter, call))
+        return HF_INVALID;
+    if (limiter_shut(limiter))
+        return HF_CLOSED;
+    if (answer == NULL)
+        answer = &unused;
+    *answer = (struct hf_limiter_answer){.allowed = true};
+    enum hf_status status = limiter_acquire(limiter, call, deadline_ns, answer);
+    struct limiter_local *local = limiter_local_mine(limiter);
+    if (status == HF_TIMEOUT && answer->allowed) {
+        /* It was never its turn. */
+        (void)decide(limiter, local, call, true,
+                     hf_clock_now_ns(limiter->clock), answer);
+        answer->denied_by = answer->allowed ? 0 : answer->denied_by;
+        answer->allowed = false;
+    }
+    if ((status == HF_TIMEOUT || status == HF_FULL) && !answer->allowed)
+        count_answer(limiter, local, call, answer);
+    else
+        count_failure(local, status);
+    return status;
 }
 
 bool hf_limiter_allow(struct hf_limiter *limiter, const char *key)
 {
     struct hf_limiter_answer answer;
-    uint64_t wait_ns;
-    bool shadow;
+    struct quick quick;
 
-    if (limiter == NULL || key == NULL || shut(limiter))
+    if (limiter == NULL || key == NULL || limiter_shut(limiter))
         return false;
+    struct limiter_local *local = limiter_local_mine(limiter);
     struct hf_limiter_ask ask = {.key = key, .key_len = strlen(key), .cost = 1};
     uint64_t now_ns = hf_clock_now_ns(limiter->clock);
-    if (quick_take(limiter, &ask, 0, false, now_ns, &wait_ns, &shadow, NULL) ==
+    if (quick_take(limiter, local, &ask, 0, false, now_ns, &quick, NULL) ==
         HF_OK) {
-        struct limiter_local *local = limiter_local_mine(limiter);
-        bool allowed = wait_ns == 0 || shadow;
+        bool allowed = quick.wait_ns == 0 || quick.known->shadow;
         limiter_count(allowed ? &local->allowed : &local->denied, 1);
-        if (wait_ns != 0 && shadow)
+        if (quick.wait_ns != 0 && quick.known->shadow)
             limiter_count(&local->shadow_denied, 1);
+        if (!allowed)
+            limiter_top_note(limiter, local, quick.key.hash, &ask,
+                             quick.known->name);
         return allowed;
     }
     struct hf_limiter_call call = {.asks = &ask, .count = 1, .now_ns = now_ns};
-    return decide(limiter, &call, false, &answer) == HF_OK && answer.allowed;
+    return hf_limiter_take(limiter, &call, &answer) == HF_OK && answer.allowed;
 }
 
 enum hf_status hf_limiter_refund(struct hf_limiter *limiter,
@@ -371,16 +448,16 @@ enum hf_status hf_limiter_hold(struct hf_limiter *limiter,
     if (!call_valid(limiter, call) || answer == NULL || hold == NULL ||
         hold_ns == 0)
         return HF_INVALID;
-    if (shut(limiter))
+    if (limiter_shut(limiter))
         return HF_CLOSED;
     struct limiter_local *local = limiter_local_mine(limiter);
     enum hf_status status =
         limiter_hold(limiter, local, call, hold_ns,
                      now_of(limiter, call->now_ns), answer, hold);
     if (status == HF_OK)
-        count_answer(local, answer);
-    else if (status == HF_FULL || status == HF_NOMEM)
-        limiter_count(&local->refused, 1);
+        count_answer(limiter, local, call, answer);
+    else
+        count_failure(local, status);
     return status;
 }
 
@@ -444,6 +521,7 @@ void hf_limiter_stats(const struct hf_limiter *limiter,
                  limiter->shard_count * sizeof(struct limiter_shard) +
                  hf_u64_load(&limiter->arena.bytes, __ATOMIC_RELAXED) +
                  hf_u64_load(&limiter->array_bytes, __ATOMIC_RELAXED),
+        .waiters = hf_u32_load(&limiter->waiting, __ATOMIC_RELAXED),
         .holds = hf_u64_load(&limiter->holds.open, __ATOMIC_RELAXED),
         .rules = hf_u64_load(&limiter->rules.named, __ATOMIC_RELAXED),
     };

@@ -1,7 +1,7 @@
 /* limiter_bucket.h - buckets: where they are, and their ten places.
  *
- * A shard's buckets lie in segments: 4, 4, 8, 16, ... 512, and from bucket 1024
- * on 1024 each. Bucket `number` is the home of the hashes whose lower bits are
+ * A shard's buckets lie in segments: 4, 4, 8, 16, ... 128, and from bucket 256
+ * on 256 each. Bucket `number` is the home of the hashes whose lower bits are
  * that number, as many bits as there are buckets for.
  *
  * Threads: who changes a bucket has the shard's lock; who reads does not.
@@ -11,8 +11,10 @@
 
 #include "flow/limiter_state.h"
 
-#define FIRST_BUCKETS   4u    /* of a shard */
-#define SEGMENT_BUCKETS 1024u /* of every segment from that bucket on */
+#define FIRST_BUCKETS   4u   /* of a shard */
+#define SEGMENT_BUCKETS 256u /* of every segment from that bucket on */
+#define SEGMENT_FIRST   6u   /* segments before those, less one */
+#define CHAIN_MAX       64u  /* buckets that a reader follows */
 
 #define TAG_LANES UINT64_C(0x0001000100010001)
 
@@ -29,7 +31,7 @@ bucket_at(const struct limiter_shard *shard, uint32_t number)
     uint32_t segment, place;
 
     if (number >= SEGMENT_BUCKETS) {
-        segment = 8 + number / SEGMENT_BUCKETS;
+        segment = SEGMENT_FIRST + number / SEGMENT_BUCKETS;
         place = number % SEGMENT_BUCKETS;
     } else if (number >= FIRST_BUCKETS) {
         uint32_t top = 31 - (uint32_t)__builtin_clz(number);
@@ -69,27 +71,27 @@ bucket_next(const struct hf_limiter *limiter,
     return more == 0 ? NULL : limiter_memory_at(limiter, more);
 }
 
-/* Bit i: slot i may have the tag. May be set without cause above a slot that
- * has it, never clear without cause. */
-static inline uint32_t bucket_match(const struct limiter_bucket *bucket,
-                                    uint32_t tag)
-{
-    uint64_t wanted = tag * TAG_LANES;
-    uint32_t found = 0;
+/* The slots are in three words: 4, 4 and 2. Of word `i` the bit 16 * n + 15 is
+ * set if its slot n may have the tag: perhaps without cause above one that has
+ * it, never clear without cause. */
+#define BUCKET_WORDS 3u
 
-    for (uint32_t i = 0; i < 3; i++) {
-        /* Relaxed: a hint; the cell decides. */
-        uint64_t tags = i < 2
-                            ? hf_u64_load(&bucket->tags[i], __ATOMIC_RELAXED)
-                            : hf_u32_load(&bucket->tags_last, __ATOMIC_RELAXED);
-        uint64_t differ = tags ^ wanted;
-        uint64_t zero = (differ - TAG_LANES) & ~differ & (TAG_LANES << 15);
-        /* the top bits of four lanes, side by side */
-        uint32_t lanes =
-            (uint32_t)((zero >> 15) * UINT64_C(0x0001000200040008) >> 48);
-        found |= (lanes & (i < 2 ? 15u : 3u)) << (4 * i);
-    }
-    return found;
+static inline uint64_t bucket_match(const struct limiter_bucket *bucket,
+                                    uint32_t i, uint32_t tag)
+{
+    /* Relaxed: a hint; the cell decides. */
+    uint64_t tags = i < 2 ? hf_u64_load(&bucket->tags[i], __ATOMIC_RELAXED)
+                          : hf_u32_load(&bucket->tags_last, __ATOMIC_RELAXED) |
+                                UINT64_C(0xffffffff00000000);
+    uint64_t differ = tags ^ tag * TAG_LANES;
+    uint64_t found = (differ - TAG_LANES) & ~differ & (TAG_LANES << 15);
+
+    return i < 2 ? found : found & UINT64_C(0xffffffff);
+}
+
+static inline uint32_t bucket_slot(uint32_t i, uint64_t found)
+{
+    return i * 4 + (uint32_t)__builtin_ctzll(found) / 16;
 }
 
 static inline uint32_t tag_get(const struct limiter_bucket *bucket,
@@ -138,6 +140,48 @@ static inline bool slot_fill(struct limiter_bucket *bucket, uint32_t tag,
         return true;
     }
     return false;
+}
+
+/* True if the cell had the key at some view of its lock. */
+static inline bool limiter_cell_seen(struct hf_limiter *limiter,
+                                     uint32_t number,
+                                     const struct limiter_key *key,
+                                     uint32_t *word)
+{
+    struct limiter_cell *cell = limiter_cell_at(limiter, number);
+
+    /* Acquire: what the last holder wrote. */
+    *word = hf_u32_load(&cell->lock, __ATOMIC_ACQUIRE);
+    if (__builtin_expect(*word & LOCK_HELD, 0))
+        *word = limiter_lock_await(limiter, cell);
+    return limiter_cell_is(cell, key);
+}
+
+/* The cell of a key, or 0. `*word` is a view of its lock, free: what is read
+ * of the cell holds if the lock is seen the same afterwards. */
+static inline uint32_t limiter_find(struct hf_limiter *limiter,
+                                    const struct limiter_key *key,
+                                    uint32_t *word)
+{
+    struct limiter_shard *shard = limiter_shard_of(limiter, key->hash);
+    struct limiter_bucket *bucket = bucket_of(shard, (uint32_t)key->hash);
+    uint32_t tag = tag_of(key->hash);
+
+    for (uint32_t hops = 0; bucket != NULL && hops < CHAIN_MAX; hops++) {
+        for (uint32_t i = 0; i < BUCKET_WORDS; i++) {
+            uint64_t found = bucket_match(bucket, i, tag);
+            for (; found != 0; found &= found - 1) {
+                /* Acquire: the cell had its key before. */
+                uint32_t number = hf_u32_load(
+                    &bucket->cells[bucket_slot(i, found)], __ATOMIC_ACQUIRE);
+                if (number != 0 &&
+                    limiter_cell_seen(limiter, number, key, word))
+                    return number;
+            }
+        }
+        bucket = bucket_next(limiter, bucket);
+    }
+    return 0;
 }
 
 #endif

@@ -36,10 +36,9 @@ void limiter_cell_store(const struct limiter_open *open)
         hf_u64_store(&cell->words[i], open->words.word[i], __ATOMIC_RELAXED);
 }
 
-/* True if the cell's words are by the rule that the ask means. */
-static bool up_to_date(struct hf_limiter *limiter,
-                       const struct limiter_open *open,
-                       const struct hf_limiter_ask *ask)
+bool limiter_up_to_date(struct hf_limiter *limiter,
+                        const struct limiter_open *open,
+                        const struct hf_limiter_ask *ask)
 {
     if (ask->own != NULL)
         return limiter_version_is(limiter_version_at(limiter, open->version),
@@ -85,7 +84,7 @@ enum hf_status limiter_cell_refresh(struct hf_limiter *limiter,
                                     const struct hf_limiter_ask *ask,
                                     uint64_t now_ns)
 {
-    if (!up_to_date(limiter, open, ask)) {
+    if (!limiter_up_to_date(limiter, open, ask)) {
         uint32_t version;
         enum hf_status status =
             limiter_version_use(limiter, local, ask, &version);

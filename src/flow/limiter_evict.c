@@ -45,7 +45,7 @@ static bool evict_slot(struct hf_limiter *limiter, struct limiter_shard *shard,
         return false; /* it is in use */
     limiter_cell_open(limiter, cell, number, &open);
     if (!cell_idle(limiter, &open, now_ns)) {
-        limiter_unlock(limiter, cell, number);
+        limiter_unlock(limiter, cell);
         return false;
     }
     limiter_cell_clear(limiter, &open);
@@ -57,7 +57,7 @@ static bool evict_slot(struct hf_limiter *limiter, struct limiter_shard *shard,
         hf_u64_store(&shard->evicted_ns, now_ns, __ATOMIC_RELEASE);
     hf_u32_store(&cell->identity, 0, __ATOMIC_RELAXED);
     slot_clear(bucket, slot);
-    limiter_unlock(limiter, cell, number);
+    limiter_unlock(limiter, cell);
     limiter_cell_give(limiter, shard, number, len);
     limiter_version_drop(limiter, open.version);
     limiter_count(&shard->keys, (uint64_t)-1);

@@ -96,8 +96,12 @@ static struct limiter_hold *table_take(struct hf_limiter *limiter,
 
 void limiter_holds_release(struct hf_limiter *limiter)
 {
-    /* The cells have ended all holds. */
-    hf_free(limiter->holds.places);
+    struct limiter_hold_table *table = &limiter->holds;
+
+    /* The cells have gone: of a hold only its place is left. */
+    for (uint32_t i = 0; i < table->cap; i++)
+        hf_free(table->places[i].hold);
+    hf_free(table->places);
 }
 
 /* ---- The holds of one cell. ---- */
@@ -195,14 +199,18 @@ void limiter_holds_forget(struct hf_limiter *limiter, struct limiter_open *open)
     for (struct limiter_pair *pair = open->holds->first; pair != NULL;
          pair = next) {
         struct limiter_hold *hold = pair->hold;
+        uint32_t users = 1;
         next = pair->next;
-        /* Its other pairs come back when their time is over. */
         pair->ended = 1;
-        hold_leave(hold, 1);
+        /* Its other pairs come back when their time is over; with the last it
+         * leaves its place. Acquire: what those did who left. */
+        if (hf_u32_load(&hold->users, __ATOMIC_ACQUIRE) == 2 &&
+            table_take(limiter, hold->number, 0, HOLD_EXPIRED) != NULL)
+            users = 2;
+        hold_leave(hold, users);
     }
     open->holds->first = NULL;
     holds_end(open);
-    (void)limiter;
 }
 
 /* ---- Hold and settle. ---- */
@@ -337,6 +345,7 @@ enum hf_status limiter_settle(struct hf_limiter *limiter, uint64_t number,
     struct limiter_hold *hold =
         table_take(limiter, number, now_ns, HOLD_SETTLED);
     struct limiter_open open;
+    uint64_t ids[HF_LIMITER_ASKS_MAX];
 
     if (hold == NULL)
         return HF_NOTFOUND;
@@ -348,9 +357,7 @@ enum hf_status limiter_settle(struct hf_limiter *limiter, uint64_t number,
     /* Cells with holds are not forgotten, so the numbers are good. All of them
      * are locked, so that it happens at one instant. */
     for (uint32_t i = 0; i < hold->count; i++)
-        (void)limiter_lock_slow(limiter,
-                                limiter_cell_at(limiter, hold->pair[i].cell),
-                                hold->pair[i].cell);
+        limiter_lock(limiter, limiter_cell_at(limiter, hold->pair[i].cell));
     uint32_t users = 1; /* its place in the table */
     for (uint32_t i = 0; i < hold->count; i++) {
         struct limiter_pair *pair = &hold->pair[i];
@@ -359,12 +366,16 @@ enum hf_status limiter_settle(struct hf_limiter *limiter, uint64_t number,
         limiter_cell_open(limiter, limiter_cell_at(limiter, pair->cell),
                           pair->cell, &open);
         settle_pair(&open, pair, cost, now_ns);
+        ids[users - 1] = limiter_wait_id(
+            hf_u32_load(&open.cell->hash, __ATOMIC_RELAXED),
+            hf_u32_load(&open.cell->identity, __ATOMIC_RELAXED));
         users++;
     }
     for (uint32_t i = hold->count; i > 0; i--)
         limiter_unlock(limiter,
-                       limiter_cell_at(limiter, hold->pair[i - 1].cell),
-                       hold->pair[i - 1].cell);
+                       limiter_cell_at(limiter, hold->pair[i - 1].cell));
     hold_leave(hold, users);
+    for (uint32_t i = 0; i + 1 < users; i++)
+        limiter_wait_call(limiter, ids[i]);
     return HF_OK;
 }

@@ -11,8 +11,8 @@
  */
 #include <string.h>
 
+#include "flow/limiter_bucket.h"
 #include "flow/limiter_hold.h"
-#include "flow/limiter_state.h"
 
 static bool same_key(const struct limiter_key *a, const struct limiter_key *b)
 {
@@ -120,8 +120,7 @@ static void unlock_first(struct hf_limiter *limiter,
                          struct limiter_parts *parts, uint32_t count)
 {
     for (uint32_t i = count; i > 0; i--)
-        limiter_unlock(limiter, parts->part[i - 1].open.cell,
-                       parts->part[i - 1].open.number);
+        limiter_unlock(limiter, parts->part[i - 1].open.cell);
 }
 
 void limiter_parts_unlock(struct hf_limiter *limiter,
@@ -130,22 +129,56 @@ void limiter_parts_unlock(struct hf_limiter *limiter,
     unlock_first(limiter, parts, parts->count);
 }
 
-/* Locks them all; false and none if one has lost its key. */
+/* Locks them all; false and none if one has lost its key. (It may even have
+ * become the cell of another part.) */
 static bool parts_lock_all(struct hf_limiter *limiter,
                            struct limiter_parts *parts)
 {
+    for (uint32_t i = 1; i < parts->count; i++)
+        if (parts->part[i].open.number == parts->part[i - 1].open.number)
+            return false;
     for (uint32_t i = 0; i < parts->count; i++) {
         struct limiter_part *part = &parts->part[i];
         struct limiter_cell *cell = limiter_cell_at(limiter, part->open.number);
-        (void)limiter_lock_slow(limiter, cell, part->open.number);
+        limiter_lock(limiter, cell);
         part->open.cell = cell;
         if (!limiter_cell_is(cell, &part->key)) {
             unlock_first(limiter, parts, i + 1);
             return false;
         }
+        /* Relaxed: under the cell's lock. It is in use, no longer fresh. */
+        uint32_t identity = hf_u32_load(&cell->identity, __ATOMIC_RELAXED);
+        if (identity & IDENTITY_FRESH)
+            hf_u32_store(&cell->identity, identity & ~IDENTITY_FRESH,
+                         __ATOMIC_RELAXED);
         limiter_cell_open(limiter, cell, part->open.number, &part->open);
     }
     return true;
+}
+
+/* Brings all to their rules as they are at one instant: what is found up to
+ * date twice was so in between. */
+static enum hf_status parts_refresh(struct hf_limiter *limiter,
+                                    struct limiter_local *local,
+                                    const struct hf_limiter_call *call,
+                                    struct limiter_parts *parts)
+{
+    bool same;
+
+    do {
+        for (uint32_t i = 0; i < parts->count; i++) {
+            enum hf_status status = limiter_cell_refresh(
+                limiter, local, &parts->part[i].open,
+                &call->asks[parts->part[i].ask], parts->now_ns);
+            if (status != HF_OK)
+                return status;
+        }
+        same = true;
+        for (uint32_t i = 0; i < parts->count && parts->count > 1; i++)
+            same &= limiter_up_to_date(limiter, &parts->part[i].open,
+                                       &call->asks[parts->part[i].ask]);
+    } while (!same);
+    return HF_OK;
 }
 
 enum hf_status limiter_parts_lock(struct hf_limiter *limiter,
@@ -165,10 +198,7 @@ enum hf_status limiter_parts_lock(struct hf_limiter *limiter,
         parts_skip(parts);
         parts_sort(parts);
     } while (!parts_lock_all(limiter, parts));
-    for (uint32_t i = 0; i < parts->count && status == HF_OK; i++)
-        status = limiter_cell_refresh(limiter, local, &parts->part[i].open,
-                                      &call->asks[parts->part[i].ask],
-                                      parts->now_ns);
+    status = parts_refresh(limiter, local, call, parts);
     if (status != HF_OK)
         limiter_parts_unlock(limiter, parts);
     return status;
@@ -317,7 +347,8 @@ void limiter_parts_answer(struct hf_limiter *limiter,
     answer->retry_after_ns = pick->wait_ns == HF_RATE_NEVER
                                  ? HF_LIMITER_NEVER
                                  : pick->wait_ns + late_ns;
-    limiter_rule_name(limiter, pick->key.identity >> 16, answer->rule);
+    limiter_version_name(limiter_version_at(limiter, pick->open.version),
+                         answer->rule);
 }
 
 /* The shard's lock is held and the key is not there: takes, and adds the key
@@ -373,7 +404,10 @@ static enum hf_status absent(struct hf_limiter *limiter,
     /* Relaxed: written under this lock. */
     uint64_t evicted_ns = hf_u64_load(&shard->evicted_ns, __ATOMIC_RELAXED);
     parts.now_ns = now_ns > evicted_ns ? now_ns : evicted_ns;
-    if (limiter_find_locked(limiter, shard, &parts.part[0].key) != 0) {
+    if (limiter_find_locked(limiter, shard, &parts.part[0].key) != 0 ||
+        !limiter_up_to_date(limiter, open, &call->asks[0])) {
+        /* The rule is looked at with the lock that every other call for this
+         * key needs: nobody can have seen a newer one before us. */
         status = HF_PENDING;
     } else {
         (void)limiter_parts_ask(limiter, &parts, call->priority);
@@ -399,12 +433,13 @@ enum hf_status limiter_many(struct hf_limiter *limiter,
         struct limiter_key key;
         uint32_t word;
         status = limiter_key_make(limiter, &call->asks[0], &key);
-        if (status == HF_OK)
-            status = limiter_find(limiter, &key, &word) != 0
-                         ? HF_PENDING
-                         : absent(limiter, local, call, peek, now_ns, answer);
-        if (status != HF_PENDING)
+        if (status != HF_OK)
             return status;
+        while (limiter_find(limiter, &key, &word) == 0) {
+            status = absent(limiter, local, call, peek, now_ns, answer);
+            if (status != HF_PENDING)
+                return status;
+        }
     }
     status = limiter_parts_lock(limiter, local, call, true, now_ns, &parts);
     if (status != HF_OK)
@@ -436,5 +471,9 @@ enum hf_status limiter_refund(struct hf_limiter *limiter,
         limiter_cell_store(open);
     }
     limiter_parts_unlock(limiter, &parts);
+    for (uint32_t i = 0; i < parts.count; i++)
+        limiter_wait_call(limiter,
+                          limiter_wait_id((uint32_t)parts.part[i].key.hash,
+                                          parts.part[i].key.identity));
     return HF_OK;
 }

@@ -18,7 +18,7 @@
 #define CHUNK_MIN     1024u
 #define FIRST_BLOCK   65536u /* bytes: a small limiter is small */
 #define PLAIN_BLOCKS  4u     /* before blocks are huge pages */
-#define LINE_FROM     11u    /* shorter keys: a line would be too much */
+#define LINE_FROM     16u    /* shorter keys: a line would be too much */
 
 _Static_assert(sizeof(struct limiter_cell) + HF_LIMITER_KEY_MAX <=
                    (CELL_CLASSES - 1) * GRANULE,

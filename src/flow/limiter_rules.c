@@ -52,14 +52,51 @@ bool limiter_version_is(const struct limiter_version *version,
                (uint32_t)rule->shadow;
 }
 
+void limiter_version_know(const struct limiter_version *version,
+                          uint32_t number, struct limiter_known *known)
+{
+    known->version = number + 1;
+    /* Acquire, here and below: the look at the lock that follows comes last. */
+    known->stamp = hf_u32_load(&version->stamp, __ATOMIC_ACQUIRE);
+    known->shadow = hf_u32_load(&version->shadow, __ATOMIC_ACQUIRE) != 0;
+    limiter_version_plan(version, &known->plan);
+    limiter_version_name(version, known->name);
+    for (uint32_t i = 0; i < HF_LIMITER_CLASSES; i++)
+        known->keep_back[i] =
+            hf_u64_load(&version->keep_back[i], __ATOMIC_ACQUIRE);
+    known->given = (struct hf_rate_rule){
+        .kind = (enum hf_rate_kind)hf_u64_load(&version->given[0],
+                                               __ATOMIC_ACQUIRE),
+        .permits = (uint32_t)hf_u64_load(&version->given[1], __ATOMIC_ACQUIRE),
+        .span_ns = hf_u64_load(&version->given[2], __ATOMIC_ACQUIRE),
+        .burst = (uint32_t)hf_u64_load(&version->given[3], __ATOMIC_ACQUIRE),
+    };
+}
+
+void limiter_version_name(const struct limiter_version *version,
+                          char name[HF_NAME_BYTES])
+{
+    uint64_t words[HF_NAME_BYTES / 8];
+
+    /* Acquire: as above. */
+    for (uint32_t i = 0; i < HF_NAME_BYTES / 8; i++)
+        words[i] = hf_u64_load(&version->name[i], __ATOMIC_ACQUIRE);
+    memcpy(name, words, sizeof words);
+}
+
 /* Relaxed: whoever is led to the version finds it through a release. */
-static void version_fill(struct limiter_version *version,
+static void version_fill(struct limiter_version *version, const char *name,
                          const struct hf_limiter_rule *rule,
                          const struct hf_rate_plan *plan, uint32_t family,
                          uint32_t generation)
 {
     uint64_t words[PLAN_WORDS];
+    uint64_t name_words[HF_NAME_BYTES / 8] = {0};
 
+    hf_u32_add(&version->stamp, 1, __ATOMIC_RELAXED);
+    memcpy(name_words, name, strlen(name));
+    for (uint32_t i = 0; i < HF_NAME_BYTES / 8; i++)
+        hf_u64_store(&version->name[i], name_words[i], __ATOMIC_RELAXED);
     memcpy(words, plan, sizeof words);
     for (uint32_t i = 0; i < PLAN_WORDS; i++)
         hf_u64_store(&version->plan[i], words[i], __ATOMIC_RELAXED);
@@ -245,7 +282,7 @@ static enum hf_status own_make(struct hf_limiter *limiter,
         return status;
     struct limiter_version *version = limiter_version_at(limiter, *number);
     uint32_t *head = &limiter->rules.by_numbers[numbers_head(rule)];
-    version_fill(version, rule, &plan, FAMILY_OWN, 0);
+    version_fill(version, "", rule, &plan, FAMILY_OWN, 0);
     version->next = *head;
     *head = *number + 1;
     version_revive(version);
@@ -259,7 +296,7 @@ static enum hf_status own_use(struct hf_limiter *limiter,
 {
     enum hf_status status = HF_OK;
 
-    if (local->own_version != 0 &&
+    if (local != &limiter->spare && local->own_version != 0 &&
         version_take(limiter, local->own_version - 1)) {
         *number = local->own_version - 1;
         struct limiter_version *version = limiter_version_at(limiter, *number);
@@ -282,7 +319,7 @@ static enum hf_status own_use(struct hf_limiter *limiter,
         hf_u32_add(&limiter_version_at(limiter, *number)->users, 1,
                    __ATOMIC_SEQ_CST);
     hf_mutex_unlock(&limiter->rules.mutex);
-    if (status == HF_OK)
+    if (status == HF_OK && local != &limiter->spare)
         local->own_version = *number + 1;
     return status;
 }
@@ -406,7 +443,7 @@ static enum hf_status define(struct hf_limiter *limiter, const char *name,
     }
     struct limiter_policy *policy = policy_at(limiter, slot);
     uint32_t old = hf_u32_load(&policy->current, __ATOMIC_RELAXED);
-    version_fill(limiter_version_at(limiter, version), rule, &plan, slot,
+    version_fill(limiter_version_at(limiter, version), name, rule, &plan, slot,
                  hf_u32_load(&policy->generation, __ATOMIC_RELAXED));
     version_revive(limiter_version_at(limiter, version));
     if (found == 0)
@@ -434,6 +471,8 @@ enum hf_status hf_limiter_define(struct hf_limiter *limiter, const char *name,
     hf_mutex_lock(&limiter->rules.mutex);
     enum hf_status status = define(limiter, name, rule, number);
     hf_mutex_unlock(&limiter->rules.mutex);
+    if (status == HF_OK)
+        limiter_wait_call_all(limiter); /* it may allow more */
     return status;
 }
 
@@ -461,6 +500,8 @@ enum hf_status hf_limiter_remove(struct hf_limiter *limiter, const char *name)
         hf_u64_sub(&rules->named, 1, __ATOMIC_RELAXED);
     }
     hf_mutex_unlock(&rules->mutex);
+    if (found > 1)
+        limiter_wait_call_all(limiter);
     return found == 0 ? HF_NOTFOUND : found == 1 ? HF_INVALID : HF_OK;
 }
 
@@ -515,17 +556,6 @@ enum hf_status hf_limiter_list(struct hf_limiter *limiter,
         if (name[0] != 0)
             visit(context, name, number, &rule);
     }
-}
-
-void limiter_rule_name(struct hf_limiter *limiter, uint32_t family,
-                       char name[HF_NAME_BYTES])
-{
-    memset(name, 0, HF_NAME_BYTES);
-    if (family == FAMILY_OWN)
-        return;
-    hf_mutex_lock(&limiter->rules.mutex);
-    memcpy(name, policy_at(limiter, family)->name, HF_NAME_BYTES);
-    hf_mutex_unlock(&limiter->rules.mutex);
 }
 
 /* ---- Beginning and end. ---- */

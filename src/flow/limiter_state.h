@@ -54,6 +54,7 @@
 #include "sync/locals.h"
 #include "sync/map_hash.h"
 #include "sync/mutex.h"
+#include "sync/waits.h"
 
 /* ---- Memory: see limiter_memory.c. ---- */
 
@@ -61,7 +62,7 @@
 #define BLOCK_BYTES  HF_HUGE_BYTES
 #define BLOCK_SHIFT  18u /* granules of a block: 1 << 18 */
 #define CELL_CLASSES 72u /* sizes of cells, by granules */
-#define CHUNK_MAX    65536u
+#define CHUNK_MAX    16384u
 
 _Static_assert(BLOCK_BYTES / GRANULE == 1u << BLOCK_SHIFT, "a block");
 
@@ -101,9 +102,8 @@ struct limiter_bucket {
 };
 _Static_assert(sizeof(struct limiter_bucket) == 64, "one line");
 
-#define LOCK_HELD   1u
-#define LOCK_WAITED 2u /* somebody sleeps until it is free */
-#define LOCK_ONE    4u /* a change */
+#define LOCK_HELD 1u
+#define LOCK_ONE  2u /* a change */
 
 /* The identity: family << 16 | flags | length of the key. 0: no key. */
 #define IDENTITY_LEN   0x3ffu
@@ -167,10 +167,12 @@ struct limiter_version {
     struct hf_atomic_u32 family;             /* (a) policy, or FAMILY_OWN */
     struct hf_atomic_u32 generation;         /* (a) of the policy */
     struct hf_atomic_u32 shadow;             /* (a) */
-    struct hf_atomic_u64 plan[PLAN_WORDS];   /* (a) hf_rate_plan */
+    struct hf_atomic_u32 stamp; /* (a) goes up when it becomes another */
+    struct hf_atomic_u64 plan[PLAN_WORDS];              /* (a) hf_rate_plan */
     struct hf_atomic_u64 keep_back[HF_LIMITER_CLASSES]; /* (a) */
     struct hf_atomic_u64 given[4]; /* (a) kind, permits, span_ns, burst */
-    uint32_t next;                 /* (r) free, or of the same hash */
+    struct hf_atomic_u64 name[HF_NAME_BYTES / 8]; /* (a) of its rule */
+    uint32_t next; /* (r) free, or of the same hash */
 };
 
 struct limiter_policy {
@@ -212,19 +214,42 @@ struct limiter_hold_table {
     struct hf_atomic_u64 open;         /* (a) */
 };
 
+/* ---- Waiters: see limiter_wait.c. ---- */
+
+#define WAIT_STRIPES 16u
+
+struct limiter_waiter;
+
+struct limiter_stripe {
+    struct hf_mutex mutex;
+    struct limiter_waiter *first; /* (m) by arrival */
+    struct limiter_waiter *last;  /* (m) */
+};
+
 /* ---- All of it. ---- */
 
-#define LOCK_EVENTS 16u
+/* A thread's own copy of a version. With the same stamp it is the same. */
+struct limiter_known {
+    uint32_t version; /* 1 + number; 0: none */
+    uint32_t stamp;
+    bool shadow;
+    struct hf_rate_plan plan;
+    uint64_t keep_back[HF_LIMITER_CLASSES];
+    struct hf_rate_rule given;
+    char name[HF_NAME_BYTES];
+};
 
-struct limiter_top_table;
+#define KNOWN_MAX 4u
 
-/* What a thread counts; others only read. */
+/* Of a thread; others only read what it counts. */
 struct limiter_local {
     _Alignas(HF_CACHE_LINE) struct hf_atomic_u64 allowed; /* (a) */
     struct hf_atomic_u64 denied;                          /* (a) */
     struct hf_atomic_u64 shadow_denied;                   /* (a) */
     struct hf_atomic_u64 refused;                         /* (a) */
-    uint32_t own_version; /* 1 + the version it used last for own numbers */
+    struct hf_atomic_ptr top; /* (a) struct limiter_top_table, or NULL */
+    uint32_t own_version;     /* 1 + the version it used last for own numbers */
+    struct limiter_known known[KNOWN_MAX]; /* by version number */
 };
 
 struct hf_limiter {
@@ -239,10 +264,14 @@ struct hf_limiter {
     struct limiter_arena arena;
     struct limiter_rules rules;
     struct limiter_hold_table holds;
-    struct hf_event lock_events[LOCK_EVENTS]; /* (a) for a cell's lock */
-    struct hf_atomic_u64 array_bytes;         /* (a) of logs and leases */
+    struct hf_atomic_u32 lock_sleepers; /* (a) who wait for a cell's lock */
+    struct hf_event lock_event;         /* (a) */
+    struct hf_atomic_u64 array_bytes;   /* (a) of logs and leases */
     _Alignas(HF_CACHE_LINE) struct hf_atomic_u32 closed; /* (a) */
     _Alignas(HF_CACHE_LINE) struct hf_atomic_u64 keys;   /* (a) */
+    struct hf_atomic_u32 waiting; /* (a) threads in queues */
+    struct limiter_stripe stripes[WAIT_STRIPES];
+    struct hf_waits waits;           /* (a) */
     struct hf_atomic_u32 evict_turn; /* (a) shard to look in when it is full */
     struct limiter_local spare;      /* of threads without memory */
 };
@@ -297,11 +326,7 @@ limiter_cell_at(const struct hf_limiter *limiter, uint32_t number)
 enum hf_status limiter_shards_init(struct hf_limiter *limiter, uint32_t count);
 void limiter_shards_release(struct hf_limiter *limiter);
 
-/* The cell of a key, or 0. `*word` is a view of its lock, free: what is read
- * of the cell holds if the lock is seen the same afterwards. */
-uint32_t limiter_find(struct hf_limiter *limiter, const struct limiter_key *key,
-                      uint32_t *word);
-/* The same under the shard's lock: certain. */
+/* The cell of a key under the shard's lock, or 0: certain. */
 uint32_t limiter_find_locked(struct hf_limiter *limiter,
                              struct limiter_shard *shard,
                              const struct limiter_key *key);
@@ -334,16 +359,42 @@ void limiter_chain_clear(struct hf_limiter *limiter,
 
 void limiter_cell_set_key(struct limiter_cell *cell,
                           const struct limiter_key *key, uint32_t flags);
-/* True if the cell has this key: certain with its lock or the shard's. */
-bool limiter_cell_is(const struct limiter_cell *cell,
-                     const struct limiter_key *key);
+/* The last, shorter word of a key, padded with zeros. */
+static inline uint64_t limiter_key_tail(const unsigned char *bytes,
+                                        uint32_t len)
+{
+    uint64_t word = 0;
 
-uint32_t limiter_lock_slow(struct hf_limiter *limiter,
-                           struct limiter_cell *cell, uint32_t number);
-void limiter_unlock_wake(struct hf_limiter *limiter, uint32_t number);
+    memcpy(&word, bytes, len);
+    return word;
+}
+
+/* True if the cell has this key: certain with its lock or the shard's. */
+static inline bool limiter_cell_is(const struct limiter_cell *cell,
+                                   const struct limiter_key *key)
+{
+    /* Acquire, here and below: so that the look at the lock that follows
+     * comes after. */
+    uint32_t identity = hf_u32_load(&cell->identity, __ATOMIC_ACQUIRE);
+    uint32_t i = 0;
+    uint64_t word;
+
+    if ((identity & IDENTITY_MASK) != key->identity)
+        return false;
+    for (; (i + 1) * 8 <= key->len; i++) {
+        memcpy(&word, key->bytes + (size_t)i * 8, 8);
+        if (hf_u64_load(&cell->key[i], __ATOMIC_ACQUIRE) != word)
+            return false;
+    }
+    return i * 8 == key->len ||
+           hf_u64_load(&cell->key[i], __ATOMIC_ACQUIRE) ==
+               limiter_key_tail(key->bytes + (size_t)i * 8, key->len - i * 8);
+}
+
+void limiter_lock(struct hf_limiter *limiter, struct limiter_cell *cell);
 /* Waits until the lock is free, and returns the view. */
 uint32_t limiter_lock_await(struct hf_limiter *limiter,
-                            struct limiter_cell *cell, uint32_t number);
+                            struct limiter_cell *cell);
 
 /* Locks the cell if its lock still is as in the view. */
 static inline bool limiter_lock_seen(struct limiter_cell *cell, uint32_t word)
@@ -352,16 +403,20 @@ static inline bool limiter_lock_seen(struct limiter_cell *cell, uint32_t word)
     return hf_u32_cas(&cell->lock, &word, word | LOCK_HELD, __ATOMIC_ACQUIRE);
 }
 
+/* A plain store: a swap would cost as much as the rest of a decision. Whoever
+ * is about to sleep may thus be missed; it looks again soon by itself. */
 static inline void limiter_unlock(struct hf_limiter *limiter,
-                                  struct limiter_cell *cell, uint32_t number)
+                                  struct limiter_cell *cell)
 {
-    /* Relaxed: only waiters change it meanwhile, and only WAITED. */
+    /* Relaxed: nobody else changes it meanwhile. */
     uint32_t word = hf_u32_load(&cell->lock, __ATOMIC_RELAXED);
-    uint32_t free = ((word & ~LOCK_WAITED) + LOCK_ONE) & ~LOCK_HELD;
-    /* Release: the cell. Acquire: that a waiter is counted by the event. */
+
+    /* Release: the cell. */
+    hf_u32_store(&cell->lock, word + LOCK_ONE - LOCK_HELD, __ATOMIC_RELEASE);
+    /* Relaxed: see above. */
     if (__builtin_expect(
-            hf_u32_swap(&cell->lock, free, __ATOMIC_ACQ_REL) & LOCK_WAITED, 0))
-        limiter_unlock_wake(limiter, number);
+            hf_u32_load(&limiter->lock_sleepers, __ATOMIC_RELAXED) != 0, 0))
+        hf_event_wake_all(&limiter->lock_event);
 }
 
 static inline struct limiter_shard *
@@ -426,22 +481,50 @@ static inline void limiter_version_plan(const struct limiter_version *version,
         words[i] = hf_u64_load(&version->plan[i], __ATOMIC_ACQUIRE);
     memcpy(out, words, sizeof *out);
 }
+/* Copies all of it. Certain while it has a user. */
+void limiter_version_know(const struct limiter_version *version,
+                          uint32_t number, struct limiter_known *known);
 /* False if the rule that it is of has been removed. */
 bool limiter_version_lives(const struct hf_limiter *limiter,
                            const struct limiter_version *version);
 /* Of the same rule, or of what it was before: what was spent counts. */
 bool limiter_version_kin(const struct limiter_version *a,
                          const struct limiter_version *b);
-/* The name of the rule of an ask, cut; "" for own numbers. */
-void limiter_rule_name(struct hf_limiter *limiter, uint32_t family,
-                       char name[HF_NAME_BYTES]);
+/* The name of its rule; "" for own numbers. Certain while it has a user. */
+void limiter_version_name(const struct limiter_version *version,
+                          char name[HF_NAME_BYTES]);
 
 /* ---- limiter.c ---- */
 
+static inline bool limiter_shut(const struct hf_limiter *limiter)
+{
+    /* Acquire: what was done before it was shut. */
+    return hf_u32_load(&limiter->closed, __ATOMIC_ACQUIRE) != 0;
+}
+
+/* hf_limiter_take() that does not count a refusal. */
+enum hf_status limiter_try(struct hf_limiter *limiter,
+                           const struct hf_limiter_call *call,
+                           struct hf_limiter_answer *answer);
+
 struct limiter_local *limiter_local_mine(struct hf_limiter *limiter);
-enum hf_status limiter_key_make(const struct hf_limiter *limiter,
-                                const struct hf_limiter_ask *ask,
-                                struct limiter_key *key);
+static inline enum hf_status limiter_key_make(const struct hf_limiter *limiter,
+                                              const struct hf_limiter_ask *ask,
+                                              struct limiter_key *key)
+{
+    uint32_t family = ask->own != NULL ? FAMILY_OWN : ask->rule & 0xffff;
+
+    if (ask->key_len > HF_LIMITER_KEY_MAX ||
+        (ask->key == NULL && ask->key_len > 0))
+        return HF_INVALID;
+    key->bytes = (const unsigned char *)ask->key;
+    key->len = (uint32_t)ask->key_len;
+    key->identity = family << 16 | IDENTITY_LIVE | key->len;
+    key->hash = map_hash(&limiter->hash, ask->key, ask->key_len) +
+                family * UINT64_C(0x9e3779b97f4a7c15);
+    return HF_OK;
+}
+
 /* Relaxed: only its own thread writes it. */
 static inline void limiter_count(struct hf_atomic_u64 *counter, uint64_t by)
 {
@@ -466,6 +549,10 @@ void limiter_cell_open(struct hf_limiter *limiter, struct limiter_cell *cell,
                        uint32_t number, struct limiter_open *open);
 /* Writes the words back. */
 void limiter_cell_store(const struct limiter_open *open);
+/* True if the cell's words are by the rule that the ask means. */
+bool limiter_up_to_date(struct hf_limiter *limiter,
+                        const struct limiter_open *open,
+                        const struct hf_limiter_ask *ask);
 /* Brings it to the rule that the ask means, and takes back holds whose time is
  * over. The words are written. HF_NOTFOUND, HF_NOMEM, ...: as it was. */
 enum hf_status limiter_cell_refresh(struct hf_limiter *limiter,
@@ -534,5 +621,25 @@ enum hf_status limiter_hold(struct hf_limiter *limiter,
                             struct hf_limiter_answer *answer, uint64_t *number);
 enum hf_status limiter_settle(struct hf_limiter *limiter, uint64_t number,
                               uint64_t cost, uint64_t now_ns);
+
+/* ---- limiter_wait.c ---- */
+
+/* The queue of a cell: by the lower half of its hash and its identity. */
+uint64_t limiter_wait_id(uint32_t hash, uint32_t identity);
+/* The first in a queue, or all in all, are to look again. */
+void limiter_wait_call(struct hf_limiter *limiter, uint64_t id);
+void limiter_wait_call_all(struct hf_limiter *limiter);
+enum hf_status limiter_acquire(struct hf_limiter *limiter,
+                               const struct hf_limiter_call *call,
+                               uint64_t deadline_ns,
+                               struct hf_limiter_answer *answer);
+
+/* ---- limiter_top.c ---- */
+
+/* A key was denied; `id` is its hash. */
+void limiter_top_note(struct hf_limiter *limiter, struct limiter_local *local,
+                      uint64_t id, const struct hf_limiter_ask *ask,
+                      const char *rule);
+void limiter_top_release(struct hf_limiter *limiter);
 
 #endif

@@ -10,39 +10,9 @@
 #include "base/memory.h"
 #include "flow/limiter_bucket.h"
 
-#define LOAD      6u  /* keys a bucket that ask for one more */
-#define CHAIN_MAX 64u /* buckets that a reader follows */
+#define LOAD 6u /* keys a bucket that ask for one more */
 
 /* ---- Finding. ---- */
-
-uint32_t limiter_find(struct hf_limiter *limiter, const struct limiter_key *key,
-                      uint32_t *word)
-{
-    struct limiter_shard *shard = limiter_shard_of(limiter, key->hash);
-    struct limiter_bucket *bucket = bucket_of(shard, (uint32_t)key->hash);
-    uint32_t tag = tag_of(key->hash);
-
-    for (uint32_t i = 0; bucket != NULL && i < CHAIN_MAX; i++) {
-        uint32_t found = bucket_match(bucket, tag);
-        for (; found != 0; found &= found - 1) {
-            uint32_t slot = (uint32_t)__builtin_ctz(found);
-            /* Acquire: the cell had its key before. */
-            uint32_t number =
-                hf_u32_load(&bucket->cells[slot], __ATOMIC_ACQUIRE);
-            if (number == 0)
-                continue;
-            struct limiter_cell *cell = limiter_cell_at(limiter, number);
-            /* Acquire: what the last holder wrote. */
-            *word = hf_u32_load(&cell->lock, __ATOMIC_ACQUIRE);
-            if (__builtin_expect(*word & LOCK_HELD, 0))
-                *word = limiter_lock_await(limiter, cell, number);
-            if (limiter_cell_is(cell, key))
-                return number;
-        }
-        bucket = bucket_next(limiter, bucket);
-    }
-    return 0;
-}
 
 uint32_t limiter_find_locked(struct hf_limiter *limiter,
                              struct limiter_shard *shard,
@@ -52,14 +22,15 @@ uint32_t limiter_find_locked(struct hf_limiter *limiter,
 
     assert(hf_mutex_held(&shard->mutex));
     for (; bucket != NULL; bucket = bucket_next(limiter, bucket)) {
-        uint32_t found = bucket_match(bucket, tag_of(key->hash));
-        for (; found != 0; found &= found - 1) {
-            uint32_t slot = (uint32_t)__builtin_ctz(found);
-            uint32_t number =
-                hf_u32_load(&bucket->cells[slot], __ATOMIC_RELAXED);
-            if (number != 0 &&
-                limiter_cell_is(limiter_cell_at(limiter, number), key))
-                return number;
+        for (uint32_t i = 0; i < BUCKET_WORDS; i++) {
+            uint64_t found = bucket_match(bucket, i, tag_of(key->hash));
+            for (; found != 0; found &= found - 1) {
+                uint32_t number = hf_u32_load(
+                    &bucket->cells[bucket_slot(i, found)], __ATOMIC_RELAXED);
+                if (number != 0 &&
+                    limiter_cell_is(limiter_cell_at(limiter, number), key))
+                    return number;
+            }
         }
     }
     return 0;
@@ -125,7 +96,7 @@ static bool segment_make(struct hf_limiter *limiter,
         segment = 0;
     } else if (number >= SEGMENT_BUCKETS) {
         count = SEGMENT_BUCKETS;
-        segment = 8 + number / SEGMENT_BUCKETS;
+        segment = SEGMENT_FIRST + number / SEGMENT_BUCKETS;
     } else {
         segment = 30 - (uint32_t)__builtin_clz(number);
     }
@@ -240,17 +211,17 @@ enum hf_status limiter_add(struct hf_limiter *limiter,
     if (*number == 0)
         goto no_memory;
     struct limiter_cell *cell = limiter_cell_at(limiter, *number);
-    (void)limiter_lock_slow(limiter, cell, *number);
+    limiter_lock(limiter, cell);
     limiter_cell_set_key(cell, key, flags);
     hf_u32_store(&cell->version, version, __ATOMIC_RELAXED);
     for (uint32_t i = 0; i < CELL_WORDS; i++)
         hf_u64_store(&cell->words[i], words->word[i], __ATOMIC_RELAXED);
-    limiter_unlock(limiter, cell, *number);
+    limiter_unlock(limiter, cell);
     if (chain_enter(limiter, shard, bucket_of(shard, (uint32_t)key->hash),
                     tag_of(key->hash), *number) != HF_OK) {
-        (void)limiter_lock_slow(limiter, cell, *number);
+        limiter_lock(limiter, cell);
         hf_u32_store(&cell->identity, 0, __ATOMIC_RELAXED);
-        limiter_unlock(limiter, cell, *number);
+        limiter_unlock(limiter, cell);
         limiter_cell_give(limiter, shard, *number, key->len);
         goto no_memory;
     }

@@ -4,74 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "support/clock.h"
-#include "support/test.h"
-
-#define SECOND UINT64_C(1000000000)
-
-static struct hf_limiter *open_small(void)
-{
-    struct hf_limiter *limiter;
-    struct hf_limiter_opts opts = {.name = "small", .shards = 1, .seed = 7};
-
-    CHECK_EQ(hf_limiter_open(&limiter, &opts), HF_OK);
-    return limiter;
-}
-
-static struct hf_limiter_rule bucket(uint32_t permits, uint64_t span_ns,
-                                     uint32_t burst)
-{
-    return (struct hf_limiter_rule){
-        .rate = {.permits = permits, .span_ns = span_ns, .burst = burst}};
-}
-
-static uint32_t define(struct hf_limiter *limiter, const char *name,
-                       struct hf_limiter_rule rule)
-{
-    uint32_t number = 0;
-
-    CHECK_EQ(hf_limiter_define(limiter, name, &rule, &number), HF_OK);
-    return number;
-}
-
-static struct hf_limiter_ask ask(uint32_t rule, const char *key, uint64_t cost)
-{
-    return (struct hf_limiter_ask){
-        .rule = rule, .key = key, .key_len = strlen(key), .cost = cost};
-}
-
-static struct hf_limiter_answer take(struct hf_limiter *limiter, uint32_t rule,
-                                     const char *key, uint64_t cost,
-                                     uint64_t now_ns)
-{
-    struct hf_limiter_ask one = ask(rule, key, cost);
-    struct hf_limiter_call call = {.asks = &one, .count = 1, .now_ns = now_ns};
-    struct hf_limiter_answer answer;
-
-    CHECK_EQ(hf_limiter_take(limiter, &call, &answer), HF_OK);
-    return answer;
-}
-
-static struct hf_limiter_answer peek(struct hf_limiter *limiter, uint32_t rule,
-                                     const char *key, uint64_t cost,
-                                     uint64_t now_ns)
-{
-    struct hf_limiter_ask one = ask(rule, key, cost);
-    struct hf_limiter_call call = {.asks = &one, .count = 1, .now_ns = now_ns};
-    struct hf_limiter_answer answer;
-
-    CHECK_EQ(hf_limiter_peek(limiter, &call, &answer), HF_OK);
-    return answer;
-}
-
-static struct hf_limiter_stats stats_of(struct hf_limiter *limiter)
-{
-    struct hf_limiter_stats stats;
-
-    hf_limiter_stats(limiter, &stats);
-    return stats;
-}
+#include "support/limiting.h"
 
 TEST(the_classic_lets_ten_go_and_then_one_a_second)
 {
@@ -533,4 +467,33 @@ TEST(many_keys_keep_their_own_counts)
         }
     CHECK_EQ(stats_of(limiter).keys, KEYS / 3 * 2);
     hf_limiter_close(limiter);
+}
+
+TEST(a_million_keys_take_64_bytes_each_and_the_key)
+{
+    static const size_t lengths[] = {4, 11, 16, 24, 40};
+    enum { KEYS = 1000000 };
+    char key[40] = {0};
+
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        struct hf_limiter *limiter;
+        /* all lengths would take long where every step is checked */
+        uint32_t count = i == 2 ? KEYS : KEYS / 4;
+        CHECK_EQ(hf_limiter_open(&limiter, NULL), HF_OK);
+        uint64_t before = stats_of(limiter).bytes;
+        for (uint32_t number = 0; number < count; number++) {
+            memcpy(key, &number, sizeof number);
+            struct hf_limiter_ask one = {
+                .key = key, .key_len = lengths[i], .cost = 1};
+            struct hf_limiter_call call = {
+                .asks = &one, .count = 1, .now_ns = 10};
+            struct hf_limiter_answer answer;
+            CHECK_EQ(hf_limiter_take(limiter, &call, &answer), HF_OK);
+        }
+        CHECK_EQ(stats_of(limiter).keys, count);
+        uint64_t each = (stats_of(limiter).bytes - before) / count;
+        /* of fewer keys the last, half-empty blocks weigh more */
+        CHECK(each <= 64 + lengths[i] + (i == 2 ? 0 : 8));
+        hf_limiter_close(limiter);
+    }
 }

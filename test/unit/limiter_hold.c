@@ -1,0 +1,291 @@
+/* Tests of the limiter: holds, the most denied, bad input, no memory. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "support/limiting.h"
+
+/* ---- Holds. ---- */
+
+static uint64_t hold(struct hf_limiter *limiter, uint32_t rule, const char *key,
+                     uint64_t cost, uint64_t hold_ns, uint64_t now_ns)
+{
+    struct hf_limiter_ask one = ask(rule, key, cost);
+    struct hf_limiter_call call = {.asks = &one, .count = 1, .now_ns = now_ns};
+    struct hf_limiter_answer answer;
+    uint64_t number;
+
+    CHECK_EQ(hf_limiter_hold(limiter, &call, hold_ns, &answer, &number), HF_OK);
+    CHECK_EQ(answer.allowed, number != 0);
+    return number;
+}
+
+TEST(a_hold_is_settled_with_its_true_cost)
+{
+    struct hf_limiter *limiter = open_small();
+
+    uint64_t first = hold(limiter, 0, "a", 8, SECOND, 10);
+    CHECK_EQ(peek(limiter, 0, "a", 1, 10).remaining, 2);
+    CHECK_EQ(stats_of(limiter).holds, 1);
+    CHECK_EQ(hf_limiter_settle(limiter, first, 3, 11), HF_OK);
+    CHECK_EQ(peek(limiter, 0, "a", 1, 11).remaining, 7);
+    CHECK_EQ(hf_limiter_settle(limiter, first, 3, 11), HF_NOTFOUND);
+    CHECK_EQ(stats_of(limiter).holds, 0);
+    /* more than was held: what is above is spent in any case */
+    uint64_t second = hold(limiter, 0, "a", 7, SECOND, 11);
+    CHECK_EQ(hold(limiter, 0, "a", 1, SECOND, 11), 0);
+    CHECK_EQ(hf_limiter_settle(limiter, second, 9, 12), HF_OK);
+    CHECK_EQ(take(limiter, 0, "a", 1, 12).retry_after_ns, 3 * SECOND - 2);
+    CHECK_EQ(hf_limiter_settle(limiter, 0, 1, 12), HF_NOTFOUND);
+    CHECK_EQ(hf_limiter_settle(limiter, UINT64_MAX, 1, 12), HF_NOTFOUND);
+    hf_limiter_close(limiter);
+}
+
+TEST(a_hold_that_is_not_settled_comes_back_by_itself)
+{
+    struct hf_limiter *limiter = open_small();
+    uint32_t slow = define(limiter, "slow", bucket(1, 1000 * SECOND, 10));
+
+    uint64_t first = hold(limiter, slow, "a", 6, 50, 100);
+    uint64_t second = hold(limiter, slow, "a", 4, 90, 100);
+    CHECK(first != 0 && second != 0);
+    /* the wait counts on what comes back */
+    CHECK_EQ(take(limiter, slow, "a", 1, 100).retry_after_ns, 50);
+    CHECK_EQ(take(limiter, slow, "a", 7, 100).retry_after_ns, 90);
+    CHECK(!take(limiter, slow, "a", 1, 149).allowed);
+    CHECK_EQ(peek(limiter, slow, "a", 1, 150).remaining, 6);
+    CHECK_EQ(hf_limiter_settle(limiter, first, 1, 150), HF_NOTFOUND);
+    CHECK_EQ(hf_limiter_settle(limiter, second, 4, 189), HF_OK);
+    CHECK_EQ(peek(limiter, slow, "a", 1, 200).remaining, 6);
+    /* settled late, before anybody looked */
+    uint64_t third = hold(limiter, slow, "b", 6, 50, 100);
+    CHECK_EQ(hf_limiter_settle(limiter, third, 1, 150), HF_NOTFOUND);
+    CHECK_EQ(peek(limiter, slow, "b", 1, 150).remaining, 10);
+    hf_limiter_close(limiter);
+}
+
+TEST(a_key_with_holds_is_forgotten_only_after_them)
+{
+    struct hf_limiter *limiter = open_small();
+
+    uint64_t number = hold(limiter, 0, "a", 1, 100 * SECOND, 10);
+    CHECK_EQ(hf_limiter_sweep(limiter, 10, 50 * SECOND), 0);
+    CHECK_EQ(hf_limiter_sweep(limiter, 10, 101 * SECOND), 1);
+    CHECK_EQ(hf_limiter_settle(limiter, number, 1, 50 * SECOND), HF_NOTFOUND);
+    CHECK_EQ(stats_of(limiter).holds, 0);
+    /* and of a removed rule at once */
+    uint32_t rule = define(limiter, "r", bucket(1, SECOND, 10));
+    number = hold(limiter, rule, "a", 1, 100 * SECOND, 200 * SECOND);
+    CHECK_EQ(hf_limiter_remove(limiter, "r"), HF_OK);
+    CHECK_EQ(hf_limiter_sweep(limiter, 10, 200 * SECOND), 1);
+    CHECK_EQ(hf_limiter_settle(limiter, number, 0, 201 * SECOND), HF_NOTFOUND);
+    CHECK_EQ(stats_of(limiter).holds, 0);
+    (void)hold(limiter, 0, "b", 1, SECOND, 1); /* left open at close */
+    hf_limiter_close(limiter);
+}
+
+TEST(a_hold_of_several_pairs_ends_as_one)
+{
+    struct hf_limiter *limiter = open_small();
+    struct hf_limiter_ask asks[] = {ask(0, "a", 4), ask(0, "b", 4),
+                                    ask(0, "a", 1)};
+    struct hf_limiter_call call = {.asks = asks, .count = 3, .now_ns = 10};
+    struct hf_limiter_answer answer;
+    uint64_t number;
+
+    CHECK_EQ(hf_limiter_hold(limiter, &call, SECOND, &answer, &number), HF_OK);
+    CHECK(number != 0);
+    CHECK_EQ(peek(limiter, 0, "a", 1, 10).remaining, 5);
+    CHECK_EQ(peek(limiter, 0, "b", 1, 10).remaining, 6);
+    CHECK_EQ(hf_limiter_settle(limiter, number, 1, 11), HF_OK);
+    CHECK_EQ(peek(limiter, 0, "a", 1, 11).remaining, 9);
+    CHECK_EQ(peek(limiter, 0, "b", 1, 11).remaining, 9);
+    asks[1].cost = 11; /* denies: nothing is held */
+    CHECK_EQ(hf_limiter_hold(limiter, &call, SECOND, &answer, &number), HF_OK);
+    CHECK_EQ(number, 0);
+    CHECK_EQ(answer.denied_by, 1);
+    CHECK_EQ(peek(limiter, 0, "a", 1, 11).remaining, 9);
+    hf_limiter_close(limiter);
+}
+
+/* ---- Whom it denies most. ---- */
+
+TEST(the_most_denied_keys_are_told)
+{
+    struct hf_limiter *limiter = open_small();
+    struct hf_limiter_top rows[8];
+    char key[24];
+
+    CHECK_EQ(hf_limiter_top(limiter, rows, 8), 0);
+    for (unsigned i = 0; i < 1000; i++) {
+        snprintf(key, sizeof key, "rare-%u", i);
+        (void)take(limiter, 0, key, 11, 10);
+        (void)take(limiter, 0, "often", 11, 10);
+        if (i % 2 == 0)
+            (void)take(limiter, 0, "half", 11, 10);
+    }
+    CHECK_EQ(hf_limiter_top(limiter, rows, 8), 8);
+    CHECK_TEXT(rows[0].key, rows[0].key_len, "often");
+    CHECK_EQ(rows[0].denied - rows[0].error, 1000);
+    CHECK_EQ(strcmp(rows[0].rule, "default"), 0);
+    CHECK_TEXT(rows[1].key, rows[1].key_len, "half");
+    CHECK(rows[1].denied >= 500 && rows[1].denied - rows[1].error <= 500);
+    CHECK(rows[2].denied <= 2500 / 64 + 1);
+    CHECK_EQ(stats_of(limiter).keys, 0); /* nobody has spent anything */
+    CHECK_EQ(hf_limiter_top(limiter, rows, 1), 1);
+    hf_limiter_close(limiter);
+}
+
+/* ---- Bad input. ---- */
+
+TEST(bad_input_changes_nothing)
+{
+    struct hf_limiter *limiter = NULL;
+    struct hf_limiter_opts opts = {.shards = 3};
+    struct hf_limiter_ask one = ask(0, "a", 1);
+    struct hf_limiter_call call = {.asks = &one, .count = 1, .now_ns = 1};
+    struct hf_limiter_answer answer;
+    struct hf_limiter_rule rule = bucket(1, SECOND, 1);
+    struct hf_limiter_rule bad = bucket(0, SECOND, 1);
+    uint64_t number;
+
+    CHECK_EQ(hf_limiter_open(NULL, NULL), HF_INVALID);
+    CHECK_EQ(hf_limiter_open(&limiter, &opts), HF_INVALID);
+    opts = (struct hf_limiter_opts){.shards = 512};
+    CHECK_EQ(hf_limiter_open(&limiter, &opts), HF_INVALID);
+    opts = (struct hf_limiter_opts){.rule = &bad};
+    CHECK_EQ(hf_limiter_open(&limiter, &opts), HF_INVALID);
+    CHECK(limiter == NULL);
+    limiter = open_small();
+    CHECK_EQ(hf_limiter_define(limiter, "r", &bad, NULL), HF_INVALID);
+    CHECK_EQ(hf_limiter_define(limiter, "", &rule, NULL), HF_INVALID);
+    CHECK_EQ(hf_limiter_define(limiter, NULL, &rule, NULL), HF_INVALID);
+    CHECK_EQ(hf_limiter_define(limiter, "r", NULL, NULL), HF_INVALID);
+    CHECK_EQ(hf_limiter_define(limiter, "a name of more than thirty-two bytes",
+                               &rule, NULL),
+             HF_INVALID);
+    CHECK_EQ(hf_limiter_list(limiter, NULL, NULL), HF_INVALID);
+    CHECK_EQ(hf_limiter_take(limiter, &call, NULL), HF_INVALID);
+    CHECK_EQ(hf_limiter_take(limiter, NULL, &answer), HF_INVALID);
+    CHECK_EQ(hf_limiter_hold(limiter, &call, 0, &answer, &number), HF_INVALID);
+    CHECK_EQ(hf_limiter_hold(limiter, &call, 1, &answer, NULL), HF_INVALID);
+    call.count = 0;
+    CHECK_EQ(hf_limiter_take(limiter, &call, &answer), HF_INVALID);
+    call.count = HF_LIMITER_ASKS_MAX + 1;
+    CHECK_EQ(hf_limiter_take(limiter, &call, &answer), HF_INVALID);
+    call.count = 1;
+    call.priority = HF_LIMITER_CLASSES;
+    CHECK_EQ(hf_limiter_take(limiter, &call, &answer), HF_INVALID);
+    CHECK_EQ(hf_limiter_refund(limiter, &call, 1), HF_INVALID);
+    CHECK_EQ(hf_limiter_acquire(limiter, &call, HF_NOW, NULL), HF_INVALID);
+    call.priority = 0;
+    one.rule = 77;
+    CHECK_EQ(hf_limiter_take(limiter, &call, &answer), HF_NOTFOUND);
+    one.rule = 0xffff;
+    CHECK_EQ(hf_limiter_take(limiter, &call, &answer), HF_NOTFOUND);
+    CHECK_EQ(stats_of(limiter).keys, 0);
+    CHECK(!hf_limiter_allow(limiter, NULL));
+    hf_limiter_shut(limiter);
+    one.rule = 0;
+    CHECK_EQ(hf_limiter_take(limiter, &call, &answer), HF_CLOSED);
+    CHECK_EQ(hf_limiter_peek(limiter, &call, &answer), HF_CLOSED);
+    CHECK_EQ(hf_limiter_acquire(limiter, &call, HF_FOREVER, NULL), HF_CLOSED);
+    CHECK(!hf_limiter_allow(limiter, "a"));
+    hf_limiter_close(limiter);
+}
+
+/* ---- Without memory. ---- */
+
+static void everything(struct hf_limiter *limiter)
+{
+    struct hf_limiter_rule log = {
+        .rate = {.kind = HF_RATE_LOG, .permits = 4, .span_ns = SECOND}};
+    struct hf_limiter_rule own = bucket(7, SECOND, 9);
+    uint32_t number = 0;
+    struct hf_limiter_answer answer;
+    uint64_t hold_number = 0;
+    char key[24] = "";
+
+    (void)hf_limiter_define(limiter, "log", &log, &number);
+    for (uint64_t i = 0; i < 60; i++) {
+        snprintf(key, sizeof key, "key-%llu", (unsigned long long)i);
+        struct hf_limiter_ask asks[] = {ask(number, key, 1), ask(0, "all", 1)};
+        struct hf_limiter_call call = {
+            .asks = asks, .count = 1 + i % 2, .now_ns = 10 + i};
+        if (i % 3 == 2)
+            asks[1].own = &own;
+        (void)hf_limiter_take(limiter, &call, &answer);
+        asks[0].rule = 0;
+        (void)hf_limiter_hold(limiter, &call, 5, &answer, &hold_number);
+        if (i % 4 == 0)
+            (void)hf_limiter_settle(limiter, hold_number, 0, 11 + i);
+    }
+    log.rate.permits = 6;
+    (void)hf_limiter_define(limiter, "log", &log, &number);
+    struct hf_limiter_ask one = ask(number, "key-1", 9);
+    struct hf_limiter_call call = {.asks = &one, .count = 1, .now_ns = 99};
+    (void)hf_limiter_take(limiter, &call, &answer);
+}
+
+TEST(every_allocation_may_fail)
+{
+    bool failed = true;
+
+    for (uint64_t i = 0; failed; i++) {
+        struct hf_limiter *limiter = NULL;
+        struct hf_limiter_opts opts = {.shards = 1, .seed = 9};
+        struct hf_limiter_top rows[4];
+        hf_memory_fail_after(i);
+        enum hf_status status = hf_limiter_open(&limiter, &opts);
+        if (status == HF_OK) {
+            everything(limiter);
+            (void)hf_limiter_top(limiter, rows, 4);
+        }
+        hf_memory_fail_never();
+        CHECK(status == HF_OK || status == HF_NOMEM);
+        failed = status != HF_OK;
+        if (status != HF_OK)
+            continue;
+        /* it goes on where there is memory again, with nothing lost */
+        uint64_t before = hf_memory_count();
+        everything(limiter);
+        failed = i < 400 && before > 0;
+        CHECK(peek(limiter, 0, "some other", 1, 200).allowed);
+        hf_limiter_close(limiter);
+    }
+}
+
+TEST(what_could_not_be_added_costs_nothing)
+{
+    struct hf_limiter *limiter = open_small();
+    struct hf_limiter_rule log = {
+        .rate = {.kind = HF_RATE_LOG, .permits = 4, .span_ns = SECOND}};
+    uint32_t rule = define(limiter, "log", log);
+    struct hf_limiter_ask asks[] = {ask(0, "a", 1), ask(rule, "a", 1)};
+    struct hf_limiter_call call = {.asks = asks, .count = 2, .now_ns = 10};
+    struct hf_limiter_answer answer;
+
+    CHECK(take(limiter, 0, "a", 1, 10).allowed);
+    hf_memory_fail_after(0);
+    enum hf_status status = hf_limiter_take(limiter, &call, &answer);
+    hf_memory_fail_never();
+    CHECK_EQ(status, HF_NOMEM);
+    CHECK_EQ(peek(limiter, 0, "a", 1, 10).remaining, 9);
+    CHECK_EQ(stats_of(limiter).refused, 1);
+    CHECK_EQ(hf_limiter_take(limiter, &call, &answer), HF_OK);
+    CHECK_EQ(answer.remaining, 3);
+    hf_limiter_close(limiter);
+}
+
+TEST(it_is_listed)
+{
+    struct hf_limiter *limiter = open_small();
+    char text[4096];
+
+    CHECK(take(limiter, 0, "a", 11, 10).retry_after_ns == HF_LIMITER_NEVER);
+    CHECK(take(limiter, 0, "a", 1, 10).allowed);
+    CHECK(hf_inspect_text(HF_INSPECT_TEXT, text, sizeof text) > 0);
+    CHECK(strstr(text, "limiter") != NULL);
+    CHECK(strstr(text, "small") != NULL);
+    hf_limiter_close(limiter);
+}

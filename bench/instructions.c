@@ -23,10 +23,12 @@ static struct server server; /* of it, the measures */
 static struct hf_buf reply;
 static uint64_t now_us;
 
-/* As commit.c does for one that is answered in its turn. */
-static void measure(const struct hold_command *command,
-                    const struct hold_out *out)
+/* As the server does for one that is answered in its turn. */
+__attribute__((noinline)) static void
+measure(const struct command *found, const struct hold_command *command,
+        const struct hold_out *out)
 {
+    metrics_command(&server.metrics, (size_t)(found - table_at(0)));
     uint64_t took_ns = answer_note(&server, command->kind, now_us);
 
     server.answer_ns = now_us + 5000;
@@ -55,7 +57,6 @@ __attribute__((noinline)) static void handle(char *input, size_t len)
                       &command, error))
         drive_fail("parse", error);
     command.now_us = now_us++;
-    metrics_command(&server.metrics, (size_t)(found - table_at(0)));
     const struct hold_out *out = hold_kind_is_write(command.kind)
                                      ? drive_write(engine, &command)
                                      : hold_ask(engine, &command);
@@ -63,7 +64,7 @@ __attribute__((noinline)) static void handle(char *input, size_t len)
     if (out->code != HOLD_OK ||
         reply_write(&reply, 3, out->code, out->body) != HF_OK)
         drive_fail("reply", "a command that must succeed did not");
-    measure(&command, out);
+    measure(found, &command, out);
 }
 
 /* A request as a client sends it. */

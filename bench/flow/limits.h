@@ -11,7 +11,7 @@
 #ifndef BENCH_FLOW_LIMITS_H
 #define BENCH_FLOW_LIMITS_H
 
-#include "bench/sync/table.h"
+#include "../sync/table.h"
 
 #ifdef __cplusplus
 extern "C" {

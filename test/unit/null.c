@@ -11,6 +11,7 @@
 #include "holdfast/clock.h"
 #include "holdfast/epoch.h"
 #include "holdfast/latch.h"
+#include "holdfast/limiter.h"
 #include "holdfast/phaser.h"
 #include "holdfast/rate.h"
 #include "holdfast/rwlock.h"
@@ -186,4 +187,29 @@ TEST(stores_and_write_behind)
     CHECK_EQ(hf_writebehind_close(NULL, HF_NOW), HF_OK);
     hf_writebehind_shut(NULL);
     hf_writebehind_stats(NULL, NULL);
+}
+
+TEST(limiter)
+{
+    struct hf_limiter_answer answer;
+    struct hf_limiter_top row;
+    uint64_t hold;
+
+    CHECK_EQ(hf_limiter_open(NULL, NULL), HF_INVALID);
+    CHECK_EQ(hf_limiter_define(NULL, "r", NULL, NULL), HF_INVALID);
+    CHECK_EQ(hf_limiter_remove(NULL, "r"), HF_INVALID);
+    CHECK_EQ(hf_limiter_find(NULL, "r", NULL, NULL), HF_INVALID);
+    CHECK_EQ(hf_limiter_list(NULL, NULL, NULL), HF_INVALID);
+    CHECK_EQ(hf_limiter_take(NULL, NULL, &answer), HF_INVALID);
+    CHECK_EQ(hf_limiter_peek(NULL, NULL, &answer), HF_INVALID);
+    CHECK_EQ(hf_limiter_refund(NULL, NULL, 1), HF_INVALID);
+    CHECK_EQ(hf_limiter_acquire(NULL, NULL, HF_NOW, NULL), HF_INVALID);
+    CHECK_EQ(hf_limiter_hold(NULL, NULL, 1, &answer, &hold), HF_INVALID);
+    CHECK_EQ(hf_limiter_settle(NULL, 1, 1, 1), HF_INVALID);
+    CHECK(!hf_limiter_allow(NULL, "a"));
+    CHECK_EQ(hf_limiter_sweep(NULL, 1, 1), 0);
+    CHECK_EQ(hf_limiter_top(NULL, &row, 1), 0);
+    hf_limiter_shut(NULL);
+    hf_limiter_stats(NULL, NULL);
+    hf_limiter_close(NULL);
 }

@@ -17,7 +17,8 @@
  *                    key; a change moves the stamp. A load that began before
  *                    the change is not kept, and nobody new waits for it.
  *   in Redis         a change gives the key a new token; only a load that began
- *                    under the present token may fill L3.
+ *                    under the present token may fill L3. What a run of the
+ *                    server kept is not looked at in its next.
  *   between them     a change is published, and each process that is listening
  *                    says that it has heard. A process may serve L1 and L2 only
  *                    for `lease_ms` after it last heard itself on the channel;
@@ -36,6 +37,11 @@
  *
  * Write-behind: put an hf_writebehind over hf_tiered_as_store() and use its put
  * and get. Other processes see a value when it has been written to the store.
+ *
+ * It rests on one Redis (two that both answer at one address are two truths),
+ * on its wall clock not being set forward by a lease or more, and on clocks
+ * that go on: a machine that was put to sleep with its clock may read what is
+ * old for the rest of its lease.
  *
  * Threads: every call but open and close from any thread. With Redis there is
  *          one thread of its own, which listens.
@@ -93,11 +99,11 @@ extern "C" {
 
 struct hf_tiered;
 
-struct hf_tiered_opts {
+struct hf_tiered_opts {           /* all of it is copied */
     const char *name;             /* for hf_inspect() */
-    const struct hf_store *store; /* required; the struct is copied */
-    uint32_t l1_count;            /* entries of a thread, a power of two;
-                                   * 0: 256 */
+    const struct hf_store *store; /* required */
+    uint32_t l1_count;            /* entries of a thread, a power of two from
+                                   * 2 on; 0: 256 */
     bool no_l1;                   /* where threads are many and keys cold */
     uint32_t promote;             /* one of so many hits of L2 goes to L1;
                                    * 0: each */
@@ -140,11 +146,16 @@ struct hf_tiered_stats {
  * asked for again and again. */
 enum hf_status hf_tiered_open(struct hf_tiered **tiered,
                               const struct hf_tiered_opts *opts);
-/* Nobody may be inside a call. NULL is allowed. */
+/* From now on every call says HF_CLOSED, and those who wait for a load or for
+ * other processes leave with it. From any thread; once is enough. */
+void hf_tiered_shut(struct hf_tiered *tiered);
+/* Shuts, and frees. Nobody may be inside a call. NULL is allowed. */
 void hf_tiered_close(struct hf_tiered *tiered);
 
 /* All calls: HF_INVALID if an argument is NULL or outside the range of
- * holdfast/store.h; HF_NOMEM; or what the store says. */
+ * holdfast/store.h; HF_CLOSED after shut; HF_NOMEM; or what the store says. A
+ * deadline is for waiting. A command that Redis does not answer takes
+ * `timeout_ms`, and the store takes what it takes. */
 
 /* `found` is called once, in this thread and outside locks, with bytes that
  * live until it returns. HF_NOTFOUND: there is no such key. HF_TIMEOUT: another
@@ -164,8 +175,9 @@ enum hf_status hf_tiered_get(struct hf_tiered *tiered, const void *key,
  * is in the store, and by the deadline not all other processes were known to
  * have heard; none reads the old value for longer than its lease. HF_IO: it is
  * in the store, and Redis could not be told: others may read the old value
- * until it has lived its time; invalidate again. (If the store has failed with
- * HF_IO nothing was written; hf_tiered_apply() tells the two apart.) */
+ * until it has lived its time; invalidate again. HF_CLOSED: it was shut, before
+ * anything was done or while others had not heard. (If the store has failed
+ * with HF_IO nothing was written; hf_tiered_apply() tells these apart.) */
 enum hf_status hf_tiered_put(struct hf_tiered *tiered, const void *key,
                              size_t key_len, const void *value,
                              size_t value_len, uint64_t deadline_ns);
@@ -182,8 +194,9 @@ enum hf_status hf_tiered_invalidate(struct hf_tiered *tiered, const void *key,
                                     size_t key_len, uint64_t deadline_ns);
 
 /* Reads the keys by tasks of `pool` (NULL: the default pool), to have them in
- * L2. `*loaded`, unless NULL, counts those that are there. HF_OK; HF_TIMEOUT:
- * some were not read in time. */
+ * L2 (without a lease they are only read). `*loaded`, unless
+ * NULL, counts those that were found. HF_OK; HF_TIMEOUT: some were not read in
+ * time; HF_CLOSED. */
 struct hf_tiered_key {
     const void *key;
     size_t key_len;
@@ -194,8 +207,9 @@ enum hf_status hf_tiered_warm(struct hf_tiered *tiered,
                               size_t *loaded);
 
 /* It as a store: read is hf_tiered_read(), apply is hf_tiered_apply() that
- * waits as long as it takes and is done when the store has it. Valid until
- * close. */
+ * waits for others up to two leases and is done when the store has it: if Redis
+ * cannot be told for so long, others may read the old value until it has lived
+ * its time (`redis_errors` counts). Valid until close. */
 enum hf_status hf_tiered_as_store(struct hf_tiered *tiered,
                                   struct hf_store *out);
 

@@ -1,4 +1,4 @@
-/* tiered.c - reads through the levels, and changes that reach all of them.
+/* tiered.c - open and close, and reads through the levels.
  *
  * Why nobody reads what a change replaced, once the change has returned:
  *
@@ -158,7 +158,28 @@ static void destroy(struct hf_tiered *tiered)
         tiered_near_release(tiered, near);
     hf_locals_release(&tiered->nears);
     hf_cache_close(tiered->l2);
+    hf_free(tiered->host);
     hf_free(tiered);
+}
+
+/* What the caller's options lead to may be gone tomorrow. */
+static enum hf_status copy_opts(struct hf_tiered *tiered,
+                                const struct hf_tiered_opts *opts)
+{
+    tiered->opts = *opts;
+    tiered->opts.store = &tiered->store;
+    tiered->store = *opts->store;
+    memcpy(tiered->prefix, opts->prefix, strlen(opts->prefix) + 1);
+    tiered->opts.prefix = tiered->prefix;
+    if (opts->redis_host == NULL)
+        return HF_OK;
+    size_t len = strlen(opts->redis_host) + 1;
+    tiered->host = hf_alloc(len);
+    if (tiered->host == NULL)
+        return HF_NOMEM;
+    memcpy(tiered->host, opts->redis_host, len);
+    tiered->opts.redis_host = tiered->host;
+    return HF_OK;
 }
 
 enum hf_status hf_tiered_open(struct hf_tiered **out,
@@ -176,8 +197,6 @@ enum hf_status hf_tiered_open(struct hf_tiered **out,
     if (tiered == NULL)
         return HF_NOMEM;
     memset(tiered, 0, sizeof *tiered);
-    tiered->opts = opts;
-    tiered->store = *opts.store;
     tiered->clock = opts.clock != NULL ? opts.clock : hf_clock_system();
     tiered->seed = hf_hash_seed((struct hf_hash_seed){{0, 0}});
     enum hf_status status =
@@ -186,7 +205,9 @@ enum hf_status hf_tiered_open(struct hf_tiered **out,
         hf_free(tiered);
         return status;
     }
-    status = open_l2(tiered);
+    status = copy_opts(tiered, &opts);
+    if (status == HF_OK)
+        status = open_l2(tiered);
     if (status == HF_OK && opts.redis_host != NULL)
         status = tiered_remote_open(tiered);
     if (status != HF_OK) {
@@ -194,14 +215,27 @@ enum hf_status hf_tiered_open(struct hf_tiered **out,
         return status;
     }
     hf_listed_add(&tiered->listed, "tiered", opts.name, fill);
+    tiered->opts.name = tiered->listed.name;
     *out = tiered;
     return HF_OK;
+}
+
+void hf_tiered_shut(struct hf_tiered *tiered)
+{
+    if (tiered == NULL)
+        return;
+    /* Release: before the wake-ups, which those who wait look after. */
+    hf_u32_store(&tiered->shut, 1, __ATOMIC_RELEASE);
+    hf_cache_shut(tiered->l2);
+    if (tiered->remote != NULL)
+        tiered_remote_shut(tiered->remote);
 }
 
 void hf_tiered_close(struct hf_tiered *tiered)
 {
     if (tiered == NULL)
         return;
+    hf_tiered_shut(tiered);
     hf_listed_remove(&tiered->listed);
     destroy(tiered);
 }
@@ -245,6 +279,7 @@ static enum hf_status read_store(struct hf_tiered *tiered, const void *key,
 struct load {
     struct hf_tiered *tiered;
     uint64_t deadline_ns;
+    bool has_run; /* it was this thread that loaded */
 };
 
 /* Nobody else loads it: this one does, and tells. */
@@ -283,6 +318,8 @@ static enum hf_status load_remote(struct load *load, const void *key,
             break;
         }
         uint64_t now_ns = hf_clock_now_ns(tiered->clock);
+        if (tiered_is_shut(tiered))
+            return HF_CLOSED;
         if (now_ns >= load->deadline_ns)
             return HF_TIMEOUT;
         /* Whoever loads is stuck: the store is asked once more. */
@@ -302,6 +339,8 @@ static enum hf_status load_l2(void *context, const void *key, size_t key_len,
     struct load *load = context;
     struct tiered_block *block = NULL;
     uint64_t ttl_ns = 0;
+
+    load->has_run = true;
     enum hf_status status =
         load->tiered->remote != NULL
             ? load_remote(load, key, key_len, &block, &ttl_ns)
@@ -367,7 +406,7 @@ static enum hf_status read_l2(struct hf_tiered *tiered,
         status = hf_cache_get_or_load(tiered->l2, key, key_len, load_l2, &load,
                                       deadline_ns, &value);
         /* Another's load ran into its own deadline, which is not ours. */
-        if (status != HF_TIMEOUT ||
+        if (status != HF_TIMEOUT || load.has_run ||
             hf_clock_now_ns(tiered->clock) >= deadline_ns)
             break;
     }
@@ -387,6 +426,8 @@ enum hf_status hf_tiered_read(struct hf_tiered *tiered, const void *key,
     if (tiered == NULL || key == NULL || key_len == 0 ||
         key_len > HF_STORE_KEY_MAX || found == NULL)
         return HF_INVALID;
+    if (tiered_is_shut(tiered))
+        return HF_CLOSED;
     uint64_t now_ns = hf_clock_now_ns(tiered->clock);
     if (tiered->remote != NULL &&
         !tiered_remote_leased(tiered->remote, now_ns)) {
@@ -445,123 +486,7 @@ enum hf_status hf_tiered_get(struct hf_tiered *tiered, const void *key,
     return status == HF_OK && *len > cap ? HF_MORE : status;
 }
 
-/* ---- Changing. ---- */
-
-static void drop_near(void *context, const void *key, size_t key_len)
-{
-    struct hf_tiered *tiered = context;
-
-    /* HF_NOTFOUND: the stamp has moved all the same. */
-    (void)hf_cache_remove(tiered->l2, key, key_len);
-}
-
-enum hf_status hf_tiered_invalidate(struct hf_tiered *tiered, const void *key,
-                                    size_t key_len, uint64_t deadline_ns)
-{
-    if (tiered == NULL || key == NULL || key_len == 0 ||
-        key_len > HF_STORE_KEY_MAX)
-        return HF_INVALID;
-    tiered_count(&tiered->changes);
-    if (tiered->remote == NULL) {
-        drop_near(tiered, key, key_len);
-        return HF_OK;
-    }
-    return tiered_remote_change(tiered->remote, key, key_len, deadline_ns,
-                                drop_near);
-}
-
-static bool change_is_valid(const struct hf_store_change *change)
-{
-    return change->key != NULL && change->key_len > 0 &&
-           change->key_len <= HF_STORE_KEY_MAX &&
-           (change->value != NULL || change->value_len == 0 ||
-            change->remove) &&
-           change->value_len <= HF_STORE_VALUE_MAX;
-}
-
-enum hf_status hf_tiered_apply(struct hf_tiered *tiered,
-                               const struct hf_store_change *changes,
-                               size_t count, uint64_t deadline_ns,
-                               bool *written)
-{
-    enum hf_status status = HF_OK;
-
-    if (written != NULL)
-        *written = false;
-    if (tiered == NULL || (changes == NULL && count > 0))
-        return HF_INVALID;
-    for (size_t i = 0; i < count; i++) {
-        if (!change_is_valid(&changes[i]))
-            return HF_INVALID;
-    }
-    if (count == 0)
-        return HF_OK;
-    enum hf_status applied =
-        tiered->store.apply(tiered->store.context, changes, count);
-    if (written != NULL)
-        *written = applied == HF_OK;
-    /* Also after a failure: it may be there all the same. */
-    for (size_t i = 0; i < count; i++) {
-        enum hf_status told = hf_tiered_invalidate(
-            tiered, changes[i].key, changes[i].key_len, deadline_ns);
-        if (told != HF_OK && status != HF_IO)
-            status = told;
-    }
-    return applied != HF_OK ? applied : status;
-}
-
-enum hf_status hf_tiered_put(struct hf_tiered *tiered, const void *key,
-                             size_t key_len, const void *value,
-                             size_t value_len, uint64_t deadline_ns)
-{
-    struct hf_store_change change = {
-        .key = key, .key_len = key_len, .value = value, .value_len = value_len};
-
-    return hf_tiered_apply(tiered, &change, 1, deadline_ns, NULL);
-}
-
-enum hf_status hf_tiered_delete(struct hf_tiered *tiered, const void *key,
-                                size_t key_len, uint64_t deadline_ns)
-{
-    struct hf_store_change change = {
-        .key = key, .key_len = key_len, .remove = true};
-
-    return hf_tiered_apply(tiered, &change, 1, deadline_ns, NULL);
-}
-
-/* ---- As a store, and figures. ---- */
-
-static enum hf_status store_read(void *context, const void *key, size_t key_len,
-                                 void (*found)(void *arg, const void *value,
-                                               size_t value_len),
-                                 void *arg)
-{
-    return hf_tiered_read(context, key, key_len, HF_FOREVER, found, arg);
-}
-
-/* Once it is in the store the batch must not be applied again: whether others
- * have heard is their lease's to settle. */
-static enum hf_status
-store_apply(void *context, const struct hf_store_change *changes, size_t count)
-{
-    struct hf_tiered *tiered = context;
-    bool written;
-    enum hf_status status = hf_tiered_apply(
-        tiered, changes, count,
-        hf_clock_after_ms(tiered->clock, 2 * tiered->opts.lease_ms), &written);
-
-    return written ? HF_OK : status;
-}
-
-enum hf_status hf_tiered_as_store(struct hf_tiered *tiered,
-                                  struct hf_store *out)
-{
-    if (tiered == NULL || out == NULL)
-        return HF_INVALID;
-    *out = (struct hf_store){
-        .read = store_read, .apply = store_apply, .context = tiered};
-    return HF_OK;
-}
+/* ---- Figures. ---- */
 
 void hf_tiered_stats(struct hf_tiered *tiered, struct hf_tiered_stats *out)
 {

@@ -28,8 +28,8 @@ static enum hf_status read_members(const struct tiered_remote *remote,
                                    struct link_change *change,
                                    struct listeners *out)
 {
-    if (reply == NULL || reply->type != REDIS_REPLY_ARRAY ||
-        reply->elements != 2)
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
+        reply->element[1]->type != REDIS_REPLY_ARRAY)
         return HF_IO;
     const redisReply *list = reply->element[1];
     long long now_ms = reply->element[0]->integer;
@@ -145,7 +145,9 @@ static enum hf_status all_answered(void *context)
     hf_mutex_lock(&waiting->remote->mutex);
     size_t left = waiting->change->left;
     hf_mutex_unlock(&waiting->remote->mutex);
-    return left == 0 && !waiting->young ? HF_OK : HF_PENDING;
+    if (left == 0 && !waiting->young)
+        return HF_OK;
+    return tiered_is_shut(waiting->remote->tiered) ? HF_CLOSED : HF_PENDING;
 }
 
 /* Until all have answered, or the leases of all who have not are over. */
@@ -161,9 +163,9 @@ static enum hf_status wait_for_others(struct tiered_remote *remote,
         hf_event_until(&remote->answered, all_answered, &waiting, remote->clock,
                        until_ns < deadline_ns ? until_ns : deadline_ns);
 
-    if (status == HF_OK || until_ns <= deadline_ns)
-        return HF_OK;
-    return HF_PENDING;
+    if (status != HF_TIMEOUT)
+        return status;
+    return until_ns <= deadline_ns ? HF_OK : HF_PENDING;
 }
 
 /* Makes L3 let go of the key and tells the others; the answers come to
@@ -174,40 +176,39 @@ static enum hf_status tell(struct tiered_remote *remote, const void *key,
 {
     const size_t head = 1 + 2 * LINK_HEX;
     char token[TIERED_TOKEN_MAX];
-    struct link_names names = {0};
+    redisReply *reply;
     char *message = hf_alloc(head + 1 + key_len);
 
-    if (message == NULL || !link_names(remote, key, key_len, &names)) {
-        hf_free(message);
+    if (message == NULL)
         return HF_NOMEM;
-    }
     link_unique(remote, token);
     (void)snprintf(message, head + 1, "C%s%016" PRIx64, remote->id,
                    change->seq);
     memcpy(message + head, key, key_len);
-    const char *args[] = {names.text[0],   names.text[1], names.text[2],
-                          remote->members, token,         remote->channel,
-                          message};
-    size_t lens[] = {names.len[0],  names.len[1],
-                     names.len[2],  strlen(remote->members),
-                     strlen(token), strlen(remote->channel),
-                     head + key_len};
-    redisReply *reply = link_call(remote, LINK_CHANGE, 4, 7, args, lens);
-    enum hf_status status = read_members(remote, reply, change, listeners);
+    struct hf_bytes args[] = {hf_bytes_text(token),
+                              hf_bytes_text(remote->channel),
+                              hf_bytes(message, head + key_len)};
+    enum hf_status status =
+        link_call(remote, LINK_CHANGE, hf_bytes(key, key_len), args, 3, &reply);
+    if (status == HF_OK)
+        status = read_members(remote, reply, change, listeners);
     freeReplyObject(reply);
     hf_free(message);
-    hf_free(names.memory);
     return status;
 }
 
-enum hf_status tiered_remote_change(struct tiered_remote *remote,
-                                    const void *key, size_t key_len,
-                                    uint64_t deadline_ns,
-                                    void (*drop)(void *context, const void *key,
-                                                 size_t key_len))
+static enum hf_status is_shut(void *context)
+{
+    return tiered_is_shut(context) ? HF_CLOSED : HF_PENDING;
+}
+
+enum hf_status tiered_remote_change(
+    struct tiered_remote *remote, const void *key, size_t key_len,
+    uint64_t deadline_ns,
+    enum hf_status (*drop)(void *context, const void *key, size_t key_len))
 {
     struct link_change change = {.seq = link_number(remote)};
-    struct listeners listeners;
+    struct listeners listeners = {0};
     struct hf_backoff backoff;
     enum hf_status status;
     uint64_t pause_ns;
@@ -221,17 +222,17 @@ enum hf_status tiered_remote_change(struct tiered_remote *remote,
         if (status != HF_IO ||
             hf_backoff_next(&backoff, now_ns, deadline_ns, &pause_ns) != HF_OK)
             break;
-        uint32_t never = hf_event_prepare(&change.pause);
-        (void)hf_event_wait(&change.pause, never, remote->clock,
-                            now_ns + pause_ns);
+        if (hf_event_until(&remote->answered, is_shut, remote->tiered,
+                           remote->clock, now_ns + pause_ns) == HF_CLOSED)
+            break;
     }
     uint64_t told_ns = hf_clock_now_ns(remote->clock);
-    drop(remote->tiered, key, key_len);
+    enum hf_status dropped = drop(remote->tiered, key, key_len);
     if (status == HF_OK) {
         change_known(remote, &change);
         status =
             wait_for_others(remote, &change, &listeners, told_ns, deadline_ns);
     }
     change_end(remote, &change);
-    return status;
+    return dropped != HF_OK ? dropped : status;
 }

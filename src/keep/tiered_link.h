@@ -1,13 +1,13 @@
 /* tiered_link.h - what the files that talk to Redis share.
  *
- * In Redis, under the prefix P:
+ * In Redis, under the prefix P and the id R of this run of the server:
  *
- *   P:v:KEY   the value
- *   P:t:N     the token of the keys of stripe N: changes with each of them
- *   P:l:KEY   who loads it; goes by itself if that one dies
- *   P:m       who listens: a sorted set of ids by the end of their leases, in
- *             Redis's milliseconds; and "s" (no digit of an id) + the time
- * since when the set is there, with the score +inf
+ *   P:R:v:KEY   the value
+ *   P:R:t:N     the token of the keys of stripe N: changes with each of them
+ *   P:R:l:KEY   who loads it; goes by itself if that one dies
+ *   P:R:m       who listens: a sorted set of ids by the end of their leases, in
+ *               Redis's milliseconds; and "s" (no digit of an id) + the time
+ *               since when the set is there, with the score +inf
  *
  *   channel P:c   C id seq key   changed        channel P:a:ID   seq id
  *                 H id seq       a heartbeat                     heard it
@@ -19,20 +19,26 @@
  * hears its own, it has dealt with all that was published before, and may serve
  * what is near for a lease from the moment the heartbeat was sent; nine tenths
  * of it, for clocks differ. Redis noted the lease later than that, so whoever
- * reads P:m knows of an end that is not before the true one. If the set is
+ * reads P:R:m knows of an end that is not before the true one. If the set is
  * young, there may be listeners that an older one knew of: a lease is waited
  * for.
+ *
+ * A Redis that starts again may come back with what it had some time ago: old
+ * values, and fewer listeners than there are. So each run has names of its own,
+ * and what an earlier one left is not looked at and goes by its time.
  */
 #ifndef KEEP_TIERED_LINK_H
 #define KEEP_TIERED_LINK_H
 
 #include <hiredis/hiredis.h>
 
+#include "base/bytes.h"
 #include "holdfast/breaker.h"
 #include "holdfast/lender.h"
 #include "keep/tiered_state.h"
 
 #define LINK_HEX      16u /* digits of an id or a number */
+#define LINK_RUN      16u /* digits of a run's id that are used */
 #define LINK_NAME_MAX (HF_TIERED_PREFIX_MAX + 24u)
 
 enum link_script {
@@ -43,10 +49,11 @@ enum link_script {
     LINK_SCRIPTS,
 };
 
-/* A connection that knows the scripts. */
+/* A connection that knows the scripts and whom it leads to. */
 struct link_wire {
     redisContext *redis;
     char sha[LINK_SCRIPTS][41];
+    char base[LINK_NAME_MAX]; /* P:R */
 };
 
 /* A change that others are to hear of; on its caller's stack. */
@@ -58,14 +65,12 @@ struct link_change {
     char (*early)[LINK_HEX + 1]; /* (m) who answered before these were known */
     size_t early_count;          /* (m) */
     bool known;                  /* (m) */
-    struct hf_event pause;       /* nobody wakes it */
 };
 
 struct tiered_remote {
     struct hf_tiered *tiered;            /* (i) */
     const struct hf_clock *clock;        /* (i) */
     char id[LINK_HEX + 1];               /* (i) of this process */
-    char members[LINK_NAME_MAX];         /* (i) P:m */
     char channel[LINK_NAME_MAX];         /* (i) P:c */
     char answers[LINK_NAME_MAX];         /* (i) P:a:ID */
     struct hf_lender *lender;            /* (i) of link_wire */
@@ -77,7 +82,7 @@ struct tiered_remote {
     struct hf_event leased;              /* the first lease has come */
     struct hf_mutex mutex;               /* guards `changes` */
     struct link_change *changes;         /* (m) */
-    struct hf_event answered;            /* a change has nobody left */
+    struct hf_event answered;            /* a change has nobody left; shut */
     struct hf_thread thread;             /* (i) the listener */
     int wake_fd;                         /* (i) stop was set */
     bool listening;                      /* (i) the thread was started */
@@ -94,24 +99,23 @@ struct tiered_remote {
 /* A new connection with the scripts in it; NULL: there is none to be had. */
 struct link_wire *link_wire_open(struct tiered_remote *remote);
 void link_wire_close(struct link_wire *wire);
-/* Runs a script on a wire; NULL: the wire is broken. */
-redisReply *link_run(struct link_wire *wire, enum link_script script,
-                     unsigned keys, unsigned count, const char *const *args,
-                     const size_t *lens);
-/* The same on one that is lent for it; NULL: Redis does not answer. */
-redisReply *link_call(struct tiered_remote *remote, enum link_script script,
-                      unsigned keys, unsigned count, const char *const *args,
-                      const size_t *lens);
+/* A connection without them; NULL as above. */
+redisContext *link_connect(const struct tiered_remote *remote);
+/* NULL: the connection is broken. */
+redisReply *link_command(redisContext *redis, const struct hf_bytes *words,
+                         unsigned count);
+/* Runs a script on a wire, with the names of a key (LINK_BEAT: of none). HF_IO:
+ * the wire is broken; HF_FAILED: Redis refuses; HF_NOMEM. `*out` is NULL unless
+ * HF_OK. */
+enum hf_status link_run(struct link_wire *wire, enum link_script script,
+                        struct hf_bytes key, const struct hf_bytes *args,
+                        unsigned count, redisReply **out);
+/* The same on one that is lent for it. HF_IO: Redis does not answer, or
+ * refuses; HF_NOMEM. */
+enum hf_status link_call(struct tiered_remote *remote, enum link_script script,
+                         struct hf_bytes key, const struct hf_bytes *args,
+                         unsigned count, redisReply **out);
 
-/* The names of a key: value, token, load. */
-struct link_names {
-    char *memory; /* to be freed; the names are in it */
-    const char *text[3];
-    size_t len[3];
-};
-/* False without memory. */
-bool link_names(struct tiered_remote *remote, const void *key, size_t key_len,
-                struct link_names *names);
 /* A text that no other process and no other call makes. */
 void link_unique(struct tiered_remote *remote, char out[TIERED_TOKEN_MAX]);
 uint64_t link_number(struct tiered_remote *remote);

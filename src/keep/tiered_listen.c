@@ -50,18 +50,15 @@ static bool is_stopped(const struct tiered_remote *remote)
 
 static bool subscribe(struct listener *listener)
 {
-    struct tiered_remote *remote = listener->remote;
-    const struct hf_tiered_opts *opts = &remote->tiered->opts;
-    struct timeval timeout = {.tv_sec = opts->timeout_ms / 1000,
-                              .tv_usec = opts->timeout_ms % 1000 * 1000};
+    const struct tiered_remote *remote = listener->remote;
+    struct hf_bytes words[] = {hf_bytes_text("SUBSCRIBE"),
+                               hf_bytes_text(remote->channel),
+                               hf_bytes_text(remote->answers)};
 
-    listener->ears =
-        redisConnectWithTimeout(opts->redis_host, opts->redis_port, timeout);
-    if (listener->ears == NULL || listener->ears->err != 0 ||
-        redisSetTimeout(listener->ears, timeout) != REDIS_OK)
+    listener->ears = link_connect(remote);
+    if (listener->ears == NULL)
         return false;
-    redisReply *reply = redisCommand(listener->ears, "SUBSCRIBE %s %s",
-                                     remote->channel, remote->answers);
+    redisReply *reply = link_command(listener->ears, words, 3);
     bool first = reply != NULL && reply->type == REDIS_REPLY_ARRAY;
     freeReplyObject(reply);
     void *second = NULL;
@@ -90,10 +87,9 @@ static bool connect_both(struct listener *listener)
     listener->mouth = link_wire_open(listener->remote);
     if (listener->mouth == NULL || !subscribe(listener))
         return false;
-    /* From here on all is heard; what came before may have been missed. */
-    (void)hf_cache_clear(listener->remote->tiered->l2);
     listener->beat_at_ns = now_of(listener);
-    return true;
+    /* From here on all is heard; what came before may have been missed. */
+    return hf_cache_clear(listener->remote->tiered->l2) == HF_OK;
 }
 
 /* ---- Speaking. ---- */
@@ -109,21 +105,28 @@ static bool beat(struct listener *listener)
     (void)snprintf(message, sizeof message, "H%s%016" PRIx64, remote->id,
                    listener->beat);
     (void)snprintf(lease, sizeof lease, "%" PRIu64, lease_ms);
-    const char *args[] = {remote->members, remote->id, lease, remote->channel,
-                          message};
-    redisReply *reply = link_run(listener->mouth, LINK_BEAT, 1, 5, args, NULL);
+    struct hf_bytes args[] = {hf_bytes_text(remote->id), hf_bytes_text(lease),
+                              hf_bytes_text(remote->channel),
+                              hf_bytes_text(message)};
+    redisReply *reply;
+    enum hf_status status = link_run(listener->mouth, LINK_BEAT,
+                                     hf_bytes_text(""), args, 4, &reply);
     listener->beat_at_ns = now_of(listener) + lease_ms * NS_PER_MS / BEATS;
     freeReplyObject(reply);
-    return reply != NULL;
+    return status == HF_OK;
 }
 
 static bool answer(struct listener *listener, const char *to, const char *seq)
 {
-    const char *prefix = listener->remote->tiered->opts.prefix;
-    redisReply *reply =
-        redisCommand(listener->mouth->redis, "PUBLISH %s:a:%s %s%s", prefix, to,
-                     seq, listener->remote->id);
+    const struct tiered_remote *remote = listener->remote;
+    char channel[LINK_NAME_MAX], text[2 * LINK_HEX + 1];
 
+    (void)snprintf(channel, sizeof channel, "%s:a:%s",
+                   remote->tiered->opts.prefix, to);
+    (void)snprintf(text, sizeof text, "%s%s", seq, remote->id);
+    struct hf_bytes words[] = {hf_bytes_text("PUBLISH"), hf_bytes_text(channel),
+                               hf_bytes_text(text)};
+    redisReply *reply = link_command(listener->mouth->redis, words, 3);
     freeReplyObject(reply);
     return reply != NULL;
 }
@@ -160,7 +163,9 @@ static bool heard_change(struct listener *listener, const char *id,
 
     if (strcmp(id, remote->id) == 0)
         return true; /* whoever made it has seen to this process */
-    (void)hf_cache_remove(remote->tiered->l2, key, key_len);
+    /* It cannot be out of memory here: this thread has cleared it before. */
+    if (hf_cache_remove(remote->tiered->l2, key, key_len) == HF_NOMEM)
+        return false;
     tiered_count(&remote->changes_heard);
     end_waits(remote);
     return answer(listener, id, seq);
@@ -271,9 +276,11 @@ static void say_goodbye(struct listener *listener)
 {
     if (listener->mouth == NULL)
         return;
-    freeReplyObject(redisCommand(listener->mouth->redis, "ZREM %s %s",
-                                 listener->remote->members,
-                                 listener->remote->id));
+    char members[LINK_NAME_MAX + 2];
+    (void)snprintf(members, sizeof members, "%s:m", listener->mouth->base);
+    struct hf_bytes words[] = {hf_bytes_text("ZREM"), hf_bytes_text(members),
+                               hf_bytes_text(listener->remote->id)};
+    freeReplyObject(link_command(listener->mouth->redis, words, 3));
 }
 
 static void run(void *argument)

@@ -1,10 +1,12 @@
 /* tiered_state.h - the inside of holdfast/tiered.h, for the files that make it
  * up.
  *
- *   tiered.c         open and close, reads through the levels, changes
+ *   tiered.c         open and close, reads through the levels
+ *   tiered_apply.c   changes
  *   tiered_warm.c    many keys at once
  *   tiered_near.c    L1: what each thread keeps
- *   tiered_remote.c  L3: Redis, by connections that are lent
+ *   tiered_remote.c  L3: Redis, from afar
+ *   tiered_wire.c    connections to it, and its scripts
  *   tiered_change.c  telling all processes of a change
  *   tiered_listen.c  the thread that listens, and who has heard what
  *
@@ -46,8 +48,11 @@ struct tiered_near {
 
 struct hf_tiered {
     struct hf_listed listed;
-    struct hf_tiered_opts opts;       /* (i) with the defaults filled in */
-    struct hf_store store;            /* (i) */
+    struct hf_tiered_opts opts; /* (i) with the defaults filled in */
+    struct hf_store store;      /* (i) */
+    char *host;                 /* (i) copies that `opts` leads to */
+    char prefix[HF_TIERED_PREFIX_MAX + 1];
+    struct hf_atomic_u32 shut;        /* (a) */
     const struct hf_clock *clock;     /* (i) */
     struct hf_cache *l2;              /* (i) of blocks */
     struct hf_locals nears;           /* L1 */
@@ -61,6 +66,12 @@ struct hf_tiered {
 static inline void tiered_count(struct hf_atomic_u64 *figure)
 {
     hf_u64_add(figure, 1, __ATOMIC_RELAXED); /* a figure, guards nothing */
+}
+
+static inline bool tiered_is_shut(const struct hf_tiered *tiered)
+{
+    /* Acquire: pairs with hf_tiered_shut(). */
+    return hf_u32_load(&tiered->shut, __ATOMIC_ACQUIRE) != 0;
 }
 
 static inline const char *tiered_value(const struct tiered_block *block)
@@ -130,13 +141,15 @@ void tiered_remote_wait(struct tiered_remote *remote,
 enum hf_status tiered_remote_get(struct tiered_remote *remote, const void *key,
                                  size_t key_len, struct tiered_block **out);
 /* HF_OK: no other process has the key near. HF_PENDING: not known by the
- * deadline; HF_IO: Redis does not answer. `drop` is called when L3 has let go
- * of it, for the levels of this process. */
-enum hf_status tiered_remote_change(struct tiered_remote *remote,
-                                    const void *key, size_t key_len,
-                                    uint64_t deadline_ns,
-                                    void (*drop)(void *context, const void *key,
-                                                 size_t key_len));
+ * deadline; HF_CLOSED: not known when it was shut; HF_IO: Redis does not
+ * answer. `drop` is called when L3 has let go of it, for the levels of this
+ * process; what it says counts. */
+enum hf_status tiered_remote_change(
+    struct tiered_remote *remote, const void *key, size_t key_len,
+    uint64_t deadline_ns,
+    enum hf_status (*drop)(void *context, const void *key, size_t key_len));
+/* Those who wait look whether they still may. */
+void tiered_remote_shut(struct tiered_remote *remote);
 void tiered_remote_stats(const struct tiered_remote *remote,
                          struct hf_tiered_stats *out);
 

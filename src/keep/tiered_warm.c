@@ -12,6 +12,7 @@ struct warm {
     struct hf_atomic_u64 next;   /* (a) the next key to read */
     struct hf_atomic_u64 loaded; /* (a) */
     struct hf_atomic_u64 late;   /* (a) */
+    struct hf_atomic_u64 closed; /* (a) */
 };
 
 static void ignore(void *arg, const void *value, size_t len)
@@ -38,6 +39,8 @@ static int warm_some(void *arg, void **result)
             hf_u64_add(&warm->loaded, 1, __ATOMIC_RELAXED);
         else if (status == HF_TIMEOUT)
             hf_u64_add(&warm->late, 1, __ATOMIC_RELAXED);
+        else if (status == HF_CLOSED)
+            hf_u64_add(&warm->closed, 1, __ATOMIC_RELAXED);
     }
 }
 
@@ -69,5 +72,7 @@ enum hf_status hf_tiered_warm(struct hf_tiered *tiered,
     hf_gather_close(gather);
     if (loaded != NULL)
         *loaded = hf_u64_load(&warm.loaded, __ATOMIC_RELAXED);
+    if (hf_u64_load(&warm.closed, __ATOMIC_RELAXED) > 0)
+        return HF_CLOSED;
     return hf_u64_load(&warm.late, __ATOMIC_RELAXED) > 0 ? HF_TIMEOUT : HF_OK;
 }

@@ -1,7 +1,9 @@
 /* Tests of holdfast/tiered.h without Redis; test/system/tiered.c has one. */
 #include "holdfast/tiered.h"
 
+#include "base/atomic.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "holdfast/inspect.h"
 #include "holdfast/writebehind.h"
 #include "support/clock.h"
@@ -246,6 +248,124 @@ TEST(a_store_that_fails_is_told_and_nothing_old_is_kept)
     CHECK(written);
     expect("k", "new");
     hf_tiered_close(test.tiered);
+}
+
+/* HF_TIMEOUT is a store's word too: nobody asks it again and again. */
+TEST(a_store_that_is_late_is_told_once)
+{
+    char out[64];
+
+    open_with((struct hf_tiered_opts){0});
+    put("k", "v");
+    test.memory.reads = HF_TIMEOUT;
+    CHECK_EQ(get("k", out), HF_TIMEOUT);
+    CHECK_EQ(stats().store_reads, 1);
+    test.memory.reads = HF_OK;
+    expect("k", "v");
+    hf_tiered_close(test.tiered);
+}
+
+#define CROWD 24 /* more than have their records from the start */
+
+struct crowd {
+    struct hf_atomic_u32 there;
+    enum hf_status answers[CROWD];
+};
+
+/* In threads whose first call this is, and which get no memory. */
+static void invalidate_without_memory(void *context, int index)
+{
+    struct crowd *crowd = context;
+
+    /* All at once, so that each has a number of its own. */
+    (void)hf_thread_slot();
+    hf_u32_add(&crowd->there, 1, __ATOMIC_SEQ_CST);
+    while (hf_u32_load(&crowd->there, __ATOMIC_SEQ_CST) < CROWD)
+        hf_thread_yield();
+    hf_memory_fail_after(0);
+    crowd->answers[index] =
+        hf_tiered_invalidate(test.tiered, "k", 1, HF_FOREVER);
+    hf_memory_fail_never();
+}
+
+TEST(a_change_without_memory_does_not_say_that_all_is_well)
+{
+    struct hf_store_change change = {
+        .key = "k", .key_len = 1, .value = "new", .value_len = 3};
+    struct crowd crowd = {.answers = {HF_OK}};
+    int refused = 0;
+
+    open_with((struct hf_tiered_opts){0});
+    put("k", "old");
+    CHECK_EQ(memory_apply(&test.memory, &change, 1), HF_OK);
+    test_threads(CROWD, invalidate_without_memory, &crowd);
+    for (int i = 0; i < CROWD; i++) {
+        CHECK(crowd.answers[i] == HF_OK || crowd.answers[i] == HF_NOMEM);
+        refused += crowd.answers[i] == HF_NOMEM;
+    }
+    CHECK(refused > 0);
+    hf_tiered_close(test.tiered);
+}
+
+/* A load that does not end, one who waits for it, and one who shuts. */
+static struct {
+    struct hf_atomic_u32 loading, left;
+    enum hf_status answers[2];
+} shutting;
+
+static enum hf_status stuck_read(void *context, const void *key, size_t key_len,
+                                 void (*found)(void *arg, const void *value,
+                                               size_t value_len),
+                                 void *arg)
+{
+    (void)context, (void)key, (void)key_len;
+    hf_u32_store(&shutting.loading, 1, __ATOMIC_SEQ_CST);
+    while (hf_u32_load(&shutting.left, __ATOMIC_SEQ_CST) == 0)
+        hf_thread_yield();
+    found(arg, "v", 1);
+    return HF_OK;
+}
+
+static void read_and_shut(void *context, int index)
+{
+    char out[64];
+
+    (void)context;
+    while (index > 0 && hf_u32_load(&shutting.loading, __ATOMIC_SEQ_CST) == 0)
+        hf_thread_yield();
+    if (index == 2) {
+        hf_tiered_shut(test.tiered);
+        return;
+    }
+    shutting.answers[index] = get("k", out);
+    if (index == 1)
+        hf_u32_store(&shutting.left, 1, __ATOMIC_SEQ_CST);
+}
+
+TEST(who_waits_leaves_when_it_is_shut)
+{
+    struct hf_store stuck = {.read = stuck_read, .apply = memory_apply};
+    struct hf_tiered_opts opts = {.store = &stuck};
+    struct hf_tiered_key key = {"k", 1};
+    struct hf_store_change change = {.key = "k", .key_len = 1};
+    bool written = true;
+    char out[64];
+
+    CHECK_EQ(hf_tiered_open(&test.tiered, &opts), HF_OK);
+    test_threads(3, read_and_shut, NULL);
+    CHECK_EQ(shutting.answers[0], HF_OK);
+    CHECK_EQ(shutting.answers[1], HF_CLOSED);
+    hf_tiered_shut(test.tiered);
+    CHECK_EQ(get("k", out), HF_CLOSED);
+    CHECK_EQ(hf_tiered_put(test.tiered, "k", 1, "v", 1, HF_NOW), HF_CLOSED);
+    CHECK_EQ(hf_tiered_apply(test.tiered, &change, 1, HF_NOW, &written),
+             HF_CLOSED);
+    CHECK(!written);
+    CHECK_EQ(hf_tiered_invalidate(test.tiered, "k", 1, HF_NOW), HF_CLOSED);
+    CHECK_EQ(hf_tiered_warm(test.tiered, &key, 1, NULL, HF_FOREVER, NULL),
+             HF_CLOSED);
+    hf_tiered_close(test.tiered);
+    hf_tiered_shut(NULL);
 }
 
 TEST(get_tells_how_long_a_value_is)

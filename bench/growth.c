@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "drive.h"
+#include "holdfast/limiter.h"
 
 #define TRIES      5u
 #define TRY_OPS    65536u
@@ -23,6 +24,7 @@
 
 struct growth {
     struct hold_engine *engine;
+    struct hf_limiter *limiter;
     struct hold_command command;
     struct hf_random random;
     uint64_t keys;
@@ -119,19 +121,22 @@ static uint64_t run_reserve(struct growth *g)
 static void limit(struct growth *g, uint64_t number)
 {
     char name[DRIVE_NAME_BYTES];
-    g->command.name = drive_name(name, 'r', number);
-    const struct hold_out *out = hold_ask(g->engine, &g->command);
-    if (out->code != HOLD_OK)
+    struct hf_bytes key = drive_name(name, 'r', number);
+    struct hf_limiter_rule rule = {
+        .rate = {.permits = RATE, .span_ns = PER_MS * UINT64_C(1000000)}};
+    struct hf_limiter_ask ask = {
+        .own = &rule, .key = key.data, .key_len = key.len, .cost = 1};
+    struct hf_limiter_call call = {.asks = &ask, .count = 1, .now_ns = 1};
+    struct hf_limiter_answer answer;
+    if (hf_limiter_take(g->limiter, &call, &answer) != HF_OK)
         drive_fail("limit", "no answer");
 }
 
 static void fill_limits(struct growth *g)
 {
-    g->command.kind = HOLD_LIMIT;
-    g->command.rate = RATE;
-    g->command.per_ms = PER_MS;
-    g->command.burst = RATE;
-    g->command.cost = 1;
+    hf_limiter_close(g->limiter);
+    if (hf_limiter_open(&g->limiter, NULL) != HF_OK)
+        drive_fail("limit", "cannot be opened");
     for (uint64_t i = 0; i < g->keys; i++)
         limit(g, i);
 }

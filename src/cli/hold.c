@@ -291,21 +291,28 @@ struct limit_numbers {
     uint64_t per_ms;
     uint64_t burst;
     uint64_t cost;
+    uint64_t wait_ms;
+    const char *policy;
 };
 
 static int ask_limit(struct call *call, const char *key,
                      const struct limit_numbers *limit)
 {
     static struct words words;
-    char digits[4][HF_DIGITS_MAX + 1];
+    char digits[5][HF_DIGITS_MAX + 1];
     struct hf_bytes reply;
 
     add(&words, "LIMIT");
     add(&words, key);
+    if (limit->policy != NULL) {
+        add(&words, "POLICY");
+        add(&words, limit->policy);
+    }
     add_number(&words, "RATE", limit->rate, digits[0]);
     add_number(&words, "PER", limit->per_ms, digits[1]);
     add_number(&words, "BURST", limit->burst, digits[2]);
     add_number(&words, "COST", limit->cost, digits[3]);
+    add_number(&words, "WAIT", limit->wait_ms, digits[4]);
     int code = call_send(call, words.count, words.args, &reply);
     if (code == CLI_DONE)
         code = call_print(call, reply);
@@ -331,18 +338,24 @@ int limit_main(int argc, char **argv)
         LIMIT_ROW("burst", "N", "permits that may go at once (the rate)",
                   limit.burst),
         LIMIT_ROW("cost", "N", "permits that this call takes (1)", limit.cost),
+        LIMIT_ROW("wait", "MS", "wait so long for them (0)", limit.wait_ms),
+        {.name = "policy",
+         .value = "NAMES",
+         .help = "policies of LIMIT DEFINE, with commas",
+         .text = &limit.policy},
         CALL_OPTIONS(&call),
     };
     const struct args_spec spec = {
         .name = "limit",
-        .usage = "KEY --rate N --per MS [options]",
+        .usage = "KEY --rate N --per MS | --policy NAMES [options]",
         .about = "Asks whether KEY may act now, and counts it if so.\n\n"
                  "exit code: 0 allowed, 75 denied, 64 wrong command line, 65 "
                  "refused,\n69 no server\n",
         .examples = "  holdfast limit mail:ann --rate 5 --per 60000 && "
                     "send-mail\n"
                     "  holdfast limit api --rate 100 --per 1000 --burst 20 "
-                    "--json\n",
+                    "--json\n"
+                    "  holdfast limit ann --policy user,all --wait 5000\n",
         .options = options,
         .option_count = COUNT(options),
     };
@@ -353,7 +366,7 @@ int limit_main(int argc, char **argv)
         return code;
     if (args.count != 1)
         return args_wrong(&spec, "one key is needed");
-    if (limit.rate == 0 || limit.per_ms == 0)
-        return args_wrong(&spec, "--rate and --per are needed");
+    if (limit.policy == NULL && (limit.rate == 0 || limit.per_ms == 0))
+        return args_wrong(&spec, "--rate and --per are needed, or --policy");
     return ask_limit(&call, args.words[0], &limit);
 }

@@ -17,8 +17,7 @@
 
 #include "hold/engine.h"
 
-#define MODEL_MAX       4096u
-#define MODEL_LIMIT_MAX 64u
+#define MODEL_MAX 4096u
 
 struct model_text {
     size_t len;
@@ -96,16 +95,6 @@ struct model_request {
     struct hf_buf body;
 };
 
-/* `level` is in parts of a permit: `per_us` of them are one. */
-struct model_limit {
-    struct model_text name;
-    uint64_t rate;
-    uint64_t per_us;
-    uint64_t burst;
-    uint64_t seen_us;
-    unsigned __int128 level;
-};
-
 struct model_answer {
     uint64_t ticket;
     enum hold_code code;
@@ -125,7 +114,6 @@ struct model {
     uint64_t seq;
     struct hold_bounds bounds;
     uint64_t order; /* of what ended and what was stored */
-    uint64_t limit_now_us;
 
     size_t lock_count;
     size_t waiter_count;
@@ -133,14 +121,12 @@ struct model {
     size_t reservation_count;
     size_t fence_count;
     size_t request_count;
-    size_t limit_count;
     struct model_lock locks[MODEL_MAX];
     struct model_waiter waiters[MODEL_MAX];
     struct model_product products[MODEL_MAX];
     struct model_reservation reservations[MODEL_MAX];
     struct model_fence fences[MODEL_MAX];
     struct model_request requests[MODEL_MAX];
-    struct model_limit limits[MODEL_LIMIT_MAX];
 
     /* What the last call gave. */
     enum hold_code code;

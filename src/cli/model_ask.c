@@ -1,4 +1,4 @@
-/* model_ask.c - what the model answers without a change, and limits. */
+/* model_ask.c - what the model answers without a change. */
 #include <assert.h>
 
 #include "cli/model.h"
@@ -91,63 +91,6 @@ static void reservation(struct model *model, const struct hold_command *c,
     reply_field_text(out, FIELD_REASON, model_bytes(&r->reason));
 }
 
-static struct model_limit *find_limit(struct model *model,
-                                      const struct hold_command *c)
-{
-    for (size_t i = 0; i < model->limit_count; i++) {
-        if (model_is(&model->limits[i].name, c->name))
-            return &model->limits[i];
-    }
-    assert(model->limit_count < MODEL_LIMIT_MAX);
-    struct model_limit *limit = &model->limits[model->limit_count++];
-    *limit = (struct model_limit){
-        .name = model_text(c->name),
-        .rate = c->rate,
-        .per_us = c->per_ms * 1000,
-        .burst = c->burst,
-        .seen_us = model->limit_now_us,
-        .level = (unsigned __int128)c->burst * c->per_ms * 1000,
-    };
-    return limit;
-}
-
-/* Milliseconds until `parts` more have been earned, rounded up. */
-static int64_t earn_ms(const struct model_limit *limit, unsigned __int128 parts)
-{
-    unsigned __int128 per_ms = (unsigned __int128)limit->rate * 1000;
-    return (int64_t)((parts + per_ms - 1) / per_ms);
-}
-
-static void take_limit(struct model *model, const struct hold_command *c)
-{
-    struct model_limit *limit = find_limit(model, c);
-    uint64_t passed_us = model->limit_now_us - limit->seen_us;
-    unsigned __int128 full = (unsigned __int128)limit->burst * limit->per_us;
-    unsigned __int128 cost = (unsigned __int128)c->cost * limit->per_us;
-
-    limit->seen_us = model->limit_now_us;
-    limit->level += (unsigned __int128)passed_us * limit->rate;
-    if (limit->level > full)
-        limit->level = full;
-    bool allowed = cost <= limit->level;
-    int64_t retry_ms = 0;
-    if (allowed)
-        limit->level -= cost;
-    else if (c->cost > c->burst)
-        retry_ms = -1;
-    else
-        retry_ms = earn_ms(limit, cost - limit->level);
-    struct hf_buf *out = model_reply(model, HOLD_OK);
-    reply_map(out, 5);
-    reply_field_number(out, FIELD_ALLOWED, allowed);
-    reply_field_number(out, FIELD_LIMIT, (int64_t)limit->burst);
-    reply_field_number(out, FIELD_REMAINING,
-                       (int64_t)(limit->level / limit->per_us));
-    reply_field_number(out, FIELD_RETRY_MS, retry_ms);
-    reply_field_number(out, FIELD_RESET_MS,
-                       earn_ms(limit, full - limit->level));
-}
-
 void model_ask(struct model *model, const struct hold_command *command)
 {
     uint64_t now_us =
@@ -160,12 +103,8 @@ void model_ask(struct model *model, const struct hold_command *command)
         lock_info(model, command, now_us);
     } else if (command->kind == HOLD_STOCK_GET) {
         stock_get(model, command);
-    } else if (command->kind == HOLD_RESERVATION) {
-        reservation(model, command, now_us);
     } else {
-        assert(command->kind == HOLD_LIMIT);
-        if (now_us > model->limit_now_us)
-            model->limit_now_us = now_us;
-        take_limit(model, command);
+        assert(command->kind == HOLD_RESERVATION);
+        reservation(model, command, now_us);
     }
 }

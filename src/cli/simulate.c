@@ -94,13 +94,10 @@ static struct hold_engine *rebuild(struct sim *sim)
     return engine;
 }
 
-/* Goes on with `engine`; its limits are empty, for they are in no journal. */
 static void replace_engine(struct sim *sim, struct hold_engine *engine)
 {
     hold_free(sim->engine);
     sim->engine = engine;
-    sim->model->limit_count = 0;
-    sim->model->limit_now_us = 0;
 }
 
 static void compare_rebuilt(struct sim *sim, const char *what)

@@ -39,8 +39,6 @@ const char *sim_kind_name(enum hold_kind kind)
         return "CANCEL";
     case HOLD_EXTEND:
         return "EXTEND";
-    case HOLD_LIMIT:
-        return "LIMIT";
     case HOLD_LOCK_INFO:
         return "LOCKINFO";
     case HOLD_LOCK_LIST:
@@ -140,10 +138,6 @@ static void print_command(const struct hold_command *c)
     print_number("wait_ms", c->wait_ms);
     if (c->amount != 0)
         printf(" amount %lld", (long long)c->amount);
-    print_number("rate", c->rate);
-    print_number("per_ms", c->per_ms);
-    print_number("burst", c->burst);
-    print_number("cost", c->cost);
     print_number("cursor", c->cursor);
     print_number("count", c->count);
     for (uint32_t i = 0; i < c->item_count; i++) {

@@ -413,9 +413,9 @@ void sim_make_write(struct sim *sim, struct sim_command *out)
 
 void sim_make_ask(struct sim *sim, struct sim_command *out)
 {
-    static const enum hold_kind kinds[] = {
-        HOLD_LIMIT,     HOLD_LIMIT,      HOLD_LOCK_INFO,  HOLD_STOCK_GET,
-        HOLD_LOCK_LIST, HOLD_STOCK_LIST, HOLD_RESERVATION};
+    static const enum hold_kind kinds[] = {HOLD_LOCK_INFO, HOLD_STOCK_GET,
+                                           HOLD_LOCK_LIST, HOLD_STOCK_LIST,
+                                           HOLD_RESERVATION};
     static const char *const patterns[] = {"", "*", "n1*", "?[0-5]", "a*"};
     struct hold_command *c = &out->command;
 
@@ -423,15 +423,6 @@ void sim_make_ask(struct sim *sim, struct sim_command *out)
     c->now_us = make_time(sim);
     c->kind = kinds[sim_below(sim, sizeof kinds / sizeof kinds[0])];
     switch (c->kind) {
-    case HOLD_LIMIT: { /* each key has its own numbers */
-        uint64_t key = sim_below(sim, 12);
-        c->name = model_bytes(&sim->names[key]);
-        c->rate = 1 + key * key;
-        c->per_ms = key % 3 == 0 ? 1000 : 1 + key * 7;
-        c->burst = 1 + key * 3;
-        c->cost = sim_below(sim, c->burst + 2);
-        break;
-    }
     case HOLD_LOCK_INFO:
         c->name = pick_name(sim, sim->profile.locks);
         break;

@@ -6,9 +6,9 @@
 #define US_NS     UINT64_C(1000)
 #define SECOND_NS UINT64_C(1000000000)
 
-enum hf_status throttle_plan(enum throttle_form form, int64_t max_burst,
+enum hf_status throttle_rule(enum throttle_form form, int64_t max_burst,
                              int64_t count, uint64_t period_ns,
-                             struct hf_rate_plan *plan)
+                             struct hf_rate_rule *rule)
 {
     if (max_burst < 0 || max_burst >= UINT32_MAX || count <= 0 ||
         period_ns == 0)
@@ -22,16 +22,50 @@ enum hf_status throttle_plan(enum throttle_form form, int64_t max_burst,
             return HF_INVALID;
         interval_ns = (interval_us == 0 ? 1 : interval_us) * US_NS;
     }
-    struct hf_rate_rule rule = {.kind = HF_RATE_GCRA,
-                                .permits = 1,
-                                .burst = (uint32_t)max_burst,
-                                .span_ns = interval_ns};
-    return rate_plan_make(plan, &rule);
+    *rule = (struct hf_rate_rule){.kind = HF_RATE_GCRA,
+                                  .permits = 1,
+                                  .burst = (uint32_t)max_burst,
+                                  .span_ns = interval_ns};
+    return HF_OK;
+}
+
+enum hf_status throttle_plan(enum throttle_form form, int64_t max_burst,
+                             int64_t count, uint64_t period_ns,
+                             struct hf_rate_plan *plan)
+{
+    struct hf_rate_rule rule;
+    enum hf_status status =
+        throttle_rule(form, max_burst, count, period_ns, &rule);
+
+    return status == HF_OK ? rate_plan_make(plan, &rule) : status;
 }
 
 static int64_t seconds(uint64_t ns)
 {
     return (int64_t)(ns / SECOND_NS + (ns % SECOND_NS != 0));
+}
+
+void throttle_tell(enum throttle_form form, const struct hf_rate_plan *plan,
+                   const struct hf_rate_answer *told,
+                   struct throttle_answer *answer)
+{
+    uint64_t remaining = told->remaining;
+    uint64_t wait_ns = told->wait_ns;
+
+    assert(plan->kind == HF_RATE_GCRA);
+    assert(plan->inverse == 0);
+    if (form == THROTTLE_CELL && plan->cost >= US_NS) {
+        uint64_t left_ns =
+            told->reset_ns < plan->edge ? plan->edge - told->reset_ns : 0;
+        remaining = left_ns / US_NS / (plan->cost / US_NS);
+    }
+    *answer = (struct throttle_answer){
+        .limited = wait_ns != 0,
+        .limit = (int64_t)told->limit,
+        .remaining = (int64_t)remaining,
+        .retry_s =
+            wait_ns == 0 || wait_ns == HF_RATE_NEVER ? -1 : seconds(wait_ns),
+        .reset_s = seconds(told->reset_ns)};
 }
 
 void throttle_take(enum throttle_form form, const struct hf_rate_plan *plan,
@@ -44,22 +78,10 @@ void throttle_take(enum throttle_form form, const struct hf_rate_plan *plan,
     uint64_t wait_ns =
         rate_state_take(plan, &state, quantity, 0, now_ns, &next);
 
-    assert(plan->kind == HF_RATE_GCRA);
-    assert(plan->inverse == 0);
     if (wait_ns == 0 && quantity > 0)
         *word = next.word[0];
     state.word[0] = *word;
     rate_state_tell(plan, &state, now_ns, &told);
-    if (form == THROTTLE_CELL && plan->cost >= US_NS) {
-        uint64_t left_ns =
-            told.reset_ns < plan->edge ? plan->edge - told.reset_ns : 0;
-        told.remaining = left_ns / US_NS / (plan->cost / US_NS);
-    }
-    *answer = (struct throttle_answer){
-        .limited = wait_ns != 0,
-        .limit = (int64_t)told.limit,
-        .remaining = (int64_t)told.remaining,
-        .retry_s =
-            wait_ns == 0 || wait_ns == HF_RATE_NEVER ? -1 : seconds(wait_ns),
-        .reset_s = seconds(told.reset_ns)};
+    told.wait_ns = wait_ns;
+    throttle_tell(form, plan, &told, answer);
 }

@@ -33,9 +33,18 @@ struct throttle_answer {
 /* HF_INVALID: max_burst is negative or above UINT32_MAX - 1, count or period
  * is not above 0, the interval is 0 (more than one a nanosecond), or the burst
  * takes more than 146 years to earn. */
+enum hf_status throttle_rule(enum throttle_form form, int64_t max_burst,
+                             int64_t count, uint64_t period_ns,
+                             struct hf_rate_rule *rule);
+/* The same, worked out. */
 enum hf_status throttle_plan(enum throttle_form form, int64_t max_burst,
                              int64_t count, uint64_t period_ns,
                              struct hf_rate_plan *plan);
+
+/* What a limiter of that plan told, in their words; wait_ns is filled in. */
+void throttle_tell(enum throttle_form form, const struct hf_rate_plan *plan,
+                   const struct hf_rate_answer *told,
+                   struct throttle_answer *answer);
 
 /* `*word` is the state of the key, 0 if it is new, and is changed if the call
  * is allowed. A quantity of 0 looks. */

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#define HOLD_NAME_MAX   512u       /* bytes: lock, resource, limit key */
+#define HOLD_NAME_MAX   512u       /* bytes: lock, resource */
 #define HOLD_SKU_MAX    256u       /* bytes: product */
 #define HOLD_ID_MAX     128u       /* bytes: reservation, request */
 #define HOLD_OWNER_MAX  256u       /* bytes */
@@ -20,8 +20,6 @@
 
 #define HOLD_TTL_MAX_MS 1000000000000000u /* 31,000 years */
 #define HOLD_STOCK_MAX  INT64_MAX         /* units of one product */
-#define HOLD_RATE_MAX   1000000000u       /* permits per period, and burst */
-#define HOLD_PER_MAX_MS 31536000000000u   /* 1,000 years */
 
 /* Things that fall due, handled by one command at most. */
 #define HOLD_STEP_MAX 256u

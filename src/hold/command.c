@@ -20,9 +20,12 @@ static const size_t text_max[TEXT_COUNT] = {HOLD_NAME_MAX, HOLD_OWNER_MAX,
 #define PLACE(field) offsetof(struct hold_command, field)
 static const size_t text_place[TEXT_COUNT] = {PLACE(name), PLACE(owner),
                                               PLACE(reason), PLACE(request)};
+/* Bits that had a meaning once; no record has them. */
+#define RETIRED      SIZE_MAX
+#define RETIRED_BITS (0xfu << (TEXT_COUNT + 4))
 static const size_t number_place[NUMBER_COUNT] = {
-    PLACE(token),  PLACE(ttl_ms), PLACE(wait_ms), PLACE(amount), PLACE(rate),
-    PLACE(per_ms), PLACE(burst),  PLACE(cost),    PLACE(cursor), PLACE(count)};
+    PLACE(token), PLACE(ttl_ms), PLACE(wait_ms), PLACE(amount), RETIRED,
+    RETIRED,      RETIRED,       RETIRED,        PLACE(cursor), PLACE(count)};
 
 static struct hf_bytes text_of(const struct hold_command *command, int i)
 {
@@ -34,6 +37,8 @@ static uint64_t number_of(const struct hold_command *command, int i)
 {
     uint64_t number;
 
+    if (number_place[i] == RETIRED)
+        return 0;
     memcpy(&number, (const char *)command + number_place[i], sizeof number);
     return number;
 }
@@ -148,7 +153,6 @@ static bool kind_is_known(unsigned kind)
     case HOLD_CONFIRM:
     case HOLD_CANCEL:
     case HOLD_EXTEND:
-    case HOLD_LIMIT:
     case HOLD_LOCK_INFO:
     case HOLD_LOCK_LIST:
     case HOLD_STOCK_GET:
@@ -166,9 +170,6 @@ static enum hf_status check_ranges(const struct hold_command *c)
 {
     if (c->now_us > UINT64_MAX / 4 || c->ttl_ms > HOLD_TTL_MAX_MS ||
         c->wait_ms > HOLD_TTL_MAX_MS)
-        return HF_CORRUPT;
-    if (c->rate > HOLD_RATE_MAX || c->burst > HOLD_RATE_MAX ||
-        c->cost > HOLD_RATE_MAX || c->per_ms > HOLD_PER_MAX_MS)
         return HF_CORRUPT;
     switch (c->kind) {
     case HOLD_LOCK:
@@ -189,9 +190,6 @@ static enum hf_status check_ranges(const struct hold_command *c)
                    : HF_CORRUPT;
     case HOLD_RESTART:
         return c->amount >= 0 ? HF_OK : HF_CORRUPT;
-    case HOLD_LIMIT:
-        return c->name.len && c->rate && c->per_ms && c->burst ? HF_OK
-                                                               : HF_CORRUPT;
     case HOLD_STOCK_GET:
         return c->item_count ? HF_OK : HF_CORRUPT;
     case HOLD_UNLOCK:
@@ -259,7 +257,8 @@ enum hf_status hold_decode(struct hf_bytes record, struct hold_command *command)
         return HF_CORRUPT;
     uint32_t head = hf_get_u32(record.data + 8);
     uint32_t mask = head >> 8;
-    if (!kind_is_known(head & 0xff) || mask >> (ITEMS_BIT + 1) != 0)
+    if (!kind_is_known(head & 0xff) || mask >> (ITEMS_BIT + 1) != 0 ||
+        (mask & RETIRED_BITS) != 0)
         return HF_CORRUPT;
     memset(command, 0, offsetof(struct hold_command, items));
     command->now_us = hf_get_u64(record.data);

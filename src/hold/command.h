@@ -42,7 +42,6 @@ enum hold_kind {
     HOLD_CANCEL = 32,    /* name reason */
     HOLD_EXTEND = 33,    /* name ttl */
     /* answered without the journal */
-    HOLD_LIMIT = 64,       /* name rate per burst cost */
     HOLD_LOCK_INFO = 65,   /* name */
     HOLD_LOCK_LIST = 66,   /* name (pattern) cursor count */
     HOLD_STOCK_GET = 67,   /* items (names) */
@@ -67,10 +66,6 @@ struct hold_command {
     uint64_t ttl_ms;
     uint64_t wait_ms;
     int64_t amount;
-    uint64_t rate;
-    uint64_t per_ms;
-    uint64_t burst;
-    uint64_t cost;
     uint64_t cursor;
     uint64_t count;
     uint32_t item_count;
@@ -80,7 +75,7 @@ struct hold_command {
 /* True for the kinds that go through the journal. */
 static inline bool hold_kind_is_write(enum hold_kind kind)
 {
-    return kind < HOLD_LIMIT;
+    return kind < HOLD_LOCK_INFO;
 }
 
 /* The longest record. */

@@ -6,8 +6,6 @@
 #include "base/memory.h"
 #include "hold/state.h"
 
-#define LIMIT_KEYS_DEFAULT 10000000u
-
 struct hold_bounds hold_bounds_default(void)
 {
     return (struct hold_bounds){
@@ -35,7 +33,6 @@ static enum hf_status init_indexes(struct hold_engine *e)
         {&e->reservations, sizeof(struct reservation), &e->texts},
         {&e->fences, sizeof(struct fence), &e->texts},
         {&e->requests, sizeof(struct request), &e->texts},
-        {&e->buckets, sizeof(struct bucket), &e->bucket_texts},
     };
 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
@@ -55,9 +52,7 @@ struct hold_engine *hold_new(struct hf_hash_seed seed)
         return NULL;
     e->seed = seed;
     e->bounds = hold_bounds_default();
-    e->buckets_max = LIMIT_KEYS_DEFAULT;
     hf_texts_init(&e->texts, &e->memory_bytes);
-    hf_texts_init(&e->bucket_texts, &e->memory_bytes);
     due_init(e);
     if (init_indexes(e) != HF_OK || out_init(e) != HF_OK) {
         hold_free(e);
@@ -76,9 +71,7 @@ void hold_free(struct hold_engine *e)
     hf_index_release(&e->reservations);
     hf_index_release(&e->fences);
     hf_index_release(&e->requests);
-    hf_index_release(&e->buckets);
     hf_texts_release(&e->texts);
-    hf_texts_release(&e->bucket_texts);
     hf_heap_release(&e->due);
     out_release(e);
     hf_free(e);
@@ -470,9 +463,6 @@ const struct hold_out *hold_ask(struct hold_engine *e,
     out_reset(e);
     e->now_us = max_u64(now_us, c->now_us);
     switch (c->kind) {
-    case HOLD_LIMIT:
-        limit_take(e, c);
-        break;
     case HOLD_LOCK_INFO:
         lock_info(e, c);
         break;
@@ -514,11 +504,6 @@ void hold_set_memory_max(struct hold_engine *e, size_t bytes)
     e->memory_max = bytes;
 }
 
-void hold_set_limit_keys_max(struct hold_engine *e, uint32_t count)
-{
-    e->buckets_max = count;
-}
-
 void hold_count(const struct hold_engine *e, struct hold_counts *out)
 {
     *out = (struct hold_counts){
@@ -529,7 +514,6 @@ void hold_count(const struct hold_engine *e, struct hold_counts *out)
         .pending = e->pending,
         .fences = hf_index_count(&e->fences),
         .requests = hf_index_count(&e->requests),
-        .limits = hf_index_count(&e->buckets),
         .stock_total = (double)e->stock_total,
         .stock_reserved = (double)e->stock_reserved,
         .stock_sold = (double)e->stock_sold,

@@ -1,4 +1,4 @@
-/* engine.h - the state machine: locks, stock, reservations, limits.
+/* engine.h - the state machine: locks, stock, reservations.
  *
  *                 +---------------------------+
  *   record, now ->|  settle what is due       |-> reply (code and value)
@@ -21,9 +21,6 @@
  * HOLD_ABANDON undoes what was asked by somebody who is gone: the wait with
  * ticket `token` leaves its queue; with a name, the hold with that token is
  * given back instead, once.
- *
- * Limits (HOLD_LIMIT) live beside the journaled state: they are not in the
- * journal, not in a snapshot and not in the digest.
  *
  * Threads: one thread at a time; engines share nothing.
  */
@@ -129,8 +126,6 @@ struct hold_bounds hold_get_bounds(const struct hold_engine *engine);
  * prepare; what was given back is used again.
  * Not part of the state. 0: no limit. */
 void hold_set_memory_max(struct hold_engine *engine, size_t bytes);
-/* The same for the keys of HOLD_LIMIT; 10 million at first. */
-void hold_set_limit_keys_max(struct hold_engine *engine, uint32_t count);
 
 struct hold_counts {
     uint64_t locks;
@@ -140,7 +135,6 @@ struct hold_counts {
     uint64_t pending;      /* reservations */
     uint64_t fences;
     uint64_t requests;
-    uint64_t limits;
     double stock_total; /* of all products; exact up to 2^53 */
     double stock_reserved;
     double stock_sold;

@@ -74,6 +74,20 @@ enum hold_field {
     FIELD_VERSION,
     FIELD_WAITED_MS,
     FIELD_WAITING,
+    /* of limits; new ones at the end, for kept answers name them by number */
+    FIELD_POLICY,
+    FIELD_SHADOW,
+    FIELD_TAKEN,
+    FIELD_HOLD,
+    FIELD_KEY,
+    FIELD_DENIED,
+    FIELD_ALGORITHM,
+    FIELD_RATE,
+    FIELD_PER_MS,
+    FIELD_BURST,
+    FIELD_KEEP,
+    FIELD_HEADER_POLICY,
+    FIELD_HEADER,
     HOLD_FIELD_COUNT
 };
 

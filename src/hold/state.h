@@ -5,7 +5,6 @@
  *   reservations -> struct reservation --- ended ones in a list by time
  *   fences -------> struct fence
  *   requests -----> struct request ------- answered ones in a list by time
- *   buckets ------> struct bucket          (limits: not journaled)
  *
  *   due: a heap over held locks, waiters and pending reservations
  *
@@ -98,14 +97,6 @@ struct request {
     uint32_t next;
 };
 
-/* The bucket is full again at full_us + part / rate microseconds. */
-struct bucket {
-    struct hf_named named;
-    uint64_t full_us;
-    uint32_t part;
-    uint32_t rate;
-};
-
 /* A sum over products, each of which may have HOLD_STOCK_MAX. */
 __extension__ typedef unsigned __int128 hold_wide;
 
@@ -138,12 +129,6 @@ struct hold_engine {
     hold_wide stock_total; /* of all products, as the next two */
     hold_wide stock_reserved;
     hold_wide stock_sold;
-
-    struct hf_texts bucket_texts;
-    struct hf_index buckets;
-    uint64_t bucket_now_us;
-    uint32_t bucket_hand; /* next one to look at for eviction */
-    uint32_t buckets_max;
 
     size_t memory_bytes;
     size_t memory_max;
@@ -334,7 +319,6 @@ void request_drop(struct hold_engine *e, uint32_t number);
 void answered_forget_first(struct hold_engine *e);
 
 /* limit.c */
-void limit_take(struct hold_engine *e, const struct hold_command *c);
 
 /* list.c - the two lists by time */
 struct list_link {

@@ -122,12 +122,6 @@ static void ask(struct server *server, struct conn *conn,
 {
     const struct hold_out *out = hold_ask(server->engine, command);
 
-    if (command->kind == HOLD_LIMIT && out->code == HOLD_OK) {
-        bool allowed = reply_get_number(out->body, FIELD_ALLOWED) != 0;
-        hf_counter_add(allowed ? server->metrics.limits_allowed
-                               : server->metrics.limits_denied,
-                       1);
-    }
     answer_give(server, conn, out->code, out->body);
 }
 

@@ -36,8 +36,8 @@ static bool is_full(const struct conn *conn)
 bool conn_is_blocked(const struct conn *conn)
 {
     return conn->closing || conn->quitting || conn->ticket != 0 ||
-           conn->server->stopping || (conn->barrier && conn->pending > 0) ||
-           is_full(conn);
+           conn->limit_wait != 0 || conn->server->stopping ||
+           (conn->barrier && conn->pending > 0) || is_full(conn);
 }
 
 /* Runs the whole requests at the start of `data`; returns the bytes used. */
@@ -89,7 +89,7 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
     size_t len = got > 0 ? (size_t)got : 0;
     size_t used = 0;
 
-    if (got == UV_EOF && conn->ticket == 0) {
+    if (got == UV_EOF && conn->ticket == 0 && conn->limit_wait == 0) {
         conn->ended = true; /* it may still want what it asked for */
         set_reading(conn, false);
         conn_touch(conn);
@@ -189,6 +189,7 @@ void conn_close(struct conn *conn)
     conn->closing = true;
     uv_close((uv_handle_t *)&conn->tcp, on_close);
     waits_leave(conn->server, conn);
+    limits_leave(conn->server, conn);
 }
 
 void conn_unpend(struct conn *conn)
@@ -384,7 +385,7 @@ void conn_tend(struct server *server)
             now_ms - conn->heard_ms > STUCK_MS)
             close_for(conn, "does not read its replies");
         else if (idle_ms > 0 && conn->pending == 0 && conn->ticket == 0 &&
-                 now_ms - conn->heard_ms > idle_ms)
+                 conn->limit_wait == 0 && now_ms - conn->heard_ms > idle_ms)
             close_for(conn, "idle");
     }
 }

@@ -37,6 +37,7 @@ struct conn {
     struct hf_buf sending; /* on its way to the socket */
     uint32_t pending;      /* requests in batches: not to be freed before */
     uint64_t ticket;       /* not 0: waits in a lock's queue */
+    uint32_t limit_wait;   /* not 0: its LIMIT is parked under this number */
     uint64_t heard_ms;     /* loop time of the last byte in */
     uint64_t sent_ms;      /* loop time of the last byte out */
     int version;           /* of RESP */

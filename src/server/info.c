@@ -176,8 +176,10 @@ static void about_latency(struct info *info)
 static void about_holds(struct info *info)
 {
     struct hold_counts counts;
+    struct hf_limiter_stats limits;
 
     hold_count(info->server->engine, &counts);
+    hf_limiter_stats(info->server->limits.limiter, &limits);
     line(info, "sequence", hold_seq(info->server->engine));
     line(info, "locks", counts.locks);
     line(info, "waiters", counts.waiters);
@@ -186,7 +188,11 @@ static void about_holds(struct info *info)
     line(info, "reservations_pending", counts.pending);
     line(info, "fences", counts.fences);
     line(info, "requests", counts.requests);
-    line(info, "limit_keys", counts.limits);
+    line(info, "limit_keys", limits.keys);
+    line(info, "limit_bytes", limits.bytes);
+    line(info, "limit_policies", limits.rules);
+    line(info, "limit_holds", limits.holds);
+    line(info, "limit_shadow_denied", limits.shadow_denied);
 }
 
 void admin_info(struct server *server, struct conn *conn,

@@ -36,6 +36,14 @@ static struct hf_log_stats logged(const struct server *server)
     return stats;
 }
 
+static struct hf_limiter_stats limited(const struct server *server)
+{
+    struct hf_limiter_stats stats;
+
+    hf_limiter_stats(server->limits.limiter, &stats);
+    return stats;
+}
+
 static double event_count(const struct server *server,
                           enum hold_event_kind kind)
 {
@@ -69,7 +77,11 @@ FIGURE(reservations, held(server).reservations)
 FIGURE(pending, held(server).pending)
 FIGURE(fences, held(server).fences)
 FIGURE(requests, held(server).requests)
-FIGURE(limit_keys, held(server).limits)
+FIGURE(limit_keys, limited(server).keys)
+FIGURE(limit_bytes, limited(server).bytes)
+FIGURE(limit_holds, limited(server).holds)
+FIGURE(limit_rules, limited(server).rules)
+FIGURE(limit_shadow, limited(server).shadow_denied)
 FIGURE(engine_bytes, held(server).memory_bytes)
 FIGURE(stock_total, held(server).stock_total)
 FIGURE(stock_reserved, held(server).stock_reserved)
@@ -157,6 +169,12 @@ static const struct {
      "Expired of those that ended since the start.", expiry, false},
     {"holdfast_requests", "REQ ids remembered.", requests, false},
     {"holdfast_limit_keys", "Keys of LIMIT.", limit_keys, false},
+    {"holdfast_limit_bytes", "Memory of limits.", limit_bytes, false},
+    {"holdfast_limit_holds", "Holds of LIMIT that are not settled.",
+     limit_holds, false},
+    {"holdfast_limit_policies", "Policies defined.", limit_rules, false},
+    {"holdfast_limit_shadow_denied_total",
+     "What shadow policies would have denied.", limit_shadow, true},
     {"holdfast_sequence", "The newest number given out.", sequence, false},
     {"holdfast_journal_failed", "1: writes are refused.", journal_failed,
      false},

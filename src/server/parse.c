@@ -31,17 +31,15 @@ static enum hf_status wrong_count(struct parse *p)
     return HF_INVALID;
 }
 
-static enum hf_status take_text(struct parse *p, const char *what, size_t max,
-                                struct hf_bytes *out)
+enum hf_status parse_text(struct hf_bytes text, const char *what, size_t max,
+                          struct hf_bytes *out, char error[PARSE_ERROR_MAX])
 {
-    struct hf_bytes text = p->args[p->at++];
-
     if (text.len == 0) {
-        snprintf(p->error, PARSE_ERROR_MAX, "BADARG the %s is empty", what);
+        snprintf(error, PARSE_ERROR_MAX, "BADARG the %s is empty", what);
         return HF_INVALID;
     }
     if (text.len > max) {
-        snprintf(p->error, PARSE_ERROR_MAX,
+        snprintf(error, PARSE_ERROR_MAX,
                  "BADARG the %s has %zu bytes, at most %zu are allowed", what,
                  text.len, max);
         return HF_INVALID;
@@ -50,14 +48,14 @@ static enum hf_status take_text(struct parse *p, const char *what, size_t max,
     return HF_OK;
 }
 
-static enum hf_status take_number(struct parse *p, const char *what,
-                                  uint64_t min, uint64_t max, uint64_t *out)
+enum hf_status parse_number(struct hf_bytes text, const char *what,
+                            uint64_t min, uint64_t max, uint64_t *out,
+                            char error[PARSE_ERROR_MAX])
 {
-    struct hf_bytes text = p->args[p->at++];
     uint64_t number;
 
     if (hf_parse_u64(text, &number) != HF_OK || number < min || number > max) {
-        snprintf(p->error, PARSE_ERROR_MAX,
+        snprintf(error, PARSE_ERROR_MAX,
                  "BADARG %s must be a whole number from %llu to %llu, not "
                  "'%.*s'",
                  what, (unsigned long long)min, (unsigned long long)max,
@@ -66,6 +64,18 @@ static enum hf_status take_number(struct parse *p, const char *what,
     }
     *out = number;
     return HF_OK;
+}
+
+static enum hf_status take_text(struct parse *p, const char *what, size_t max,
+                                struct hf_bytes *out)
+{
+    return parse_text(p->args[p->at++], what, max, out, p->error);
+}
+
+static enum hf_status take_number(struct parse *p, const char *what,
+                                  uint64_t min, uint64_t max, uint64_t *out)
+{
+    return parse_number(p->args[p->at++], what, min, max, out, p->error);
 }
 
 static enum hf_status take_delta(struct parse *p)
@@ -164,8 +174,6 @@ static enum option find_option(struct hf_bytes word)
         {"TTL", OPTION_TTL},       {"WAIT", OPTION_WAIT},
         {"OWNER", OPTION_OWNER},   {"REQ", OPTION_REQ},
         {"REASON", OPTION_REASON}, {"ITEM", OPTION_ITEM},
-        {"RATE", OPTION_RATE},     {"PER", OPTION_PER},
-        {"BURST", OPTION_BURST},   {"COST", OPTION_COST},
         {"CURSOR", OPTION_CURSOR}, {"COUNT", OPTION_COUNT},
     };
 
@@ -193,14 +201,6 @@ static enum hf_status take_value(struct parse *p, enum option option)
         return take_text(p, "reason", HOLD_REASON_MAX, &out->reason);
     case OPTION_ITEM:
         return take_item(p);
-    case OPTION_RATE:
-        return take_number(p, "RATE", 1, HOLD_RATE_MAX, &out->rate);
-    case OPTION_PER:
-        return take_number(p, "PER", 1, HOLD_PER_MAX_MS, &out->per_ms);
-    case OPTION_BURST:
-        return take_number(p, "BURST", 1, HOLD_RATE_MAX, &out->burst);
-    case OPTION_COST:
-        return take_number(p, "COST", 0, HOLD_RATE_MAX, &out->cost);
     case OPTION_CURSOR:
         return take_number(p, "CURSOR", 0, UINT32_MAX, &out->cursor);
     case OPTION_COUNT:
@@ -236,7 +236,6 @@ static void clear(struct hold_command *out)
     out->name = out->owner = out->reason = out->request = hf_bytes(NULL, 0);
     out->token = out->ttl_ms = out->wait_ms = 0;
     out->amount = 0;
-    out->rate = out->per_ms = out->burst = out->cost = 0;
     out->cursor = out->count = 0;
     out->item_count = 0;
 }
@@ -255,7 +254,6 @@ enum hf_status parse_command(const struct command *command,
     clear(out);
     out->kind = command->kind;
     out->ttl_ms = command->ttl_ms;
-    out->cost = command->kind == HOLD_LIMIT;
     for (int i = 0; i < WORDS_MAX && command->words[i] != WORD_END; i++) {
         enum word word = command->words[i];
         bool missing = p.at == count;
@@ -266,9 +264,5 @@ enum hf_status parse_command(const struct command *command,
         if (take_word(&p, word) != HF_OK)
             return HF_INVALID;
     }
-    if (take_options(&p) != HF_OK)
-        return HF_INVALID;
-    if (command->kind == HOLD_LIMIT && out->burst == 0)
-        out->burst = out->rate;
-    return HF_OK;
+    return take_options(&p);
 }

@@ -118,6 +118,7 @@ static void on_signal(uv_signal_t *handle, int number)
     report_stopping(&server->report, number, server->conn_count);
     uv_close((uv_handle_t *)&server->listener, NULL);
     commit_end_waits(server);
+    limits_end_waits(server);
     commit_turn(server);
     stop_if_done(server);
 }
@@ -147,8 +148,6 @@ void server_apply_config(struct server *server)
     if (server->config.clients_max > server->files_max)
         server->config.clients_max = server->files_max;
     hold_set_memory_max(server->engine, server->config.memory_max_bytes);
-    hold_set_limit_keys_max(server->engine,
-                            (uint32_t)server->config.limit_keys_max);
     watch_set(&server->watch, server->config.disk_warn_bytes);
     report_set_level(&server->report, server->config.log_level);
 }
@@ -330,6 +329,7 @@ static void set_up_loop(struct server *server)
     uv_idle_init(loop, &server->again);
     uv_timer_init(loop, &server->due_timer);
     uv_timer_init(loop, &server->tend_timer);
+    uv_timer_init(loop, &server->limits.timer);
     uv_signal_init(loop, &server->term);
     uv_signal_init(loop, &server->interrupt);
     uv_poll_init(loop, &server->journal_wake, journal_wake_fd(server->journal));
@@ -338,6 +338,7 @@ static void set_up_loop(struct server *server)
     server->again.data = server;
     server->due_timer.data = server;
     server->tend_timer.data = server;
+    server->limits.timer.data = server;
     server->term.data = server;
     server->interrupt.data = server;
     server->journal_wake.data = server;
@@ -362,7 +363,8 @@ static enum hf_status open_all(struct server *server, char *error)
     raise_file_limit(server);
     reply_init();
     server->started_ns = hf_clock_now_ns(server->clock);
-    if (set_up_memory(server) != HF_OK) {
+    if (set_up_memory(server) != HF_OK ||
+        limits_open(&server->limits, server) != HF_OK) {
         snprintf(error, JOURNAL_ERROR_MAX, "out of memory");
         return HF_NOMEM;
     }
@@ -503,6 +505,7 @@ void server_close(struct server *server)
     }
     release_batch(&server->building);
     release_batch(&server->flying);
+    limits_close(&server->limits);
     hold_free(server->engine);
     metrics_close(&server->metrics);
     hf_index_release(&server->waits);

@@ -33,6 +33,7 @@
 #include "journal/journal.h"
 #include "resp/resp.h"
 #include "server/config.h"
+#include "server/limit.h"
 #include "server/metrics.h"
 #include "server/report.h"
 #include "server/watch.h"
@@ -102,6 +103,7 @@ struct server {
     uint64_t started_ns;
     uint64_t tend_count;
     uint64_t stop_tends; /* tending calls since the stop was asked for */
+    struct limits limits;
     struct metrics metrics;
 };
 

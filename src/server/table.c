@@ -6,6 +6,7 @@
 #include "resp/resp.h"
 #include "server/admin.h"
 #include "server/conn.h"
+#include "server/limit.h"
 #include "server/server.h"
 
 #define LOCK_TTL_MS        30000u
@@ -167,18 +168,75 @@ static const struct command commands[] = {
      .flags = COMMAND_READ,
      .kind = HOLD_RESERVATION,
      .words = {WORD_ID}},
-    {.name = "LIMIT",
-     .syntax = "key RATE n PER ms [BURST n] [COST n]",
-     .summary = "Takes permits from a token bucket, or says when to retry",
-     .reply = "map: allowed limit remaining retry_ms reset_ms",
-     .group = "limit",
-     .flags = COMMAND_READ,
-     .kind = HOLD_LIMIT,
-     .words = {WORD_NAME},
-     .options = OPTION_RATE | OPTION_PER | OPTION_BURST | OPTION_COST,
-     .required = OPTION_RATE | OPTION_PER},
 #define RUN(function, least, most) \
     .run = function, .args_min = least, .args_max = most
+    {.name = "LIMIT DEFINE",
+     .syntax = "name RATE n PER ms [BURST n] [ALGORITHM BUCKET|GCRA|FIXED|"
+               "SLIDING|LOG|LEASES] [KEEP n,n,n] [SHADOW]",
+     .summary = "Makes a policy, or changes it; what keys have spent stays "
+                "spent. KEEP is what priorities 1, 2 and 3 leave to those "
+                "above; SHADOW counts and denies nothing",
+     .reply = "OK",
+     .group = "limit",
+     .flags = COMMAND_HELD,
+     RUN(limit_define, 3, 32)},
+    {.name = "LIMIT DROP",
+     .syntax = "name",
+     .summary = "Removes a policy and what its keys have spent",
+     .reply = "OK; -NOTFOUND",
+     .group = "limit",
+     .flags = COMMAND_HELD,
+     RUN(limit_drop, 3, 3)},
+    {.name = "LIMIT POLICIES",
+     .syntax = "",
+     .summary = "Lists the policies",
+     .reply = "list of maps: policy algorithm rate per_ms burst keep shadow",
+     .group = "limit",
+     .flags = COMMAND_HELD | COMMAND_LONG,
+     RUN(limit_policies, 2, 2)},
+    {.name = "LIMIT SETTLE",
+     .syntax = "hold COST n",
+     .summary = "Ends a hold with its true cost: the rest comes back, what is "
+                "above is spent all the same",
+     .reply = "OK; -NOTFOUND",
+     .group = "limit",
+     .flags = COMMAND_HELD,
+     RUN(limit_settle, 5, 5)},
+    {.name = "LIMIT TOP",
+     .syntax = "[count]",
+     .summary = "Shows the keys that were denied most, 10 unless told",
+     .reply = "list of maps: key policy denied",
+     .group = "limit",
+     .flags = COMMAND_HELD | COMMAND_LONG,
+     RUN(limit_top, 2, 3)},
+    {.name = "LIMIT",
+     .syntax = "key RATE n PER ms [BURST n] [ALGORITHM name] | POLICY name,... "
+               "[ALSO key name,...] [COST n] [PRIORITY 0-3] [PEEK | REFUND "
+               "taken | HOLD ms] [WAIT ms] [REQ id] [SHADOW] [HEADERS]",
+     .summary = "Takes permits from all that are named, or none and says when "
+                "to retry",
+     .reply = "map: allowed limit remaining retry_ms reset_ms; with more than "
+              "RATE, PER, BURST and COST also policy (that denied) shadow "
+              "taken, with HOLD hold, with HEADERS ratelimit_policy "
+              "ratelimit; -NOTFOUND -CONFLICT -OVERLOADED",
+     .group = "limit",
+     .flags = COMMAND_HELD | COMMAND_BLOCKING,
+     RUN(limit_take, 2, 64)},
+    {.name = "CL.THROTTLE",
+     .syntax = "key max_burst count period [quantity]",
+     .summary = "As redis-cell has it: quantity permits, count of them earned "
+                "in period seconds",
+     .reply = "list: limited limit remaining retry_s reset_s",
+     .group = "limit",
+     .flags = COMMAND_HELD,
+     RUN(limit_cell, 5, 6)},
+    {.name = "GCRA",
+     .syntax = "key max_burst tokens_per_period period [TOKENS n]",
+     .summary = "As Redis has it",
+     .reply = "list: limited limit remaining retry_s reset_s",
+     .group = "limit",
+     .flags = COMMAND_HELD,
+     RUN(limit_gcra, 5, 7)},
     {.name = "PING",
      .syntax = "[text]",
      .summary = "Answers PONG, or the text",

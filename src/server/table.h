@@ -41,12 +41,8 @@ enum option {
     OPTION_REQ = 1 << 3,
     OPTION_REASON = 1 << 4,
     OPTION_ITEM = 1 << 5, /* two values; may be repeated */
-    OPTION_RATE = 1 << 6,
-    OPTION_PER = 1 << 7,
-    OPTION_BURST = 1 << 8,
-    OPTION_COST = 1 << 9,
-    OPTION_CURSOR = 1 << 10,
-    OPTION_COUNT = 1 << 11,
+    OPTION_CURSOR = 1 << 6,
+    OPTION_COUNT = 1 << 7,
 };
 
 enum command_flag {
@@ -91,6 +87,12 @@ enum hf_status parse_command(const struct command *command,
                              const struct hf_bytes *args, size_t count,
                              struct hold_command *out,
                              char error[PARSE_ERROR_MAX]);
+/* One word, for the commands that are functions. */
+enum hf_status parse_text(struct hf_bytes text, const char *what, size_t max,
+                          struct hf_bytes *out, char error[PARSE_ERROR_MAX]);
+enum hf_status parse_number(struct hf_bytes text, const char *what,
+                            uint64_t min, uint64_t max, uint64_t *out,
+                            char error[PARSE_ERROR_MAX]);
 
 /* docs/commands.md */
 enum hf_status table_markdown(struct hf_buf *out);

@@ -229,19 +229,6 @@ const struct hold_out *engine_reservation(const char *id)
     return hold_ask(engine, begin(HOLD_RESERVATION, id));
 }
 
-const struct hold_out *engine_limit(const char *key, uint64_t rate,
-                                    uint64_t per_ms, uint64_t burst,
-                                    uint64_t cost)
-{
-    struct hold_command *c = begin(HOLD_LIMIT, key);
-
-    c->rate = rate;
-    c->per_ms = per_ms;
-    c->burst = burst;
-    c->cost = cost;
-    return hold_ask(engine, c);
-}
-
 /* Text. */
 
 #define TEXT_BYTES 65536

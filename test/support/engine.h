@@ -58,9 +58,6 @@ const struct hold_out *engine_get(const char *skus);
 const struct hold_out *engine_products(const char *pattern, uint64_t cursor,
                                        uint64_t count);
 const struct hold_out *engine_reservation(const char *id);
-const struct hold_out *engine_limit(const char *key, uint64_t rate,
-                                    uint64_t per_ms, uint64_t burst,
-                                    uint64_t cost);
 
 /* The command that the last call above made, and any command as it is. */
 const struct hold_command *engine_last(void);

@@ -31,10 +31,6 @@ static void fill(void)
         .ttl_ms = HOLD_TTL_MAX_MS,
         .wait_ms = HOLD_TTL_MAX_MS,
         .amount = INT64_MIN,
-        .rate = HOLD_RATE_MAX,
-        .per_ms = HOLD_PER_MAX_MS,
-        .burst = HOLD_RATE_MAX,
-        .cost = HOLD_RATE_MAX,
         .cursor = UINT64_MAX,
         .count = UINT64_MAX,
     };
@@ -57,9 +53,7 @@ static bool same_command(void)
         hf_bytes_equal(command.request, decoded.request) &&
         command.token == decoded.token && command.ttl_ms == decoded.ttl_ms &&
         command.wait_ms == decoded.wait_ms &&
-        command.amount == decoded.amount && command.rate == decoded.rate &&
-        command.per_ms == decoded.per_ms && command.burst == decoded.burst &&
-        command.cost == decoded.cost && command.cursor == decoded.cursor &&
+        command.amount == decoded.amount && command.cursor == decoded.cursor &&
         command.count == decoded.count &&
         command.item_count == decoded.item_count;
 
@@ -114,12 +108,6 @@ TEST(fields_outside_their_bounds_are_no_record)
     command.wait_ms++;
     CHECK_EQ(round_trip(), HF_CORRUPT);
     fill();
-    command.rate++;
-    CHECK_EQ(round_trip(), HF_CORRUPT);
-    fill();
-    command.per_ms++;
-    CHECK_EQ(round_trip(), HF_CORRUPT);
-    fill();
     command.name = text_of(HOLD_ID_MAX + 1); /* of a reservation */
     CHECK_EQ(round_trip(), HF_CORRUPT);
     fill();
@@ -141,10 +129,9 @@ TEST(fields_outside_their_bounds_are_no_record)
 TEST(what_a_kind_needs_must_be_there)
 {
     static const enum hold_kind named[] = {
-        HOLD_LOCK,       HOLD_UNLOCK,    HOLD_RENEW,     HOLD_FENCE,
-        HOLD_STOCK_SET,  HOLD_STOCK_ADD, HOLD_STOCK_DEL, HOLD_CONFIRM,
-        HOLD_CANCEL,     HOLD_EXTEND,    HOLD_LIMIT,     HOLD_LOCK_INFO,
-        HOLD_RESERVATION};
+        HOLD_LOCK,      HOLD_UNLOCK,    HOLD_RENEW,     HOLD_FENCE,
+        HOLD_STOCK_SET, HOLD_STOCK_ADD, HOLD_STOCK_DEL, HOLD_CONFIRM,
+        HOLD_CANCEL,    HOLD_EXTEND,    HOLD_LOCK_INFO, HOLD_RESERVATION};
 
     for (size_t i = 0; i < sizeof named / sizeof named[0]; i++) {
         fill();

@@ -1,0 +1,332 @@
+/* limit.c - decisions about limits, and what is told of them. */
+#include "server/limit.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/hash.h"
+#include "base/memory.h"
+#include "holdfast/inspect.h"
+#include "resp/resp.h"
+#include "server/answer.h"
+#include "server/conn.h"
+#include "server/server.h"
+
+#define NS_PER_MS  UINT64_C(1000000)
+#define NS_PER_S   UINT64_C(1000000000)
+#define BODY_BYTES 1024u
+
+/* What is kept of a call with a REQ. */
+struct kept {
+    uint64_t words; /* hash of the request */
+    uint64_t at_ns;
+    uint64_t hold;
+    struct hf_limiter_answer answer;
+};
+
+static const struct hf_hash_seed words_seed = {{1, 2}};
+
+static uint64_t now_of(const struct server *server)
+{
+    return hf_clock_now_ns(server->clock);
+}
+
+static void say_status(struct server *server, struct conn *conn,
+                       enum hf_status status)
+{
+    char text[96];
+
+    if (status == HF_FULL) {
+        snprintf(text, sizeof text,
+                 "OVERLOADED limit_keys_max is reached: %" PRIu64,
+                 server->config.limit_keys_max);
+        answer_error(server, conn, text);
+    } else if (status == HF_NOTFOUND) {
+        answer_error(server, conn, "NOTFOUND the policy was dropped");
+    } else if (status == HF_INVALID) {
+        answer_error(server, conn, "BADARG the limit cannot be");
+    } else {
+        answer_error(server, conn, "OVERLOADED out of memory");
+    }
+}
+
+/* ---- Open and close. ---- */
+
+enum hf_status limits_open(struct limits *limits, struct server *server)
+{
+    const struct hold_bounds *bounds = &server->config.bounds;
+    struct hf_limiter_opts opts = {.name = "limits",
+                                   .clock = server->clock,
+                                   .keys_max = server->config.limit_keys_max};
+    uint64_t keep_ms = bounds->request_keep_ms;
+    struct hf_dedup_opts seen = {.name = "limit requests",
+                                 .items_max = bounds->requests_max,
+                                 .value_bytes = sizeof(struct kept)};
+
+    seen.window_ns = keep_ms < UINT64_MAX / 4 / NS_PER_MS ? keep_ms * NS_PER_MS
+                                                          : UINT64_MAX / 4;
+    enum hf_status status = hf_buf_reserve(&limits->body, BODY_BYTES);
+    if (status == HF_OK)
+        status = hf_limiter_open(&limits->limiter, &opts);
+    if (status == HF_OK)
+        status = hf_dedup_open(&limits->seen, &seen);
+    return status;
+}
+
+/* ---- Replies. ---- */
+
+/* Rounded up, so that whoever waits that long is not refused again. */
+static int64_t up_to_ms(uint64_t ns)
+{
+    return ns == HF_LIMITER_NEVER
+               ? -1
+               : (int64_t)(ns / NS_PER_MS + (ns % NS_PER_MS != 0));
+}
+
+static uint64_t up_to_s(uint64_t ns)
+{
+    return ns / NS_PER_S + (ns % NS_PER_S != 0);
+}
+
+/* As the RateLimit header fields draft of the IETF has them: of the policy that
+ * denied, else of the first one. */
+static void reply_headers(struct server *server, const struct limit_call *call,
+                          const struct hf_limiter_answer *answer)
+{
+    struct hf_buf *body = &server->limits.body;
+    struct hf_limiter_rule rule = call->own;
+    const char *name = answer->rule[0] != '\0' ? answer->rule : call->policy;
+    uint64_t wait_ns =
+        answer->allowed ? answer->reset_after_ns : answer->retry_after_ns;
+    char text[160];
+
+    if (name[0] == '\0')
+        name = "limit";
+    else
+        (void)hf_limiter_find(server->limits.limiter, name, NULL, &rule);
+    snprintf(text, sizeof text, "\"%s\";q=%" PRIu64 ";w=%" PRIu64, name,
+             answer->limit, up_to_s(rule.rate.span_ns));
+    reply_field_text(body, FIELD_HEADER_POLICY, hf_bytes_text(text));
+    if (wait_ns == HF_LIMITER_NEVER)
+        snprintf(text, sizeof text, "\"%s\";r=%" PRIu64, name,
+                 answer->remaining);
+    else
+        snprintf(text, sizeof text, "\"%s\";r=%" PRIu64 ";t=%" PRIu64, name,
+                 answer->remaining, up_to_s(wait_ns));
+    reply_field_text(body, FIELD_HEADER, hf_bytes_text(text));
+}
+
+/* The five that everybody wants; the rest for those who use more. */
+static void reply_answer(struct server *server, struct conn *conn,
+                         const struct limit_call *call,
+                         const struct hf_limiter_answer *answer, uint64_t hold)
+{
+    struct hf_buf *body = &server->limits.body;
+    bool plain = !call->has_policy && !call->headers && call->hold_ms == 0 &&
+                 call->own.rate.kind == HF_RATE_BUCKET && !call->own.shadow;
+    uint32_t fields =
+        5u + (plain ? 0 : 3u) + (call->hold_ms > 0) + (call->headers ? 2u : 0);
+
+    body->len = 0;
+    reply_map(body, fields);
+    reply_field_number(body, FIELD_ALLOWED, answer->allowed);
+    reply_field_number(body, FIELD_LIMIT, (int64_t)answer->limit);
+    reply_field_number(body, FIELD_REMAINING, (int64_t)answer->remaining);
+    reply_field_number(body, FIELD_RETRY_MS, up_to_ms(answer->retry_after_ns));
+    reply_field_number(body, FIELD_RESET_MS, up_to_ms(answer->reset_after_ns));
+    if (!plain) {
+        reply_field_text(body, FIELD_POLICY, hf_bytes_text(answer->rule));
+        reply_field_number(body, FIELD_SHADOW,
+                           __builtin_popcount(answer->shadow));
+        reply_field_number(body, FIELD_TAKEN, (int64_t)answer->taken_ns);
+    }
+    if (call->hold_ms > 0)
+        reply_field_number(body, FIELD_HOLD, (int64_t)hold);
+    if (call->headers)
+        reply_headers(server, call, answer);
+    if (reply_write(&conn->out, conn->version, HOLD_OK, hf_buf_bytes(body)) !=
+        HF_OK)
+        conn_close_no_memory(conn);
+}
+
+static void count(struct server *server, const struct hf_limiter_answer *answer)
+{
+    if (answer->allowed)
+        hf_counter_add(server->metrics.limits_allowed, 1);
+    else
+        hf_counter_add(server->metrics.limits_denied, 1);
+}
+
+/* ---- LIMIT. ---- */
+
+static enum hf_status decide(struct server *server,
+                             const struct limit_call *call, uint64_t now_ns,
+                             struct hf_limiter_answer *answer, uint64_t *hold)
+{
+    struct hf_limiter *limiter = server->limits.limiter;
+    struct hf_limiter_call made = {.asks = call->asks,
+                                   .count = call->count,
+                                   .priority = (uint32_t)call->priority,
+                                   .now_ns = now_ns};
+
+    *hold = 0;
+    if (call->peek)
+        return hf_limiter_peek(limiter, &made, answer);
+    if (call->hold_ms > 0)
+        return hf_limiter_hold(limiter, &made, call->hold_ms * NS_PER_MS,
+                               answer, hold);
+    if (!call->refund)
+        return hf_limiter_take(limiter, &made, answer);
+    enum hf_status status = hf_limiter_refund(limiter, &made, call->refund_ns);
+    return status == HF_OK ? hf_limiter_peek(limiter, &made, answer) : status;
+}
+
+static uint64_t hash_words(const struct resp_request *request)
+{
+    uint64_t hash = request->count;
+
+    for (size_t i = 0; i < request->count; i++)
+        hash = (hash ^ hf_hash(words_seed, request->args[i])) *
+               UINT64_C(0x9e3779b97f4a7c15);
+    return hash;
+}
+
+/* An answer that is told again, later. */
+static void age(struct hf_limiter_answer *answer, uint64_t passed_ns)
+{
+    uint64_t *times[] = {&answer->retry_after_ns, &answer->reset_after_ns};
+
+    for (size_t i = 0; i < 2; i++) {
+        if (*times[i] != HF_LIMITER_NEVER)
+            *times[i] = *times[i] > passed_ns ? *times[i] - passed_ns : 0;
+    }
+}
+
+/* A repetition gets the first answer. True: it was answered. */
+static bool answer_again(struct server *server, struct conn *conn,
+                         const struct limit_call *call, uint64_t words,
+                         uint64_t now_ns)
+{
+    struct kept kept;
+    struct hf_bytes id = call->request;
+
+    if (hf_dedup_find(server->limits.seen, id.data, id.len, now_ns, &kept) !=
+        HF_OK)
+        return false;
+    if (kept.words != words) {
+        answer_error(server, conn,
+                     "CONFLICT the REQ id was used with other arguments");
+        return true;
+    }
+    age(&kept.answer, now_ns - kept.at_ns);
+    reply_answer(server, conn, call, &kept.answer, kept.hold);
+    return true;
+}
+
+/* Before the decision, since what is spent must not be spent again. */
+static enum hf_status make_room(struct server *server,
+                                const struct limit_call *call, uint64_t words,
+                                uint64_t now_ns)
+{
+    struct kept kept = {.words = words, .at_ns = now_ns};
+
+    return hf_dedup_add(server->limits.seen, call->request.data,
+                        call->request.len, now_ns, &kept);
+}
+
+static void keep_answer(struct server *server, const struct limit_call *call,
+                        uint64_t words, uint64_t now_ns, enum hf_status status,
+                        const struct hf_limiter_answer *answer, uint64_t hold)
+{
+    struct kept kept = {
+        .words = words, .at_ns = now_ns, .hold = hold, .answer = *answer};
+    struct hf_bytes id = call->request;
+
+    (void)hf_dedup_forget(server->limits.seen, id.data, id.len, now_ns);
+    if (status == HF_OK) /* there is room: it was there a moment ago */
+        (void)hf_dedup_add(server->limits.seen, id.data, id.len, now_ns, &kept);
+}
+
+/* Decides and answers; or parks the call and returns false. */
+static bool run(struct server *server, struct conn *conn,
+                const struct resp_request *request,
+                const struct limit_call *call, uint64_t deadline_ns)
+{
+    struct hf_limiter_answer answer = {0};
+    uint64_t now_ns = now_of(server);
+    uint64_t hold;
+    enum hf_status status = decide(server, call, now_ns, &answer, &hold);
+
+    if (status != HF_OK) {
+        say_status(server, conn, status);
+        return true;
+    }
+    if (!answer.allowed && answer.retry_after_ns != HF_LIMITER_NEVER &&
+        now_ns + answer.retry_after_ns <= deadline_ns &&
+        limit_park(server, conn, request, now_ns + answer.retry_after_ns,
+                   deadline_ns) == HF_OK)
+        return false;
+    if (!call->peek && !call->refund)
+        count(server, &answer);
+    reply_answer(server, conn, call, &answer, hold);
+    return true;
+}
+
+static void run_once(struct server *server, struct conn *conn,
+                     const struct resp_request *request,
+                     const struct limit_call *call)
+{
+    struct hf_limiter_answer answer = {0};
+    uint64_t words = hash_words(request);
+    uint64_t now_ns = now_of(server);
+    uint64_t hold = 0;
+
+    if (answer_again(server, conn, call, words, now_ns))
+        return;
+    enum hf_status status = make_room(server, call, words, now_ns);
+    if (status != HF_OK) {
+        answer_error(server, conn, "OVERLOADED requests_max is reached");
+        return;
+    }
+    status = decide(server, call, now_ns, &answer, &hold);
+    keep_answer(server, call, words, now_ns, status, &answer, hold);
+    if (status != HF_OK) {
+        say_status(server, conn, status);
+        return;
+    }
+    if (!call->refund)
+        count(server, &answer);
+    reply_answer(server, conn, call, &answer, hold);
+}
+
+void limit_take(struct server *server, struct conn *conn,
+                struct resp_request *request)
+{
+    struct limit_call call;
+    char error[PARSE_ERROR_MAX];
+
+    if (limit_parse(&server->limits, request->args + 1, request->count - 1,
+                    &call, error) != HF_OK)
+        answer_error(server, conn, error);
+    else if (call.request.len > 0)
+        run_once(server, conn, request, &call);
+    else
+        (void)run(
+            server, conn, request, &call,
+            call.wait_ms == 0 ? 0 : now_of(server) + call.wait_ms * NS_PER_MS);
+}
+
+bool limit_again(struct server *server, struct conn *conn,
+                 struct resp_request *request, uint64_t deadline_ns, bool last)
+{
+    struct limit_call call;
+    char error[PARSE_ERROR_MAX];
+
+    /* Its policy may have been dropped while it waited. */
+    if (limit_parse(&server->limits, request->args + 1, request->count - 1,
+                    &call, error) != HF_OK) {
+        answer_error(server, conn, error);
+        return true;
+    }
+    return run(server, conn, request, &call, last ? 0 : deadline_ns);
+}

@@ -1,0 +1,357 @@
+/* limits.c - LIMIT, its policies, CL.THROTTLE and GCRA on a real server.
+ * tests: also under sanitizers
+ *
+ * Periods are long, so that nothing is earned while a test runs; where time
+ * must pass, a test waits for what it brings.
+ */
+#include <signal.h>
+
+#include "support/server.h"
+#include "support/test.h"
+
+#define LONG "PER 3600000000" /* 41 days */
+
+static struct test_server server;
+static struct test_wire wire;
+static struct test_wire other;
+
+static void start(const char *const *more)
+{
+    if (server.pid > 0)
+        test_server_kill(&server);
+    test_wire_close(&wire);
+    test_wire_close(&other);
+    test_server_start(&server, &(struct test_server_opts){.dir = test_folder(),
+                                                          .more = more});
+    test_server_connect(&server, &wire);
+    test_server_connect(&server, &other);
+}
+
+static void stop(void)
+{
+    test_wire_close(&wire);
+    test_wire_close(&other);
+    CHECK_EQ(test_server_stop(&server), 0);
+}
+
+static void define(const char *words)
+{
+    CHECK_REPLY(test_ask(&wire, "LIMIT DEFINE %s", words), "+OK");
+}
+
+static int64_t ask(const char *words, const char *field)
+{
+    return test_number(test_ask(&wire, "LIMIT %s", words), field);
+}
+
+static bool denied_by(struct hf_bytes reply, const char *policy)
+{
+    struct hf_bytes found = test_text(reply, "policy");
+
+    return test_number(reply, "allowed") == 0 &&
+           hf_bytes_equal(found, hf_bytes_text(policy));
+}
+
+TEST(numbers_with_the_call)
+{
+    start(NULL);
+    struct hf_bytes reply = test_ask(&wire, "LIMIT k RATE 5 %s COST 3", LONG);
+    CHECK_EQ(test_number(reply, "allowed"), 1);
+    CHECK_EQ(test_number(reply, "limit"), 5);
+    CHECK_EQ(test_number(reply, "remaining"), 2);
+    CHECK_EQ(test_number(reply, "retry_ms"), 0);
+    CHECK(test_number(reply, "reset_ms") > 2000000000);
+    CHECK_EQ(test_number(reply, "taken"), TEST_NO_NUMBER);
+    CHECK_EQ(ask("k RATE 5 " LONG " COST 3", "allowed"), 0);
+    CHECK_EQ(ask("k RATE 5 " LONG " COST 3", "remaining"), 2);
+    CHECK(ask("k RATE 5 " LONG " COST 3", "retry_ms") > 600000000);
+    CHECK_EQ(ask("k RATE 5 " LONG " COST 6", "retry_ms"), -1); /* never */
+    CHECK_EQ(ask("k RATE 5 " LONG " COST 0", "remaining"), 2);
+    CHECK_EQ(ask("k RATE 5 " LONG " PEEK", "remaining"), 2);
+    CHECK_EQ(ask("k RATE 5 " LONG " BURST 9 PEEK", "limit"), 9);
+    stop();
+}
+
+TEST(policies_are_all_or_nothing_and_the_one_that_denies_is_named)
+{
+    start(NULL);
+    define("user RATE 2 " LONG);
+    define("address RATE 3 " LONG);
+    define("all RATE 100 " LONG);
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(ask("ann POLICY user,all ALSO 10.0.0.7 address", "allowed"),
+                 1);
+    for (int i = 0; i < 5; i++)
+        CHECK(denied_by(
+            test_ask(&wire, "LIMIT ann POLICY user,all ALSO 10.0.0.7 address"),
+            "user"));
+    CHECK_EQ(ask("10.0.0.7 POLICY address PEEK", "remaining"), 1);
+    CHECK_EQ(ask("ann POLICY all PEEK", "remaining"), 98);
+    CHECK_EQ(ask("bob POLICY user ALSO 10.0.0.7 address", "allowed"), 1);
+    CHECK(denied_by(
+        test_ask(&wire, "LIMIT bob POLICY user ALSO 10.0.0.7 address"),
+        "address"));
+    CHECK_EQ(ask("bob POLICY user PEEK", "remaining"), 1);
+    /* The keys that were denied most, first. */
+    struct hf_bytes top = test_ask(&wire, "LIMIT TOP 5");
+    CHECK_EQ(test_length(top), 2);
+    CHECK_EQ(test_number(test_element(top, 0), "denied"), 5);
+    struct hf_bytes key = test_text(test_element(top, 0), "key");
+    CHECK_TEXT(key.data, key.len, "ann");
+    CHECK_EQ(test_length(test_ask(&wire, "LIMIT TOP 1")), 1);
+    stop();
+}
+
+TEST(a_policy_that_changes_keeps_what_was_spent)
+{
+    start(NULL);
+    define("p RATE 10 " LONG);
+    CHECK_EQ(ask("k POLICY p COST 6", "remaining"), 4);
+    define("p RATE 20 " LONG);
+    CHECK_EQ(ask("k POLICY p PEEK", "remaining"), 14);
+    define("p RATE 5 " LONG);
+    CHECK_EQ(ask("k POLICY p", "allowed"), 0);
+    struct hf_bytes list = test_ask(&wire, "LIMIT POLICIES");
+    CHECK_EQ(test_length(list), 2); /* and the default one */
+    CHECK_EQ(test_number(test_element(list, 1), "rate"), 5);
+    CHECK_REPLY(test_ask(&wire, "LIMIT DROP p"), "+OK");
+    CHECK_ERROR(test_ask(&wire, "LIMIT DROP p"), "NOTFOUND");
+    CHECK_ERROR(test_ask(&wire, "LIMIT k POLICY p"), "NOTFOUND");
+    CHECK_ERROR(test_ask(&wire, "LIMIT DROP default"), "BADARG");
+    stop();
+}
+
+TEST(priorities_shadow_refund_and_headers)
+{
+    start(NULL);
+    define("p RATE 10 " LONG " KEEP 2,6");
+    CHECK_EQ(ask("k POLICY p PRIORITY 2 COST 4", "allowed"), 1);
+    CHECK_EQ(ask("k POLICY p PRIORITY 2", "allowed"), 0);
+    CHECK_EQ(ask("k POLICY p PRIORITY 1 COST 4", "allowed"), 1);
+    CHECK_EQ(ask("k POLICY p PRIORITY 1", "allowed"), 0);
+    int64_t taken = ask("k POLICY p COST 2", "taken");
+    CHECK(taken > 0);
+    CHECK_EQ(ask("k POLICY p", "allowed"), 0);
+    CHECK_EQ(test_number(test_ask(&wire, "LIMIT k POLICY p COST 2 REFUND %lld",
+                                  (long long)taken),
+                         "remaining"),
+             2);
+    CHECK_EQ(ask("k POLICY p COST 2", "allowed"), 1);
+    define("s RATE 1 " LONG " SHADOW");
+    CHECK_EQ(ask("k POLICY s", "shadow"), 0);
+    CHECK_EQ(ask("k POLICY s", "shadow"), 1);
+    CHECK_EQ(ask("k POLICY s", "allowed"), 1);
+    struct hf_bytes reply =
+        test_ask(&wire, "LIMIT h RATE 5 PER 60000 HEADERS COST 5");
+    struct hf_bytes text = test_text(reply, "ratelimit_policy");
+    CHECK_TEXT(text.data, text.len, "\"limit\";q=5;w=60");
+    text = test_text(reply, "ratelimit");
+    CHECK_TEXT(text.data, text.len, "\"limit\";r=0;t=60");
+    stop();
+}
+
+TEST(holds_are_settled_or_come_back)
+{
+    start(NULL);
+    define("p RATE 10 " LONG);
+    int64_t hold = ask("k POLICY p COST 8 HOLD 3600000", "hold");
+    CHECK(hold > 0);
+    CHECK_EQ(ask("k POLICY p COST 8 HOLD 3600000", "hold"), 0);
+    CHECK_EQ(ask("k POLICY p PEEK", "remaining"), 2);
+    CHECK_REPLY(test_ask(&wire, "LIMIT SETTLE %lld COST 3", (long long)hold),
+                "+OK");
+    CHECK_EQ(ask("k POLICY p PEEK", "remaining"), 7);
+    CHECK_ERROR(test_ask(&wire, "LIMIT SETTLE %lld COST 3", (long long)hold),
+                "NOTFOUND");
+    /* One that nobody settles: whoever waits gets it back. */
+    CHECK_EQ(ask("k POLICY p COST 7 HOLD 50", "allowed"), 1);
+    for (uint64_t until = test_now_ms() + TEST_WIRE_DEADLINE_MS;
+         ask("k POLICY p PEEK", "remaining") != 7;)
+        CHECK(test_now_ms() < until);
+    stop();
+}
+
+TEST(a_call_waits_for_its_permits)
+{
+    struct hf_bytes reply;
+
+    start(NULL);
+    CHECK_EQ(ask("k RATE 1 PER 200 BURST 1", "allowed"), 1);
+    uint64_t before_ms = test_now_ms();
+    CHECK_EQ(ask("k RATE 1 PER 200 BURST 1 WAIT 60000", "allowed"), 1);
+    CHECK(test_now_ms() - before_ms >= 150);
+    /* What cannot be had in time is told at once. */
+    CHECK_EQ(ask("l RATE 1 " LONG, "allowed"), 1);
+    CHECK_EQ(ask("l RATE 1 " LONG " WAIT 60000", "allowed"), 0);
+    CHECK_EQ(ask("l RATE 1 " LONG " COST 2 WAIT 60000", "retry_ms"), -1);
+    /* Others are served meanwhile, and what follows on the line waits. */
+    test_wire_add(&other, "LIMIT k RATE 1 PER 200 BURST 1 WAIT 60000");
+    test_wire_add(&other, "PING");
+    CHECK_EQ(test_wire_send(&other), HF_OK);
+    CHECK_REPLY(test_ask(&wire, "PING"), "+PONG");
+    CHECK_EQ(test_wire_read(&other, &reply), HF_OK);
+    CHECK_EQ(test_number(reply, "allowed"), 1);
+    CHECK_EQ(test_wire_read(&other, &reply), HF_OK);
+    CHECK_REPLY(reply, "+PONG");
+    stop();
+}
+
+TEST(one_who_leaves_waits_no_more_and_a_stop_tells)
+{
+    struct hf_bytes reply;
+
+    start(NULL);
+    CHECK_EQ(ask("k RATE 1 PER 3600000 BURST 1", "allowed"), 1);
+    for (int i = 0; i < 20; i++) {
+        struct test_wire gone = {.fd = -1};
+        test_server_connect(&server, &gone);
+        test_wire_add(&gone, "LIMIT k RATE 1 PER 3600000 WAIT 36000000");
+        CHECK_EQ(test_wire_send(&gone), HF_OK);
+        test_wire_close(&gone);
+    }
+    test_wire_add(&other, "LIMIT k RATE 1 PER 3600000 WAIT 36000000");
+    CHECK_EQ(test_wire_send(&other), HF_OK);
+    CHECK_REPLY(test_ask(&wire, "PING"), "+PONG");
+    /* It has been read when another's question, sent later, was answered:
+     * not certain, so the answer below may also be an end. */
+    CHECK(test_server_signal(&server, SIGTERM));
+    if (test_wire_read(&other, &reply) == HF_OK)
+        CHECK_EQ(test_number(reply, "allowed"), 0);
+    CHECK_EQ(test_server_end(&server), 0);
+    test_wire_close(&wire);
+    test_wire_close(&other);
+}
+
+TEST(a_repeated_request_is_counted_once)
+{
+    start(NULL);
+    CHECK_EQ(ask("k RATE 5 " LONG " REQ a", "remaining"), 4);
+    CHECK_EQ(ask("k RATE 5 " LONG " REQ a", "remaining"), 4);
+    CHECK_EQ(ask("k RATE 5 " LONG " REQ b", "remaining"), 3);
+    CHECK_EQ(ask("k RATE 5 " LONG " REQ a", "remaining"), 4);
+    CHECK_ERROR(test_ask(&wire, "LIMIT k RATE 6 %s REQ a", LONG), "CONFLICT");
+    CHECK_EQ(ask("k RATE 5 " LONG " PEEK", "remaining"), 3);
+    define("p RATE 9 " LONG);
+    int64_t hold = ask("k POLICY p HOLD 3600000 REQ c", "hold");
+    CHECK(hold > 0);
+    CHECK_EQ(ask("k POLICY p HOLD 3600000 REQ c", "hold"), hold);
+    stop();
+}
+
+TEST(every_algorithm)
+{
+    static const char *const names[] = {"BUCKET",  "GCRA", "FIXED",
+                                        "SLIDING", "LOG",  "LEASES"};
+
+    start(NULL);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char words[128];
+        snprintf(words, sizeof words, "p%zu ALGORITHM %s RATE 4 " LONG "%s", i,
+                 names[i], i == 1 ? " BURST 3" : "");
+        define(words);
+        int64_t taken = 0;
+        for (int k = 0; k < 4; k++) {
+            struct hf_bytes reply = test_ask(&wire, "LIMIT k POLICY p%zu", i);
+            CHECK_EQ(test_number(reply, "allowed"), 1);
+            CHECK_EQ(test_number(reply, "remaining"), 3 - k);
+            taken = test_number(reply, "taken");
+        }
+        CHECK_EQ(
+            test_number(test_ask(&wire, "LIMIT k POLICY p%zu", i), "allowed"),
+            0);
+        CHECK_EQ(test_number(test_ask(&wire, "LIMIT k POLICY p%zu REFUND %lld",
+                                      i, (long long)taken),
+                             "remaining"),
+                 1);
+    }
+    stop();
+}
+
+TEST(cl_throttle_and_gcra)
+{
+    start(NULL);
+    /* Limit 5, one a day: redis-cell's cases at time 0. */
+    CHECK_REPLY(test_ask(&wire, "CL.THROTTLE k 4 1 86400 6"),
+                "*5\r\n:1\r\n:5\r\n:5\r\n:-1\r\n:0");
+    CHECK_REPLY(test_ask(&wire, "CL.THROTTLE k 4 1 86400"),
+                "*5\r\n:0\r\n:5\r\n:4\r\n:-1\r\n:86400");
+    for (int left = 3; left >= 0; left--)
+        CHECK_EQ(test_length(test_ask(&wire, "CL.THROTTLE k 4 1 86400 1")), 5);
+    struct hf_bytes reply = test_ask(&wire, "CL.THROTTLE k 4 1 86400 1");
+    CHECK_REPLY(test_element(reply, 0), ":1");
+    CHECK_REPLY(test_element(reply, 2), ":0");
+    CHECK_REPLY(test_ask(&wire, "CL.THROTTLE peek 4 1 86400 0"),
+                "*5\r\n:0\r\n:5\r\n:5\r\n:-1\r\n:0");
+    CHECK_ERROR(test_ask(&wire, "CL.THROTTLE k 4 0 60"), "ERR");
+    CHECK_ERROR(test_ask(&wire, "CL.THROTTLE k 4 1 0"), "ERR");
+    CHECK_ERROR(test_ask(&wire, "CL.THROTTLE k x 1 60"), "ERR");
+    CHECK_ERROR(test_ask(&wire, "CL.THROTTLE k 4 1"), "BADARG");
+    CHECK_REPLY(test_ask(&wire, "GCRA g 2 1 86400"),
+                "*5\r\n:0\r\n:3\r\n:2\r\n:-1\r\n:86400");
+    CHECK_REPLY(test_ask(&wire, "GCRA g 2 1 86400 TOKENS 4"),
+                "*5\r\n:1\r\n:3\r\n:2\r\n:-1\r\n:86400");
+    CHECK_ERROR(test_ask(&wire, "GCRA g 2 1 86400 NOSUCH 4"), "ERR");
+    CHECK_ERROR(test_ask(&wire, "GCRA g 2 1 86400 TOKENS"), "ERR");
+    stop();
+}
+
+TEST(bad_input_changes_nothing)
+{
+    static const char *const bad[] = {
+        "k",
+        "k RATE 5",
+        "k RATE 0 PER 5",
+        "k RATE 5 PER 5 BURST 0",
+        "k RATE 1000000001 PER 5",
+        "k RATE 5 PER 4000000000001",
+        "k RATE 5 PER 5 PEEK HOLD 5",
+        "k RATE 5 PER 5 PEEK WAIT 5",
+        "k RATE 5 PER 5 PEEK REQ a",
+        "k RATE 5 PER 5 WAIT 5 REQ a",
+        "k RATE 5 PER 5 REFUND 0",
+        "k RATE 5 PER 5 REFUND",
+        "k RATE 5 PER 5 PRIORITY 4",
+        "k RATE 5 PER 5 ALGORITHM NOSUCH",
+        "k RATE 5 PER 5 ALGORITHM FIXED BURST 3",
+        "k RATE 10001 PER 5 ALGORITHM LOG",
+        "k RATE 5 PER 5 KEEP 6",
+        "k RATE 5 PER 5 KEEP 1,1,1,1",
+        "k RATE 5 PER 5 RATE 5",
+        "k POLICY",
+        "k POLICY ,",
+        "k POLICY default BURST 5",
+        "k POLICY default ALSO k",
+        "DEFINE",
+        "DEFINE p",
+        "DEFINE p RATE 5",
+        "DEFINE p RATE 5 PER 5 POLICY x",
+        "DEFINE a,b RATE 5 PER 5",
+        "DEFINE 01234567890123456789012345678901 RATE 5 PER 5",
+        "SETTLE 1",
+        "SETTLE x COST 1",
+        "SETTLE 1 NOSUCH 1",
+        "TOP 0",
+        "TOP 101",
+        "POLICIES x",
+    };
+
+    start(NULL);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        CHECK_ERROR(test_ask(&wire, "LIMIT %s", bad[i]), "BADARG");
+    CHECK_ERROR(test_ask(&wire, "LIMIT k POLICY nosuch"), "NOTFOUND");
+    CHECK_EQ(test_length(test_ask(&wire, "LIMIT POLICIES")), 1);
+    CHECK_EQ(test_length(test_ask(&wire, "LIMIT TOP")), 0);
+    stop();
+}
+
+TEST(keys_are_bounded)
+{
+    static const char *const few[] = {"--limit-keys-max", "3", NULL};
+
+    start(few);
+    for (int i = 0; i < 3; i++)
+        CHECK_DONE(test_ask(&wire, "LIMIT k%d RATE 5 %s", i, LONG));
+    CHECK_ERROR(test_ask(&wire, "LIMIT k3 RATE 5 %s", LONG), "OVERLOADED");
+    CHECK_EQ(ask("k0 RATE 5 " LONG, "remaining"), 3);
+    stop();
+}

@@ -100,8 +100,10 @@ void cache_policy_fetch(const struct cache_segment *segment,
 {
     const struct cache_policy *policy = &segment->policy;
 
-    __builtin_prefetch(&entry->newer->newer, 1);
-    __builtin_prefetch(&entry->older->newer, 1);
+    if (entry->newer != NULL)
+        __builtin_prefetch(&entry->newer->newer, 1);
+    if (entry->older != NULL)
+        __builtin_prefetch(&entry->older->newer, 1);
     if (policy->kind == HF_CACHE_TINYLFU)
         cache_sketch_fetch(&policy->sketch, entry->hash);
 }

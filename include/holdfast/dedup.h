@@ -22,10 +22,11 @@
  *           run: filter + page index
  *             '--- sorted pages on disk
  *
- * A run whose last item has expired is dropped whole. 100 million items need
- * 2.4 GB of disk and about 170 MB of memory: 12 bits an item for the filters
- * and 0.4 for the page index, plus the tables. The file has no name and is gone
- * with the process: this is a memory for a while, not a journal.
+ * A run whose last item has expired is dropped whole by the next call that
+ * comes to its shard, and its place in the file is used again. 100 million
+ * items need 2.4 GB of disk and about 170 MB of memory: 12 bits an item for the
+ * filters and 0.4 for the page index, plus the tables. The file has no name and
+ * is gone with the process: this is a memory for a while, not a journal.
  *
  * Threads: every call but open and close from any thread. A shard is locked for
  *          the length of a call; with a folder also while it reads a page or
@@ -72,7 +73,9 @@ struct hf_dedup_opts {
     const char *name;   /* for hf_inspect(); NULL: none */
     uint64_t window_ns; /* 0: one minute; at most UINT64_MAX / 4 */
     /* Items in memory. 0: 1,000,000. With several shards each has its part and
-     * a little more, for they do not fill evenly. */
+     * a little more, for they do not fill evenly. Where it is full, what has
+     * expired makes room by 1/64 of a window later (of 768 items or fewer in a
+     * shard: at once). */
     uint64_t items_max;
     uint32_t value_bytes; /* that go with each item, HF_DEDUP_VALUE_MAX */
     uint32_t shards;      /* a power of two; 0: 64, or 1 for few items */
@@ -96,8 +99,8 @@ struct hf_dedup_stats {
     uint64_t filter_errors; /* ... and the run did not have it */
 };
 
-/* HF_INVALID: a number is out of range; HF_NOMEM; HF_IO: no file can be made
- * in the folder. */
+/* HF_INVALID: a number is out of range, or the folder's name is empty;
+ * HF_NOMEM; HF_IO: no file can be made in the folder. */
 enum hf_status hf_dedup_open(struct hf_dedup **out,
                              const struct hf_dedup_opts *opts);
 /* Nobody may be inside a call. NULL is allowed. */
@@ -110,7 +113,8 @@ void hf_dedup_close(struct hf_dedup *dedup);
  * UINT64_MAX / 2. */
 enum hf_status hf_dedup_add(struct hf_dedup *dedup, const void *item,
                             size_t len, uint64_t now_ns, void *value);
-/* HF_OK: seen within the window, `value` as above; else HF_NOTFOUND. */
+/* HF_OK: seen within the window, `value` as above; else HF_NOTFOUND. Here and
+ * below HF_IO: a page could not be read or written. */
 enum hf_status hf_dedup_find(struct hf_dedup *dedup, const void *item,
                              size_t len, uint64_t now_ns, void *value);
 /* The item counts as new again: what was begun with it has failed.

@@ -64,6 +64,8 @@ static enum hf_status check(const struct hf_dedup_opts *opts)
     if (opts->value_bytes > HF_DEDUP_VALUE_MAX ||
         opts->filter_bits > FILTER_BITS_MAX)
         return HF_INVALID;
+    if (opts->folder != NULL && opts->folder[0] == '\0')
+        return HF_INVALID; /* not the root */
     if (opts->shards > HF_DEDUP_SHARDS_MAX ||
         (opts->shards & (opts->shards - 1)) != 0)
         return HF_INVALID;
@@ -211,6 +213,7 @@ static struct place enter(struct hf_dedup *dedup, const void *item, size_t len,
     hf_mutex_lock(&place.shard->mutex);
     if (now_ns > place.shard->now_ns)
         place.shard->now_ns = now_ns;
+    dedup_run_expire(dedup, place.shard);
     return place;
 }
 

@@ -12,6 +12,7 @@
  * The filter is a Bloom filter in blocks of one cache line: a line is chosen by
  * the upper half of `low`, seven bits in it by a product of its whole.
  */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -107,11 +108,25 @@ static void run_free(struct dedup_run *run)
     hf_free(run->firsts);
 }
 
-/* The runs that have expired give back their space. */
-static void drop_expired(struct hf_dedup *dedup, struct dedup_shard *shard)
+/* Gives the space back; the place is for the next run. */
+static void run_vacate(struct hf_dedup *dedup, struct dedup_shard *shard,
+                       const struct dedup_run *run)
+{
+    assert(shard->spare_count < shard->run_room);
+    /* Where holes cannot be made the next run takes the space. */
+    (void)fallocate(dedup->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                    (off_t)run->offset,
+                    (off_t)(run->page_count * DEDUP_PAGE_BYTES));
+    shard->spares[shard->spare_count++] = run->offset;
+}
+
+void dedup_run_expire(struct hf_dedup *dedup, struct dedup_shard *shard)
 {
     size_t kept = 0;
 
+    /* The first expires first: time does not go back. */
+    if (shard->run_count == 0 || shard->now_ns < shard->runs[0].latest_ns)
+        return;
     for (size_t i = 0; i < shard->run_count; i++) {
         struct dedup_run *run = &shard->runs[i];
         uint64_t disk = run->page_count * DEDUP_PAGE_BYTES;
@@ -119,9 +134,7 @@ static void drop_expired(struct hf_dedup *dedup, struct dedup_shard *shard)
             shard->runs[kept++] = *run;
             continue;
         }
-        /* Where holes cannot be made the space is lost until the end. */
-        (void)fallocate(dedup->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                        (off_t)run->offset, (off_t)disk);
+        run_vacate(dedup, shard, run);
         dedup_count(&shard->memory_bytes, -(int64_t)run_bytes(run));
         dedup_count(&shard->disk_bytes, -(int64_t)disk);
         dedup_count(&shard->disk_items, -(int64_t)run->count);
@@ -199,8 +212,25 @@ static bool runs_have_room(struct dedup_shard *shard)
     if (runs == NULL)
         return false;
     shard->runs = runs;
+    uint64_t *spares =
+        hf_realloc(shard->spares, room * sizeof shard->spares[0]);
+    if (spares == NULL)
+        return false;
+    shard->spares = spares;
     shard->run_room = room;
     return true;
+}
+
+/* Where a run goes: the file does not grow while there are free places. */
+static uint64_t run_place(struct hf_dedup *dedup, struct dedup_shard *shard,
+                          const struct dedup_run *run)
+{
+    assert(run->count == dedup->shard_items);
+    if (shard->spare_count > 0)
+        return shard->spares[--shard->spare_count];
+    /* Relaxed: shares out places of the file, nothing else. */
+    return hf_u64_add(&dedup->file_end, run->page_count * DEDUP_PAGE_BYTES,
+                      __ATOMIC_RELAXED);
 }
 
 static void run_take(struct hf_dedup *dedup, struct dedup_shard *shard,
@@ -222,7 +252,6 @@ enum hf_status dedup_run_write(struct hf_dedup *dedup,
     enum hf_status status = HF_NOMEM;
     unsigned char *pages = NULL;
 
-    drop_expired(dedup, shard);
     if (hf_u64_load(&shard->disk_items, __ATOMIC_RELAXED) + run.count >
         dedup->shard_disk_items)
         return HF_FULL;
@@ -233,14 +262,14 @@ enum hf_status dedup_run_write(struct hf_dedup *dedup,
     if (pages == NULL)
         goto out;
     run_fill(dedup, &run, list, pages);
-    /* Relaxed: shares out places of the file, nothing else. */
-    run.offset = hf_u64_add(&dedup->file_end, run.page_count * DEDUP_PAGE_BYTES,
-                            __ATOMIC_RELAXED);
+    run.offset = run_place(dedup, shard, &run);
     status = HF_IO;
     if (write_all(dedup->fd, pages, run.page_count * DEDUP_PAGE_BYTES,
                   run.offset)) {
         run_take(dedup, shard, &run);
         status = HF_OK;
+    } else {
+        run_vacate(dedup, shard, &run); /* a part of it may be there */
     }
 out:
     if (status != HF_OK)
@@ -326,5 +355,6 @@ void dedup_run_release(struct dedup_shard *shard)
     for (size_t i = 0; i < shard->run_count; i++)
         run_free(&shard->runs[i]);
     hf_free(shard->runs);
+    hf_free(shard->spares);
     hf_free(shard->page);
 }

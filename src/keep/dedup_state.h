@@ -43,6 +43,7 @@ struct dedup_table {
     uint64_t count;
     uint64_t hand;        /* where the sweep goes on */
     uint64_t earliest_ns; /* no entry expires before */
+    uint64_t swept_ns;    /* when all of it was last looked at */
 };
 
 struct dedup_run {
@@ -65,6 +66,9 @@ struct dedup_shard {
     struct dedup_run *runs;   /* (m) oldest first */
     size_t run_count;         /* (m) */
     size_t run_room;          /* (m) */
+    uint64_t *spares;         /* (m) places in the file that are free again;
+                               * all runs of a shard are of one size */
+    size_t spare_count;       /* (m) with the runs never above run_room */
     unsigned char *page;      /* (m) one that is being read */
     /* Written under the mutex, read by anybody: relaxed, for they are figures
      * and guard nothing. */
@@ -119,7 +123,8 @@ enum hf_status dedup_table_add(const struct hf_dedup *dedup,
                                struct dedup_entry **out);
 void dedup_table_remove(const struct hf_dedup *dedup, struct dedup_shard *shard,
                         struct dedup_entry *entry);
-/* Removes what has expired, if there can be anything. */
+/* Removes what has expired, if there can be anything; a large table only if
+ * a part of a window has passed since. */
 void dedup_table_sweep(const struct hf_dedup *dedup, struct dedup_shard *shard);
 /* The same in small steps, as items come. */
 void dedup_table_step(const struct hf_dedup *dedup, struct dedup_shard *shard);
@@ -139,6 +144,8 @@ enum dedup_answer dedup_run_find(struct hf_dedup *dedup,
                                  struct dedup_shard *shard, uint64_t high,
                                  uint64_t low, struct dedup_entry **out,
                                  uint64_t *offset);
+/* Lets go of the runs that have expired. */
+void dedup_run_expire(struct hf_dedup *dedup, struct dedup_shard *shard);
 /* The entry at `offset` of the file counts no more. */
 enum hf_status dedup_run_forget(struct hf_dedup *dedup, uint64_t offset);
 void dedup_run_release(struct dedup_shard *shard);

@@ -6,7 +6,9 @@
 #include "keep/dedup_state.h"
 
 #define SLOTS_FIRST    64u
-#define SLOTS_PER_STEP 2u /* looked at by the sweep for each new item */
+#define SLOTS_PER_STEP 2u    /* looked at by the sweep for each new item */
+#define SLOTS_SMALL    1024u /* swept as often as one likes */
+#define SWEEPS         64u   /* of a larger table, in a window, at most */
 
 struct dedup_entry *dedup_table_at(const struct hf_dedup *dedup,
                                    const struct dedup_table *table,
@@ -137,9 +139,14 @@ void dedup_table_sweep(const struct hf_dedup *dedup, struct dedup_shard *shard)
     struct dedup_table *table = &shard->table;
     uint64_t earliest_ns = UINT64_MAX;
 
-    /* Otherwise a full table would be searched by each who is refused. */
+    /* Otherwise a full table would be searched by each who is refused, or for
+     * each one that gets the place of the one that has just expired. */
     if (table->count == 0 || shard->now_ns < table->earliest_ns)
         return;
+    if (table->slot_count > SLOTS_SMALL && table->swept_ns != 0 &&
+        shard->now_ns - table->swept_ns < dedup->window_ns / SWEEPS)
+        return;
+    table->swept_ns = shard->now_ns;
     for (uint64_t i = 0; i < table->slot_count;) {
         struct dedup_entry *entry = dedup_table_at(dedup, table, i);
         if (entry->until_ns != 0 && entry->until_ns <= shard->now_ns) {

@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "base/memory.h"
 #include "base/random.h"
 #include "holdfast/inspect.h"
+#include "keep/dedup_state.h"
 #include "support/test.h"
 
 #define WINDOW 1000u
@@ -245,6 +247,29 @@ TEST(runs_that_expired_give_back_their_space)
         CHECK_EQ(add_number(dedup, i, 2 * i), HF_OK); /* 500 count */
     CHECK(stats(dedup).disk_items <= 1000);
     CHECK(stats(dedup).runs <= 10);
+    /* Of a page each, and one before all: the file does not grow for ever. */
+    CHECK(hf_u64_load(&dedup->file_end, __ATOMIC_RELAXED) <=
+          11 * DEDUP_PAGE_BYTES);
+    /* Any call will do. */
+    CHECK_EQ(hf_dedup_find(dedup, "a", 1, 1000000, NULL), HF_NOTFOUND);
+    CHECK_EQ(stats(dedup).runs, 0);
+    CHECK_EQ(stats(dedup).disk_bytes, 0);
+    hf_dedup_close(dedup);
+}
+
+/* A place is found by looking at all of a table, which must not be done for
+ * each item: 2,000,000 looks at 65,536 places would take minutes. */
+TEST(one_that_is_full_all_the_time_is_not_slow)
+{
+    struct hf_dedup *dedup = open_with((struct hf_dedup_opts){
+        .items_max = 40000, .shards = 1, .window_ns = 1000000});
+    uint64_t added = 0;
+
+    for (uint64_t i = 0; i < 2000000; i++) /* 50,000 in a window */
+        added += add_number(dedup, i, 20 * i) == HF_OK;
+    CHECK(added > 40 * UINT64_C(40000) * 97 / 100);
+    CHECK(added <= 41 * UINT64_C(40000));
+    CHECK(stats(dedup).items <= 40000);
     hf_dedup_close(dedup);
 }
 
@@ -287,6 +312,34 @@ TEST(a_disk_that_fails_is_told_and_changes_nothing)
     hf_dedup_close(dedup);
 }
 
+/* What a failed write left takes no space, and no new place each time. */
+TEST(a_disk_that_fails_again_and_again_does_not_fill)
+{
+    struct hf_dedup *dedup = open_with((struct hf_dedup_opts){
+        .items_max = 4000, .shards = 1, .folder = test_folder()});
+    struct rlimit old, some = {5 * DEDUP_PAGE_BYTES, 0};
+    struct stat file;
+
+    for (uint64_t i = 0; i < 4000; i++)
+        CHECK_EQ(add_number(dedup, i, 1), HF_OK);
+    CHECK_EQ(getrlimit(RLIMIT_FSIZE, &old), 0);
+    some.rlim_max = old.rlim_max;
+    signal(SIGXFSZ, SIG_IGN);
+    CHECK_EQ(setrlimit(RLIMIT_FSIZE, &some), 0);
+    int failed = 0;
+    for (uint64_t i = 0; i < 10; i++)
+        failed += add_number(dedup, 5000, 1) == HF_IO;
+    CHECK_EQ(setrlimit(RLIMIT_FSIZE, &old), 0);
+    CHECK_EQ(failed, 10);
+    CHECK_EQ(fstat(dedup->fd, &file), 0);
+    CHECK_EQ(file.st_blocks, 0);
+    CHECK_EQ(add_number(dedup, 5000, 1), HF_OK);
+    CHECK_EQ(hf_u64_load(&dedup->file_end, __ATOMIC_RELAXED),
+             (1 + (4000 + 169) / 170) * DEDUP_PAGE_BYTES);
+    CHECK_EQ(add_number(dedup, 7, 1), HF_EXISTS);
+    hf_dedup_close(dedup);
+}
+
 TEST(every_allocation_may_fail)
 {
     const char *folder = test_folder();
@@ -323,6 +376,7 @@ TEST(bad_input_is_refused)
         {.shards = 3},
         {.shards = 2 * HF_DEDUP_SHARDS_MAX},
         {.filter_bits = 65},
+        {.folder = ""},
     };
     struct hf_dedup_opts nowhere = {.folder = "/nowhere/at/all"};
 

@@ -214,11 +214,12 @@ static inline bool quick_read(struct hf_limiter *limiter,
     quick->state = hf_u64_load(&cell->words[0], __ATOMIC_ACQUIRE);
     quick->known = known_get(limiter, local, version);
     quick->keep_back = quick->known->keep_back[priority];
-    if (!(identity & IDENTITY_HOLDS) &&
-        known_fits(limiter, quick->known, ask) &&
-        rate_on_line(&quick->known->plan) &&
-        hf_u32_load(&cell->lock, __ATOMIC_ACQUIRE) == quick->word)
-        return true;
+    bool fits = !(identity & IDENTITY_HOLDS) &&
+                known_fits(limiter, quick->known, ask) &&
+                quick->known->plan.words == 1;
+    if (__builtin_expect(
+            hf_u32_load(&cell->lock, __ATOMIC_ACQUIRE) == quick->word, 1))
+        return fits;
     /* The copy may be of something half changed. */
     local->known[version % KNOWN_MAX].version = 0;
     return false;
@@ -249,6 +250,23 @@ static inline void quick_answer(const struct quick *quick, uint64_t state,
         memcpy(answer->rule, quick->known->name, sizeof answer->rule);
 }
 
+/* The wait, or 0 and the word after the take. */
+static inline uint64_t quick_wait(const struct quick *quick, uint64_t cost,
+                                  uint64_t now_ns, uint64_t *next)
+{
+    const struct hf_rate_plan *plan = &quick->known->plan;
+    struct rate_state words = {{quick->state, 0}};
+    struct rate_state after = words;
+
+    if (__builtin_expect(rate_on_line(plan), 1))
+        return rate_line_take(plan, quick->state, cost, quick->keep_back,
+                              now_ns, next);
+    uint64_t wait_ns =
+        rate_state_take(plan, &words, cost, quick->keep_back, now_ns, &after);
+    *next = after.word[0];
+    return wait_ns;
+}
+
 /* HF_PENDING: the general way is to be gone. `answer` may be NULL. */
 static inline enum hf_status quick_take(struct hf_limiter *limiter,
                                         struct limiter_local *local,
@@ -271,9 +289,7 @@ static inline enum hf_status quick_take(struct hf_limiter *limiter,
         quick->cell = limiter_cell_at(limiter, quick->number);
         if (!quick_read(limiter, local, ask, priority, quick))
             return HF_PENDING;
-        quick->wait_ns =
-            rate_line_take(&quick->known->plan, quick->state, ask->cost,
-                           quick->keep_back, now_ns, &next);
+        quick->wait_ns = quick_wait(quick, ask->cost, now_ns, &next);
         if (quick->wait_ns != 0 || peek || ask->cost == 0)
             next = quick->state;
         if (next == quick->state)

@@ -34,6 +34,7 @@ static enum hf_status table_grow(struct limiter_hold_table *table)
     return HF_OK;
 }
 
+/* Gives the hold a number; it is not to be found by it yet. */
 static enum hf_status table_add(struct hf_limiter *limiter,
                                 struct limiter_hold *hold)
 {
@@ -46,12 +47,39 @@ static enum hf_status table_add(struct hf_limiter *limiter,
     if (status == HF_OK) {
         uint32_t place = table->free - 1;
         table->free = table->places[place].next;
-        table->places[place].hold = hold;
         hold->number = (uint64_t)table->places[place].generation << 32 | place;
-        hf_u64_add(&table->open, 1, __ATOMIC_RELAXED); /* a figure */
     }
     hf_mutex_unlock(&table->mutex);
     return status;
+}
+
+static void table_show(struct hf_limiter *limiter, struct limiter_hold *hold)
+{
+    struct limiter_hold_table *table = &limiter->holds;
+
+    hf_mutex_lock(&table->mutex);
+    table->places[(uint32_t)hold->number].hold = hold;
+    hf_mutex_unlock(&table->mutex);
+    hf_u64_add(&table->open, 1, __ATOMIC_RELAXED); /* a figure */
+}
+
+/* The place can be used again; the number cannot. (m) */
+static void place_free(struct limiter_hold_table *table, uint32_t place)
+{
+    struct limiter_hold_place *at = &table->places[place];
+
+    at->hold = NULL;
+    if (++at->generation == 0)
+        at->generation = 1;
+    at->next = table->free;
+    table->free = place + 1;
+}
+
+static void table_cancel(struct hf_limiter *limiter, struct limiter_hold *hold)
+{
+    hf_mutex_lock(&limiter->holds.mutex);
+    place_free(&limiter->holds, (uint32_t)hold->number);
+    hf_mutex_unlock(&limiter->holds.mutex);
 }
 
 static void hold_leave(struct limiter_hold *hold, uint32_t count)
@@ -80,12 +108,7 @@ static struct limiter_hold *table_take(struct hf_limiter *limiter,
     /* Relaxed: the table's lock, and each cell's, order what follows. */
     if (hold != NULL &&
         hf_u32_cas(&hold->state, &open, state, __ATOMIC_RELAXED)) {
-        table->places[place].hold = NULL;
-        table->places[place].generation++;
-        if (table->places[place].generation == 0)
-            table->places[place].generation = 1;
-        table->places[place].next = table->free;
-        table->free = place + 1;
+        place_free(table, place);
         hf_u64_sub(&table->open, 1, __ATOMIC_RELAXED); /* a figure */
     } else {
         hold = NULL;
@@ -279,7 +302,7 @@ static enum hf_status hold_parts(struct hf_limiter *limiter,
         status = table_add(limiter, hold);
     if (status == HF_OK &&
         (status = limiter_parts_take(limiter, parts)) != HF_OK)
-        (void)table_take(limiter, hold->number, 0, HOLD_SETTLED);
+        table_cancel(limiter, hold);
     if (status != HF_OK) {
         hf_free(hold);
         return status;
@@ -299,6 +322,7 @@ static enum hf_status hold_parts(struct hf_limiter *limiter,
     }
     /* Relaxed: the cells' locks publish it. */
     hf_u32_store(&hold->users, hold->count + 1, __ATOMIC_RELAXED);
+    table_show(limiter, hold);
     *number = hold->number;
     return HF_OK;
 }

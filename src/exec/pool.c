@@ -124,9 +124,9 @@ void hf_pool_stats(struct hf_pool *pool, struct hf_pool_stats *out)
     uint64_t now_ns = hf_clock_now_ns(pool->clock);
     *out = pool->counts;
     out->state = pool->state;
-    out->threads = pool->threads;
+    out->threads = pool_alive(pool);
     uint64_t thread_ns =
-        pool->thread_ns + pool->threads * (now_ns - pool->changed_ns);
+        pool->thread_ns + out->threads * (now_ns - pool->changed_ns);
     uint64_t busy_ns = pool->busy_ns;
     hf_mutex_unlock(&pool->mutex);
     out->utilisation = thread_ns == 0 ? 0 : (double)busy_ns / (double)thread_ns;

@@ -88,7 +88,7 @@ struct hf_pool {
     uint64_t left;               /* (m) places given back */
     uint64_t busy_ns;            /* (m) in tasks, with `times` */
     uint32_t threads;            /* (m) alive, or about to be */
-    uint32_t births;             /* (m) of these, about to be: 0 or 1 */
+    struct pool_worker *newborn; /* (m) of these, who may not come to life */
     uint32_t number;             /* (m) of the task that came last; not 0 */
     uint64_t thread_ns;          /* (m) of all threads, up to changed_ns */
     uint64_t changed_ns;         /* (m) `threads` changed */
@@ -103,6 +103,12 @@ struct hf_pool {
     struct hf_waits queue_waits; /* (a) */
     struct hf_waits runs;        /* (a) */
 };
+
+/* Threads that are there for certain. */
+static inline uint32_t pool_alive(const struct hf_pool *pool)
+{
+    return pool->threads - (pool->newborn != NULL);
+}
 
 /* ---- pool_inbox.c ---- */
 

@@ -122,7 +122,7 @@ static enum hf_status accept(struct hf_pool *pool, struct hf_pool_task *task,
     }
     enum hf_status status = put(pool, task);
     bool wake = pool_call_one(pool);
-    bool grow = pool_wants_more(pool) || pool->threads == pool->births;
+    bool grow = pool_wants_more(pool) || pool_alive(pool) == 0;
     hf_mutex_unlock(&pool->mutex);
     if (evicted)
         discard(pool, &oldest);

@@ -109,16 +109,20 @@ void pool_help(struct hf_future *future)
 
 /* ---- A worker. ---- */
 
-static void threads_change(struct hf_pool *pool, int by)
+/* Before it changes how many are alive. */
+static void note_thread_ns(struct hf_pool *pool)
 {
     uint64_t now_ns = hf_clock_now_ns(pool->clock);
 
     assert(hf_mutex_held(&pool->mutex));
-    pool->thread_ns += pool->threads * (now_ns - pool->changed_ns);
+    pool->thread_ns += pool_alive(pool) * (now_ns - pool->changed_ns);
     pool->changed_ns = now_ns;
+}
+
+static void threads_change(struct hf_pool *pool, int by)
+{
+    assert(hf_mutex_held(&pool->mutex));
     pool->threads = (uint32_t)((int)pool->threads + by);
-    if (pool->counts.threads_peak < pool->threads)
-        pool->counts.threads_peak = pool->threads;
     pool_note_attention(pool);
 }
 
@@ -180,7 +184,8 @@ static bool await_task(struct hf_pool *pool, struct hf_pool_task *task)
         uint64_t deadline_ns = HF_FOREVER;
         if (pool->state != HF_POOL_RUNNING)
             return false;
-        if (pool->threads > pool->opts.min_threads) {
+        /* A birth under way may fail: it does not let another go. */
+        if (pool_alive(pool) > pool->opts.min_threads) {
             if (idle_until_ns == 0)
                 idle_until_ns =
                     hf_clock_after_ns(pool->clock, pool->opts.idle_ns);
@@ -203,6 +208,7 @@ static bool await_task(struct hf_pool *pool, struct hf_pool_task *task)
  * this one, which has to stay. */
 static bool leave(struct hf_pool *pool)
 {
+    note_thread_ns(pool);
     pool->idle--;
     threads_change(pool, -1);
     if (!pool_inbox_any(pool)) /* after it was noted that one is missing */
@@ -212,6 +218,38 @@ static bool leave(struct hf_pool *pool)
     return false;
 }
 
+/* ---- Birth. ---- */
+
+/* One who is being born will look for work. */
+static void birth_begins(struct hf_pool *pool, struct pool_worker *worker)
+{
+    assert(pool->newborn == NULL);
+    pool->newborn = worker;
+    pool->idle++;
+    threads_change(pool, +1);
+}
+
+static void birth_failed(struct hf_pool *pool)
+{
+    pool->newborn = NULL;
+    pool->idle--;
+    threads_change(pool, -1);
+}
+
+/* It is alive: it says so itself, or whoever started it, as it comes. */
+static void birth_succeeded(struct hf_pool *pool)
+{
+    note_thread_ns(pool);
+    pool->newborn = NULL;
+    if (pool->counts.threads_peak < pool->threads)
+        pool->counts.threads_peak = pool->threads;
+    /* Those who had to stay sleep without a deadline. Now one may leave. */
+    if (pool->threads == pool->opts.min_threads + 1 && pool->asleep > 0)
+        hf_event_wake_all(&pool->work);
+}
+
+/* ---- Life. ---- */
+
 static void worker_main(void *argument)
 {
     struct pool_worker *worker = argument;
@@ -219,6 +257,8 @@ static void worker_main(void *argument)
     struct hf_pool_task task;
 
     hf_mutex_lock(&pool->mutex);
+    if (pool->newborn == worker)
+        birth_succeeded(pool);
     do {
         while (await_task(pool, &task)) {
             pool->idle--;
@@ -251,16 +291,6 @@ void pool_bury(struct hf_pool *pool)
     }
 }
 
-/* A birth begins or ends. One who is being born will look for work. */
-static void birth_change(struct hf_pool *pool, int by, bool failed)
-{
-    pool->births = (uint32_t)((int)pool->births + by);
-    if (by > 0 || failed) {
-        threads_change(pool, by);
-        pool->idle = (uint32_t)((int)pool->idle + by);
-    }
-}
-
 enum hf_status pool_grow(struct hf_pool *pool,
                          bool (*wanted)(const struct hf_pool *pool))
 {
@@ -276,14 +306,17 @@ enum hf_status pool_grow(struct hf_pool *pool,
     else if (worker == NULL)
         status = HF_NOMEM;
     else
-        birth_change(pool, +1, false);
+        birth_begins(pool, worker);
     hf_mutex_unlock(&pool->mutex);
     if (status == HF_OK) {
         worker->pool = pool;
         status = hf_thread_start(&worker->thread, pool->listed.name,
                                  worker_main, worker);
         hf_mutex_lock(&pool->mutex);
-        birth_change(pool, -1, status != HF_OK);
+        if (status != HF_OK)
+            birth_failed(pool);
+        else if (pool->newborn != NULL) /* it has not come to it itself */
+            birth_succeeded(pool);
         hf_mutex_unlock(&pool->mutex);
     }
     if (status != HF_OK)

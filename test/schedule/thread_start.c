@@ -18,6 +18,7 @@ struct scene {
     struct hf_atomic_u32 ended; /* submitters that have */
     struct hf_atomic_u32 ran[SUBMITTERS][EACH];
     enum hf_status said[SUBMITTERS][EACH];
+    uint32_t threads_max; /* threads that could be had */
     struct hf_pool_stats end;
 };
 
@@ -55,7 +56,9 @@ static void body(void *context, unsigned fiber)
     }
     if (hf_pool_open(&s->pool, &s->opts) != HF_OK)
         schedule_wrong("open failed");
-    hf_thread_fail_after(schedule_random(s->starts_max + 1));
+    uint64_t starts = schedule_random(s->starts_max + 1);
+    s->threads_max = s->opts.min_threads + (uint32_t)starts;
+    hf_thread_fail_after(starts);
     if (hf_future_complete(s->gate, &open) != HF_OK)
         schedule_wrong("the gate is stuck");
     while (hf_u32_load(&s->ended, __ATOMIC_ACQUIRE) < SUBMITTERS)
@@ -87,7 +90,9 @@ static bool check(void *context, FILE *explain)
                 return false; /* it has a thread at any time */
         }
     }
-    return s->end.completed == accepted && s->end.threads == 0;
+    fprintf(explain, "peak %u of %u", s->end.threads_peak, s->threads_max);
+    return s->end.completed == accepted && s->end.threads == 0 &&
+           s->end.threads_peak <= s->threads_max;
 }
 
 static void run(const char *name, struct scene *plan)
@@ -119,9 +124,22 @@ TEST(a_cached_pool_whose_threads_leave_at_once_does_too)
 TEST(a_dynamic_pool_takes_and_runs_all_when_it_cannot_grow)
 {
     struct scene plan = {.opts = {.kind = HF_POOL_DYNAMIC,
+                                  .min_threads = 1,
                                   .max_threads = 3,
                                   .grow_depth = 1,
                                   .idle_ns = HF_FOREVER},
                          .starts_max = 2};
     run("dynamic", &plan);
+}
+
+/* Its workers leave as soon as they may, also while a birth is failing. */
+TEST(a_dynamic_pool_whose_threads_leave_at_once_keeps_its_least)
+{
+    struct scene plan = {.opts = {.kind = HF_POOL_DYNAMIC,
+                                  .min_threads = 1,
+                                  .max_threads = 3,
+                                  .grow_depth = 1,
+                                  .idle_ns = 1},
+                         .starts_max = 2};
+    run("dynamic, impatient", &plan);
 }

@@ -154,6 +154,12 @@ $(BUILD)/obj/test/%.o: test/%.c Makefile
 	@mkdir -p $(@D)
 	$(CC) $(HF_CFLAGS) -Itest -c -o $@ $<
 
+# Code around callbacks that may end their thread: pthread_cleanup_push() is a
+# table then, and not a setjmp.
+GUARDED := src/exec/pool_run.c src/exec/pool_worker.c
+$(call obj,$(GUARDED)) $(call step_obj,$(GUARDED)): HF_CFLAGS += -fexceptions
+$(call fuzz_obj,$(GUARDED)): FUZZ_CFLAGS += -fexceptions
+
 $(BUILD)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(CC) $(HF_CFLAGS) -c -o $@ $<

@@ -14,9 +14,12 @@
  *
  * A task is int fn(void *arg): 0 is success, anything else a failure, which is
  * counted and told to the observer; the worker goes on. A task may submit, wait
- * for futures of its own pool and shut the pool down. It must return: a task
- * that ends its thread (pthread_exit, cancellation) takes its worker's records
- * with it, and the pool never ends.
+ * for futures of its own pool and shut the pool down. It should return. One
+ * that ends its thread instead (pthread_exit, deferred cancellation) has failed
+ * with HF_POOL_EXITED, and so have those that wait for it further out on the
+ * same stack; another worker takes the lost one's place. If no thread can be
+ * had for that and it was the last one, what is queued is discarded. The other
+ * callbacks (ask, observe, then, hand_back) must return.
  *
  * A task that waits for another of its pool runs that one itself if nobody has
  * begun it; if somebody has, it sleeps. So tasks can wait for tasks, in a pool
@@ -87,6 +90,8 @@ extern "C" {
 #define HF_POOL_PRIORITIES      4u /* 1 is first, 4 is last */
 #define HF_POOL_QUEUE_UNBOUNDED UINT64_MAX
 #define HF_POOL_QUEUE_DEFAULT   65536u
+/* The code of a task that ended its thread; one may return it as well. */
+#define HF_POOL_EXITED (-2147483647 - 1)
 
 struct hf_pool;
 
@@ -160,13 +165,13 @@ enum hf_pool_state {
 
 struct hf_pool_stats {
     enum hf_pool_state state;
-    uint32_t threads;
+    uint32_t threads; /* alive */
     uint32_t threads_peak;
     uint32_t active; /* tasks that run, those that wait for others too */
     uint64_t queued;
     uint64_t submitted; /* accepted or discarded since open */
     uint64_t completed; /* with 0 */
-    uint64_t failed;
+    uint64_t failed;    /* with another code, or HF_POOL_EXITED */
     uint64_t cancelled;
     uint64_t rejected;
     uint64_t discarded;

@@ -146,7 +146,12 @@ enum hf_status hf_thread_start(struct hf_thread *thread, const char *name,
 
 void hf_thread_join(struct hf_thread *thread)
 {
+    int state;
+
+    /* Else a cancelled caller would leave it behind. */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     pthread_join(thread->id, NULL);
+    pthread_setcancelstate(state, NULL);
 }
 
 _Thread_local uint32_t hf_thread_slot_plus_1;

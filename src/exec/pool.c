@@ -20,7 +20,7 @@ void hf_pool_shutdown(struct hf_pool *pool)
 {
     if (pool == NULL)
         return;
-    hf_mutex_lock(&pool->birth); /* no birth is under way, none comes after */
+    hf_mutex_lock(&pool->birth); /* no birth is under way */
     hf_mutex_lock(&pool->mutex);
     if (pool->state == HF_POOL_RUNNING) {
         pool_shut_inboxes(pool);

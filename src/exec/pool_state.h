@@ -4,7 +4,8 @@
  *   pool_submit.c  submit, and what is done when there is no room
  *   pool_inbox.c   the way into the queue without the lock
  *   pool_queue.c   the queue
- *   pool_worker.c  a worker's life, running a task
+ *   pool_run.c     running a task
+ *   pool_worker.c  a worker's life
  *
  * One lock guards the queue and every count, so that each decision (grow,
  * shrink, refuse, end) is made on the truth. It is held for some ten
@@ -62,8 +63,9 @@ struct hf_pool {
     struct hf_listed listed;
     struct hf_pool_opts opts;     /* (i) with defaults filled in */
     const struct hf_clock *clock; /* (i) */
-    struct hf_mutex birth;        /* one thread is born at a time, and none
-                                   * after shutdown; taken before mutex */
+    struct hf_mutex birth;        /* one thread is born at a time, and after
+                                   * shutdown only in the place of one that
+                                   * was lost; taken before mutex */
 
     /* For submitters; changes seldom. */
     _Alignas(HF_CACHE_LINE) struct hf_atomic_u32 attention; /* (a) */
@@ -181,8 +183,10 @@ void pool_attend(struct hf_pool *pool);
 bool pool_wants_more(const struct hf_pool *pool);
 /* The future of a task that was begun and will not run, outside locks. */
 void pool_cancel(const struct hf_pool_task *task);
+/* The same, and tells that it was dropped. */
+void pool_discard(struct hf_pool *pool, const struct hf_pool_task *task);
 
-/* ---- pool_worker.c ---- */
+/* ---- pool_run.c ---- */
 
 /* Tells the observer, if there is one, outside locks. */
 static inline void pool_tell(struct hf_pool *pool,
@@ -191,16 +195,23 @@ static inline void pool_tell(struct hf_pool *pool,
     if (__builtin_expect(pool->opts.observe != NULL, 0))
         pool->opts.observe(pool->opts.context, note);
 }
+/* Does a task that was taken, and accounts for it. The mutex is held before
+ * and after, and not meanwhile. If the task ends the thread, it is accounted
+ * for too, and this does not return. */
+void pool_run(struct hf_pool *pool, const struct hf_pool_task *task);
+/* Does the running thread run a task of this pool, now or further out? */
+bool pool_is_mine(const struct hf_pool *pool);
+
+/* ---- pool_worker.c ---- */
+
 /* Another worker, if the pool is still running and `wanted` says so under the
  * mutex; under `birth`. HF_CLOSED, HF_FULL (not wanted), HF_NOMEM. */
 enum hf_status pool_grow(struct hf_pool *pool,
                          bool (*wanted)(const struct hf_pool *pool));
-/* Does a task that was taken, and accounts for it. The mutex is held before
- * and after, and not meanwhile. */
-void pool_run(struct hf_pool *pool, const struct hf_pool_task *task);
+/* If no worker is left, discards what is queued: the last one was lost, and no
+ * thread can be had. Outside locks. */
+void pool_forsake(struct hf_pool *pool);
 /* Waits for the threads of those who are gone. */
 void pool_bury(struct hf_pool *pool);
-/* Does the running thread run a task of this pool, now or further out? */
-bool pool_is_mine(const struct hf_pool *pool);
 
 #endif

@@ -62,7 +62,7 @@ static enum hf_status hire(struct hf_pool *pool,
     return status;
 }
 
-static void discard(struct hf_pool *pool, const struct hf_pool_task *task)
+void pool_discard(struct hf_pool *pool, const struct hf_pool_task *task)
 {
     pool_cancel(task);
     tell(pool, HF_POOL_DISCARDED, task);
@@ -78,10 +78,12 @@ void pool_attend(struct hf_pool *pool)
     if (wake)
         hf_event_wake(&pool->work, 1);
     if (grow) {
-        /* It may fail: who can push has threads that stay. */
         hf_mutex_lock(&pool->birth);
-        (void)pool_grow(pool, pool_wants_more);
+        enum hf_status status = pool_grow(pool, pool_wants_more);
         hf_mutex_unlock(&pool->birth);
+        /* Who can push has threads that stay, unless their tasks end them. */
+        if (status == HF_NOMEM)
+            pool_forsake(pool);
         pool_bury(pool);
     }
 }
@@ -125,7 +127,7 @@ static enum hf_status accept(struct hf_pool *pool, struct hf_pool_task *task,
     bool grow = pool_wants_more(pool) || pool_alive(pool) == 0;
     hf_mutex_unlock(&pool->mutex);
     if (evicted)
-        discard(pool, &oldest);
+        pool_discard(pool, &oldest);
     if (wake)
         hf_event_wake(&pool->work, 1);
     if (status != HF_OK)

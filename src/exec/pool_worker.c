@@ -1,13 +1,6 @@
-/* pool_worker.c - running a task, and a worker's life: birth, work, idleness,
- * end.
- *
- * Why a task that waits for another runs that one and no other: then whatever
- * lies on one stack needs what lies above it, every wait is one that the tasks
- * asked for, and tasks that do not wait for each other in a circle all end. If
- * it ran any task meanwhile, two threads could each have below the top what
- * the other one waits for at the top; and the stack could grow without end.
- */
+/* pool_worker.c - a worker's life: birth, work, idleness, end. */
 #include <assert.h>
+#include <pthread.h>
 
 #include "base/memory.h"
 #include "exec/pool_state.h"
@@ -18,96 +11,7 @@
 #define SPINS  200
 #define YIELDS 10
 
-/* The tasks that a thread runs, the newest first: one may run another, of its
- * own pool or (CALLER_RUNS) of another. */
-struct frame {
-    const struct hf_pool *pool;
-    struct frame *outer;
-};
-
-/* By slot. Relaxed: each thread reads and writes its own. */
-static struct hf_atomic_ptr frames[HF_SLOTS_MAX];
-
-bool pool_is_mine(const struct hf_pool *pool)
-{
-    struct frame *at = hf_ptr_load(&frames[hf_thread_slot()], __ATOMIC_RELAXED);
-
-    while (at != NULL && at->pool != pool)
-        at = at->outer;
-    return at != NULL;
-}
-
-/* ---- Running a task. ---- */
-
-/* Calls it; `outcome` and `note` tell what became of it. */
-static void perform(struct hf_pool *pool, const struct hf_pool_task *task,
-                    struct hf_outcome *outcome, struct hf_pool_note *note)
-{
-    uint64_t started_ns = 0;
-    void *result = NULL;
-
-    *note = (struct hf_pool_note){.event = HF_POOL_STARTED, .task = task->name};
-    if (pool->opts.times) {
-        started_ns = hf_clock_now_ns(pool->clock);
-        note->queue_ns = started_ns - task->submitted_ns;
-        hf_waits_note(&pool->queue_waits, note->queue_ns);
-    }
-    pool_tell(pool, note);
-    int code = task->has_result ? task->run.call(task->arg, &result)
-                                : task->run.fn(task->arg);
-    if (pool->opts.times) {
-        note->run_ns = hf_clock_now_ns(pool->clock) - started_ns;
-        hf_waits_note(&pool->runs, note->run_ns);
-    }
-    note->event = code == 0 ? HF_POOL_COMPLETED : HF_POOL_FAILED;
-    note->code = code;
-    *outcome = (struct hf_outcome){code == 0 ? HF_OK : HF_FAILED, code, result};
-    pool_tell(pool, note);
-}
-
-void pool_run(struct hf_pool *pool, const struct hf_pool_task *task)
-{
-    struct hf_atomic_ptr *mine = &frames[hf_thread_slot()];
-    struct frame frame = {pool, hf_ptr_load(mine, __ATOMIC_RELAXED)};
-    struct hf_outcome outcome;
-    struct hf_pool_note note;
-
-    pool->counts.active++;
-    bool wake = pool_call_one(pool);
-    hf_mutex_unlock(&pool->mutex);
-    if (wake)
-        hf_event_wake(&pool->work, 1);
-    hf_ptr_store(mine, &frame, __ATOMIC_RELAXED);
-    perform(pool, task, &outcome, &note);
-    hf_mutex_lock(&pool->mutex);
-    pool->counts.active--;
-    *(outcome.code == 0 ? &pool->counts.completed : &pool->counts.failed) += 1;
-    pool->busy_ns += note.run_ns;
-    if (task->future != NULL) { /* after the counts: who waits may look */
-        hf_mutex_unlock(&pool->mutex);
-        future_finish(task->future, &outcome);
-        hf_future_release(task->future);
-        hf_mutex_lock(&pool->mutex);
-    }
-    hf_ptr_store(mine, frame.outer, __ATOMIC_RELAXED);
-}
-
-void pool_help(struct hf_future *future)
-{
-    /* It is compared before it is used: whoever runs a task of a pool knows
-     * that the pool is there. */
-    struct hf_pool *pool = future->owner;
-    struct hf_pool_task task;
-
-    if (pool == NULL || !pool_is_mine(pool))
-        return;
-    hf_mutex_lock(&pool->mutex);
-    if (pool_take_this(pool, future, &task))
-        pool_run(pool, &task);
-    hf_mutex_unlock(&pool->mutex);
-}
-
-/* ---- A worker. ---- */
+/* ---- Idleness. ---- */
 
 /* Before it changes how many are alive. */
 static void note_thread_ns(struct hf_pool *pool)
@@ -248,47 +152,24 @@ static void birth_succeeded(struct hf_pool *pool)
         hf_event_wake_all(&pool->work);
 }
 
-/* ---- Life. ---- */
+static void worker_main(void *argument);
 
-static void worker_main(void *argument)
+/* Ends a birth that was begun; the worker's memory is taken care of. */
+static enum hf_status start(struct hf_pool *pool, struct pool_worker *worker)
 {
-    struct pool_worker *worker = argument;
-    struct hf_pool *pool = worker->pool;
-    struct hf_pool_task task;
-
+    assert(hf_mutex_held(&pool->birth));
+    worker->pool = pool;
+    enum hf_status status = hf_thread_start(&worker->thread, pool->listed.name,
+                                            worker_main, worker);
     hf_mutex_lock(&pool->mutex);
-    if (pool->newborn == worker)
+    if (status != HF_OK)
+        birth_failed(pool);
+    else if (pool->newborn != NULL) /* it has not come to it itself */
         birth_succeeded(pool);
-    do {
-        while (await_task(pool, &task)) {
-            pool->idle--;
-            pool_run(pool, &task);
-            pool->idle++;
-        }
-    } while (!leave(pool));
-    /* It leaves the count, and comes to those who are gone, in one breath:
-     * whoever finds nobody left finds all of them there, and joins them. */
-    worker->next = pool->gone;
-    pool->gone = worker;
-    if (pool->threads == 0 && pool->state != HF_POOL_RUNNING) {
-        pool->state = HF_POOL_STOPPED;
-        hf_event_wake_all(&pool->over);
-    }
     hf_mutex_unlock(&pool->mutex);
-}
-
-void pool_bury(struct hf_pool *pool)
-{
-    hf_mutex_lock(&pool->mutex);
-    struct pool_worker *gone = pool->gone;
-    pool->gone = NULL;
-    hf_mutex_unlock(&pool->mutex);
-    while (gone != NULL) {
-        struct pool_worker *worker = gone;
-        gone = worker->next;
-        hf_thread_join(&worker->thread);
+    if (status != HF_OK)
         hf_free(worker);
-    }
+    return status;
 }
 
 enum hf_status pool_grow(struct hf_pool *pool,
@@ -308,18 +189,107 @@ enum hf_status pool_grow(struct hf_pool *pool,
     else
         birth_begins(pool, worker);
     hf_mutex_unlock(&pool->mutex);
-    if (status == HF_OK) {
-        worker->pool = pool;
-        status = hf_thread_start(&worker->thread, pool->listed.name,
-                                 worker_main, worker);
-        hf_mutex_lock(&pool->mutex);
-        if (status != HF_OK)
-            birth_failed(pool);
-        else if (pool->newborn != NULL) /* it has not come to it itself */
-            birth_succeeded(pool);
-        hf_mutex_unlock(&pool->mutex);
-    }
-    if (status != HF_OK)
-        hf_free(worker);
+    if (status == HF_OK)
+        return start(pool, worker);
+    hf_free(worker);
     return status;
+}
+
+/* ---- Life, and death. ---- */
+
+/* Those who are gone are to be joined; they may still be on their way out. */
+static void join_the_gone(struct hf_pool *pool, struct pool_worker *worker)
+{
+    worker->next = pool->gone;
+    pool->gone = worker;
+}
+
+void pool_forsake(struct hf_pool *pool)
+{
+    struct hf_pool_task task;
+    bool any = true;
+
+    while (any) {
+        hf_mutex_lock(&pool->mutex);
+        any = pool->threads == 0 && pool_take(pool, &task);
+        pool->counts.discarded += any;
+        if (!any && pool->threads == 0 && pool->state == HF_POOL_SHUTDOWN) {
+            pool->state = HF_POOL_STOPPED;
+            hf_event_wake_all(&pool->over);
+        }
+        hf_mutex_unlock(&pool->mutex);
+        if (any)
+            pool_discard(pool, &task);
+    }
+}
+
+/* A task has ended the thread, and has been accounted for. Another takes the
+ * worker's place, also after shutdown if there is work; so nobody is born whom
+ * those who wait for the end do not know of. */
+static void worker_lost(void *argument)
+{
+    struct pool_worker *worker = argument;
+    struct hf_pool *pool = worker->pool;
+    struct pool_worker *heir = hf_alloc_zeroed(sizeof *heir);
+
+    hf_mutex_lock(&pool->birth);
+    hf_mutex_lock(&pool->mutex);
+    note_thread_ns(pool);
+    threads_change(pool, -1);
+    join_the_gone(pool, worker);
+    bool needed = pool->state == HF_POOL_RUNNING || pool->counts.queued > 0;
+    if (needed && heir != NULL)
+        birth_begins(pool, heir);
+    hf_mutex_unlock(&pool->mutex);
+    if (!needed)
+        hf_free(heir);
+    else if (heir != NULL)
+        (void)start(pool, heir);
+    hf_mutex_unlock(&pool->birth);
+    pool_forsake(pool); /* if there is nobody */
+}
+
+static void worker_main(void *argument)
+{
+    struct pool_worker *worker = argument;
+    struct hf_pool *pool = worker->pool;
+    struct hf_pool_task task;
+
+    hf_mutex_lock(&pool->mutex);
+    if (pool->newborn == worker)
+        birth_succeeded(pool);
+    pthread_cleanup_push(worker_lost, worker);
+    do {
+        while (await_task(pool, &task)) {
+            pool->idle--;
+            pool_run(pool, &task);
+            pool->idle++;
+        }
+    } while (!leave(pool));
+    pthread_cleanup_pop(0);
+    /* It leaves the count, and comes to those who are gone, in one breath:
+     * whoever finds nobody left finds all of them there, and joins them. */
+    join_the_gone(pool, worker);
+    if (pool->threads == 0 && pool->state != HF_POOL_RUNNING) {
+        pool->state = HF_POOL_STOPPED;
+        hf_event_wake_all(&pool->over);
+    }
+    hf_mutex_unlock(&pool->mutex);
+}
+
+void pool_bury(struct hf_pool *pool)
+{
+    /* A worker may be gone before whoever started it has noted its thread. */
+    hf_mutex_lock(&pool->birth);
+    hf_mutex_lock(&pool->mutex);
+    struct pool_worker *gone = pool->gone;
+    pool->gone = NULL;
+    hf_mutex_unlock(&pool->mutex);
+    hf_mutex_unlock(&pool->birth);
+    while (gone != NULL) {
+        struct pool_worker *worker = gone;
+        gone = worker->next;
+        hf_thread_join(&worker->thread);
+        hf_free(worker);
+    }
 }

@@ -96,6 +96,7 @@ struct hf_limiter_opts {
     const char *name;             /* for hf_inspect */
     const struct hf_clock *clock; /* NULL: the system's */
     uint64_t keys_max;            /* 0: 1,000,000,000 */
+    uint64_t holds_max;           /* open at once; 0: 1,000,000,000 */
     /* The rule 0, named "default"; NULL: 10 at once and 1 a second. */
     const struct hf_limiter_rule *rule;
     uint64_t seed;   /* of the hash; 0: made from addresses and the time */
@@ -219,7 +220,8 @@ enum hf_status hf_limiter_acquire(struct hf_limiter *limiter,
 
 /* Takes as take does, for `hold_ns` at most. If it is allowed, `*hold` is the
  * number to settle by, else 0. What is not settled by then comes back by
- * itself, to the nanosecond. */
+ * itself, to the nanosecond. HF_FULL also with holds_max; a hold that is over
+ * counts until its key is used again. */
 enum hf_status hf_limiter_hold(struct hf_limiter *limiter,
                                const struct hf_limiter_call *call,
                                uint64_t hold_ns,

@@ -16,9 +16,11 @@
 #include "flow/limiter_bucket.h"
 #include "flow/limiter_hold.h"
 
-#define KEYS_MAX_DEFAULT UINT64_C(1000000000)
-#define SHARDS_DEFAULT   64u
-#define SHARDS_MAX       256u
+#define KEYS_MAX_DEFAULT  UINT64_C(1000000000)
+#define HOLDS_MAX_DEFAULT UINT64_C(1000000000)
+#define FULL_SWEEP        1000u
+#define SHARDS_DEFAULT    64u
+#define SHARDS_MAX        256u
 
 /* ---- Open and close. ---- */
 
@@ -84,6 +86,8 @@ enum hf_status hf_limiter_open(struct hf_limiter **out,
     memset(limiter, 0, sizeof *limiter);
     limiter->clock = opts->clock != NULL ? opts->clock : hf_clock_system();
     limiter->keys_max = opts->keys_max != 0 ? opts->keys_max : KEYS_MAX_DEFAULT;
+    limiter->holds_max =
+        opts->holds_max != 0 ? opts->holds_max : HOLDS_MAX_DEFAULT;
     map_hash_init(&limiter->hash, seed_make(limiter, opts->seed));
     status = hf_locals_init(&limiter->locals, sizeof(struct limiter_local));
     if (status == HF_OK)
@@ -467,9 +471,15 @@ enum hf_status hf_limiter_hold(struct hf_limiter *limiter,
     if (limiter_shut(limiter))
         return HF_CLOSED;
     struct limiter_local *local = limiter_local_mine(limiter);
+    uint64_t now_ns = now_of(limiter, call->now_ns);
     enum hf_status status =
-        limiter_hold(limiter, local, call, hold_ns,
-                     now_of(limiter, call->now_ns), answer, hold);
+        limiter_hold(limiter, local, call, hold_ns, now_ns, answer, hold);
+    if (status == HF_FULL) {
+        /* Holds of keys that nobody uses may be over. */
+        (void)hf_limiter_sweep(limiter, FULL_SWEEP, now_ns);
+        status =
+            limiter_hold(limiter, local, call, hold_ns, now_ns, answer, hold);
+    }
     if (status == HF_OK)
         count_answer(limiter, local, call, answer);
     else

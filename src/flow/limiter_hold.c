@@ -42,7 +42,10 @@ static enum hf_status table_add(struct hf_limiter *limiter,
     enum hf_status status = HF_OK;
 
     hf_mutex_lock(&table->mutex);
-    if (table->free == 0)
+    /* Relaxed: written under this lock. */
+    if (hf_u64_load(&table->open, __ATOMIC_RELAXED) >= limiter->holds_max)
+        status = HF_FULL;
+    else if (table->free == 0)
         status = table_grow(table);
     if (status == HF_OK) {
         uint32_t place = table->free - 1;
@@ -142,24 +145,28 @@ static void holds_end(struct limiter_open *open)
     hf_u32_store(&cell->identity, identity & ~IDENTITY_HOLDS, __ATOMIC_RELAXED);
 }
 
-/* Notes a pair; its record is there. Sorted by when they are over. */
+/* Notes a pair; its record is there. Sorted by when they are over: from the
+ * end, for the one that is made last is mostly over last. */
 static void holds_insert(struct limiter_open *open, struct limiter_pair *pair)
 {
-    struct limiter_pair **link = &open->holds->first;
+    struct limiter_holds *holds = open->holds;
+    struct limiter_pair *before = holds->last;
 
-    while (*link != NULL && (*link)->hold->expires_ns <= pair->hold->expires_ns)
-        link = &(*link)->next;
+    while (before != NULL && before->hold->expires_ns > pair->hold->expires_ns)
+        before = before->prev;
+    struct limiter_pair **link = before != NULL ? &before->next : &holds->first;
+    pair->prev = before;
     pair->next = *link;
     *link = pair;
+    *(pair->next != NULL ? &pair->next->prev : &holds->last) = pair;
 }
 
 static void holds_remove(struct limiter_open *open, struct limiter_pair *pair)
 {
-    struct limiter_pair **link = &open->holds->first;
+    struct limiter_holds *holds = open->holds;
 
-    while (*link != pair)
-        link = &(*link)->next;
-    *link = pair->next;
+    *(pair->prev != NULL ? &pair->prev->next : &holds->first) = pair->next;
+    *(pair->next != NULL ? &pair->next->prev : &holds->last) = pair->prev;
     pair->ended = 1;
 }
 
@@ -232,7 +239,7 @@ void limiter_holds_forget(struct hf_limiter *limiter, struct limiter_open *open)
             users = 2;
         hold_leave(hold, users);
     }
-    open->holds->first = NULL;
+    open->holds->first = open->holds->last = NULL;
     holds_end(open);
 }
 

@@ -13,6 +13,7 @@
 
 struct limiter_pair {
     struct limiter_pair *next; /* (c) a later one, by expires_ns */
+    struct limiter_pair *prev; /* (c) */
     struct limiter_hold *hold; /* (i) */
     uint32_t cell;             /* (i) */
     uint32_t ended;            /* (c) not in the cell's list any more */
@@ -38,6 +39,7 @@ struct limiter_hold {
 struct limiter_holds {
     struct rate_state words;    /* (c) */
     struct limiter_pair *first; /* (c) */
+    struct limiter_pair *last;  /* (c) */
 };
 
 /* Takes back what holds that are over held. True if anything changed; the

@@ -208,6 +208,7 @@ struct hf_limiter {
     const struct hf_clock *clock; /* (i) */
     struct map_hash hash;         /* (i) */
     uint64_t keys_max;            /* (i) */
+    uint64_t holds_max;           /* (i) */
     uint32_t shard_count;         /* (i) a power of two */
     uint32_t shard_shift;         /* (i) hash >> it is the shard */
     struct limiter_shard *shards; /* (i) */
@@ -222,7 +223,9 @@ struct hf_limiter {
     _Alignas(HF_CACHE_LINE) struct hf_atomic_u64 keys;   /* (a) */
     struct hf_atomic_u32 waiting; /* (a) threads in queues */
     struct limiter_stripe stripes[WAIT_STRIPES];
-    struct hf_waits waits;           /* (a) */
+    void (*freed)(void *context, uint64_t id); /* (i) limiter_watch.h */
+    void *freed_context;                       /* (i) */
+    struct hf_waits waits;                     /* (a) */
     struct hf_atomic_u32 evict_turn; /* (a) shard to look in when it is full */
     struct limiter_local spare;      /* of threads without memory */
 };

@@ -14,6 +14,7 @@
  * what a cell tells of its key without the key: half of the hash, rule, length.
  */
 #include "flow/limiter_state.h"
+#include "flow/limiter_watch.h"
 
 /* On the stack of a thread inside acquire. */
 struct limiter_waiter {
@@ -124,6 +125,8 @@ void limiter_wait_call(struct hf_limiter *limiter, uint64_t id)
 {
     struct limiter_stripe *stripe = stripe_of(limiter, id);
 
+    if (limiter->freed != NULL)
+        limiter->freed(limiter->freed_context, id);
     /* seq_cst, and a change: see above. */
     if (hf_u32_add(&limiter->waiting, 0, __ATOMIC_SEQ_CST) == 0)
         return;
@@ -134,6 +137,8 @@ void limiter_wait_call(struct hf_limiter *limiter, uint64_t id)
 
 void limiter_wait_call_all(struct hf_limiter *limiter)
 {
+    if (limiter->freed != NULL)
+        limiter->freed(limiter->freed_context, LIMITER_WATCH_ALL);
     /* As above. */
     if (hf_u32_add(&limiter->waiting, 0, __ATOMIC_SEQ_CST) == 0)
         return;
@@ -162,13 +167,26 @@ static enum hf_status attempt(struct hf_limiter *limiter,
     return answer->retry_after_ns == HF_LIMITER_NEVER ? HF_FULL : HF_PENDING;
 }
 
-static uint64_t ask_id(struct hf_limiter *limiter,
-                       const struct hf_limiter_call *call_, uint32_t ask)
+void limiter_watch(struct hf_limiter *limiter,
+                   void (*freed)(void *context, uint64_t id), void *context)
+{
+    limiter->freed = freed;
+    limiter->freed_context = context;
+}
+
+uint64_t limiter_watch_id(struct hf_limiter *limiter,
+                          const struct hf_limiter_ask *ask)
 {
     struct limiter_key key = {.hash = 0};
 
-    (void)limiter_key_make(limiter, &call_->asks[ask], &key);
+    (void)limiter_key_make(limiter, ask, &key);
     return limiter_wait_id((uint32_t)key.hash, key.identity);
+}
+
+static uint64_t ask_id(struct hf_limiter *limiter,
+                       const struct hf_limiter_call *call_, uint32_t ask)
+{
+    return limiter_watch_id(limiter, &call_->asks[ask]);
 }
 
 /* The first of the call's keys that others wait for already; or NOBODY. */

@@ -84,6 +84,61 @@ TEST(a_key_with_holds_is_forgotten_only_after_them)
     hf_limiter_close(limiter);
 }
 
+TEST(open_holds_are_bounded)
+{
+    struct hf_limiter *limiter;
+    struct hf_limiter_opts opts = {.holds_max = 3};
+    struct hf_limiter_ask ask = {.key = "a", .key_len = 1};
+    struct hf_limiter_call call = {.asks = &ask, .count = 1, .now_ns = 10};
+    struct hf_limiter_answer answer;
+    uint64_t number;
+
+    CHECK_EQ(hf_limiter_open(&limiter, &opts), HF_OK);
+    uint64_t first = hold(limiter, 0, "a", 1, SECOND, 10);
+    (void)hold(limiter, 0, "b", 0, 2 * SECOND, 10); /* also of nothing */
+    (void)hold(limiter, 0, "b", 0, 3 * SECOND, 10);
+    CHECK_EQ(hf_limiter_hold(limiter, &call, SECOND, &answer, &number),
+             HF_FULL);
+    CHECK_EQ(stats_of(limiter).holds, 3);
+    CHECK_EQ(hf_limiter_settle(limiter, first, 1, 10), HF_OK);
+    (void)hold(limiter, 0, "a", 0, SECOND, 10);
+    CHECK_EQ(hf_limiter_hold(limiter, &call, SECOND, &answer, &number),
+             HF_FULL);
+    /* Those that are over make room, also if nobody asks for their keys. */
+    CHECK(hold(limiter, 0, "c", 1, SECOND, 100 * SECOND) != 0);
+    CHECK_EQ(stats_of(limiter).holds, 1);
+    hf_limiter_close(limiter);
+}
+
+/* However they are nested, and whichever ends first: each comes back once. */
+TEST(many_holds_on_one_key_end_in_any_order)
+{
+    enum { HOLDS = 200000 };
+    static uint64_t numbers[HOLDS];
+    struct hf_limiter_rule rule = {
+        .rate = {.permits = HOLDS, .span_ns = HF_RATE_SPAN_MAX_NS / 4}};
+    struct hf_limiter *limiter;
+
+    CHECK_EQ(
+        hf_limiter_open(&limiter, &(struct hf_limiter_opts){.rule = &rule}),
+        HF_OK);
+    for (uint32_t i = 0; i < HOLDS; i++)
+        numbers[i] =
+            hold(limiter, 0, "a", 1, 1000 + i / 16 * 16 + 15 - i % 16, 10);
+    CHECK_EQ(stats_of(limiter).holds, HOLDS);
+    CHECK_EQ(hold(limiter, 0, "a", 1, 10, 10), 0);
+    for (uint32_t i = HOLDS; i-- > 0;) /* the last first */
+        if (i % 2 != 0)
+            CHECK_EQ(hf_limiter_settle(limiter, numbers[i], 0, 10), HF_OK);
+    CHECK_EQ(stats_of(limiter).holds, HOLDS / 2);
+    CHECK(hold(limiter, 0, "a", HOLDS / 2, 10, 10) != 0);
+    /* 1000 + 15 - 14 is when the first of the rest is over. */
+    CHECK_EQ(hold(limiter, 0, "a", 1, 10, 10), 0);
+    CHECK(hold(limiter, 0, "a", HOLDS, 10, 10 + 1000 + HOLDS) != 0);
+    CHECK_EQ(stats_of(limiter).holds, 1);
+    hf_limiter_close(limiter);
+}
+
 TEST(a_hold_of_several_pairs_ends_as_one)
 {
     struct hf_limiter *limiter = open_small();

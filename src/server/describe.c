@@ -41,7 +41,7 @@ static int64_t least_words(const struct command *command)
 static void describe_info(struct conn *conn, const struct command *command)
 {
     char name[32];
-    bool write = (command->flags & COMMAND_WRITE) != 0;
+    bool write = (command->flags & (COMMAND_WRITE | COMMAND_CHANGES)) != 0;
 
     (void)resp_array(&conn->out, 6);
     (void)resp_bulk(&conn->out, wire_name(command, name));

@@ -192,6 +192,7 @@ static void about_holds(struct info *info)
     line(info, "limit_bytes", limits.bytes);
     line(info, "limit_policies", limits.rules);
     line(info, "limit_holds", limits.holds);
+    line(info, "limit_waiters", info->server->limits.waits.count);
     line(info, "limit_shadow_denied", limits.shadow_denied);
 }
 

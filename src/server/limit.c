@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
+#include "flow/limiter_watch.h"
 #include "holdfast/inspect.h"
 #include "resp/resp.h"
 #include "server/answer.h"
@@ -38,7 +39,8 @@ static void say_status(struct server *server, struct conn *conn,
 
     if (status == HF_FULL) {
         snprintf(text, sizeof text,
-                 "OVERLOADED limit_keys_max is reached: %" PRIu64,
+                 "OVERLOADED limit-keys-max is reached, of keys or of open "
+                 "holds: %" PRIu64,
                  server->config.limit_keys_max);
         answer_error(server, conn, text);
     } else if (status == HF_NOTFOUND) {
@@ -57,7 +59,8 @@ enum hf_status limits_open(struct limits *limits, struct server *server)
     const struct hold_bounds *bounds = &server->config.bounds;
     struct hf_limiter_opts opts = {.name = "limits",
                                    .clock = server->clock,
-                                   .keys_max = server->config.limit_keys_max};
+                                   .keys_max = server->config.limit_keys_max,
+                                   .holds_max = server->config.limit_keys_max};
     uint64_t keep_ms = bounds->request_keep_ms;
     struct hf_dedup_opts seen = {.name = "limit requests",
                                  .items_max = bounds->requests_max,
@@ -68,8 +71,10 @@ enum hf_status limits_open(struct limits *limits, struct server *server)
     enum hf_status status = hf_buf_reserve(&limits->body, BODY_BYTES);
     if (status == HF_OK)
         status = hf_limiter_open(&limits->limiter, &opts);
-    if (status == HF_OK)
+    if (status == HF_OK) {
+        limiter_watch(limits->limiter, limit_freed, server);
         status = hf_dedup_open(&limits->seen, &seen);
+    }
     return status;
 }
 
@@ -122,10 +127,8 @@ static void reply_answer(struct server *server, struct conn *conn,
                          const struct hf_limiter_answer *answer, uint64_t hold)
 {
     struct hf_buf *body = &server->limits.body;
-    bool plain = !call->has_policy && !call->headers && call->hold_ms == 0 &&
-                 call->own.rate.kind == HF_RATE_BUCKET && !call->own.shadow;
-    uint32_t fields =
-        5u + (plain ? 0 : 3u) + (call->hold_ms > 0) + (call->headers ? 2u : 0);
+    uint32_t fields = 5u + (call->plain ? 0 : 3u) + (call->hold_ms > 0) +
+                      (call->headers ? 2u : 0);
 
     body->len = 0;
     reply_map(body, fields);
@@ -134,7 +137,7 @@ static void reply_answer(struct server *server, struct conn *conn,
     reply_field_number(body, FIELD_REMAINING, (int64_t)answer->remaining);
     reply_field_number(body, FIELD_RETRY_MS, up_to_ms(answer->retry_after_ns));
     reply_field_number(body, FIELD_RESET_MS, up_to_ms(answer->reset_after_ns));
-    if (!plain) {
+    if (!call->plain) {
         reply_field_text(body, FIELD_POLICY, hf_bytes_text(answer->rule));
         reply_field_number(body, FIELD_SHADOW,
                            __builtin_popcount(answer->shadow));
@@ -247,29 +250,86 @@ static void keep_answer(struct server *server, const struct limit_call *call,
         (void)hf_dedup_add(server->limits.seen, id.data, id.len, now_ns, &kept);
 }
 
-/* Decides and answers; or parks the call and returns false. */
-static bool run(struct server *server, struct conn *conn,
-                const struct resp_request *request,
-                const struct limit_call *call, uint64_t deadline_ns)
+/* What it waits for, if this ask denies: one queue for those of the same
+ * priority and with the same numbers, for they can be had in order. */
+static struct limit_turn turn_of(struct server *server,
+                                 const struct limit_call *call, uint32_t at)
+{
+    const struct hf_limiter_ask *ask = &call->asks[at];
+    struct limit_turn turn = {.id =
+                                  limiter_watch_id(server->limits.limiter, ask),
+                              .class = call->priority};
+
+    if (ask->own != NULL) {
+        const struct hf_rate_rule *own = &ask->own->rate;
+        const uint64_t numbers[] = {own->kind, own->permits, own->span_ns,
+                                    own->burst};
+        turn.class ^= hf_hash(words_seed,
+                              hf_bytes((const char *)numbers, sizeof numbers));
+    }
+    return turn;
+}
+
+/* Leases are given back at any time; of other permits it is known when. */
+static bool may_come_early(struct server *server, const struct limit_call *call,
+                           const struct hf_limiter_answer *answer)
+{
+    struct hf_limiter_rule rule = call->own;
+
+    if (call->asks[answer->denied_by].own == NULL &&
+        hf_limiter_find(server->limits.limiter, answer->rule, NULL, &rule) !=
+            HF_OK)
+        return false;
+    return rule.rate.kind == HF_RATE_LEASES;
+}
+
+/* True: the call is to wait, and `turn` says for what. It is only looked at,
+ * so that one who waits is not counted as denied. `first`: nobody is before
+ * it. */
+static bool must_wait(struct server *server, const struct limit_call *call,
+                      uint64_t deadline_ns, bool first, struct limit_turn *turn)
+{
+    uint64_t now_ns = now_of(server);
+    struct hf_limiter_answer answer;
+    struct hf_limiter_call made = {.asks = call->asks,
+                                   .count = call->count,
+                                   .priority = (uint32_t)call->priority,
+                                   .now_ns = now_ns};
+
+    if (deadline_ns <= now_ns ||
+        hf_limiter_peek(server->limits.limiter, &made, &answer) != HF_OK ||
+        answer.retry_after_ns == HF_LIMITER_NEVER)
+        return false;
+    if (!answer.allowed) {
+        *turn = turn_of(server, call, answer.denied_by);
+        turn->due_ns = now_ns + answer.retry_after_ns;
+        return turn->due_ns <= deadline_ns ||
+               may_come_early(server, call, &answer);
+    }
+    for (uint32_t i = 0; i < call->count && !first; i++) {
+        *turn = turn_of(server, call, i);
+        turn->due_ns = now_ns;
+        if (limit_queued(&server->limits, turn))
+            return true;
+    }
+    return false;
+}
+
+static void run(struct server *server, struct conn *conn,
+                const struct limit_call *call)
 {
     struct hf_limiter_answer answer = {0};
-    uint64_t now_ns = now_of(server);
     uint64_t hold;
-    enum hf_status status = decide(server, call, now_ns, &answer, &hold);
+    enum hf_status status =
+        decide(server, call, now_of(server), &answer, &hold);
 
     if (status != HF_OK) {
         say_status(server, conn, status);
-        return true;
+        return;
     }
-    if (!answer.allowed && answer.retry_after_ns != HF_LIMITER_NEVER &&
-        now_ns + answer.retry_after_ns <= deadline_ns &&
-        limit_park(server, conn, request, now_ns + answer.retry_after_ns,
-                   deadline_ns) == HF_OK)
-        return false;
     if (!call->peek && !call->refund)
         count(server, &answer);
     reply_answer(server, conn, call, &answer, hold);
-    return true;
 }
 
 static void run_once(struct server *server, struct conn *conn,
@@ -285,7 +345,7 @@ static void run_once(struct server *server, struct conn *conn,
         return;
     enum hf_status status = make_room(server, call, words, now_ns);
     if (status != HF_OK) {
-        answer_error(server, conn, "OVERLOADED requests_max is reached");
+        answer_error(server, conn, "OVERLOADED requests-max is reached");
         return;
     }
     status = decide(server, call, now_ns, &answer, &hold);
@@ -303,30 +363,37 @@ void limit_take(struct server *server, struct conn *conn,
                 struct resp_request *request)
 {
     struct limit_call call;
+    struct limit_turn turn;
     char error[PARSE_ERROR_MAX];
 
     if (limit_parse(&server->limits, request->args + 1, request->count - 1,
-                    &call, error) != HF_OK)
+                    &call, error) != HF_OK) {
         answer_error(server, conn, error);
-    else if (call.request.len > 0)
+    } else if (call.request.len > 0) {
         run_once(server, conn, request, &call);
-    else
-        (void)run(
-            server, conn, request, &call,
-            call.wait_ms == 0 ? 0 : now_of(server) + call.wait_ms * NS_PER_MS);
+    } else {
+        uint64_t deadline_ns =
+            call.wait_ms == 0 ? 0 : now_of(server) + call.wait_ms * NS_PER_MS;
+        if (!must_wait(server, &call, deadline_ns, false, &turn) ||
+            limit_park(server, conn, request, &turn, deadline_ns) != HF_OK)
+            run(server, conn, &call);
+    }
 }
 
 bool limit_again(struct server *server, struct conn *conn,
-                 struct resp_request *request, uint64_t deadline_ns, bool last)
+                 struct resp_request *request, uint64_t deadline_ns, bool last,
+                 struct limit_turn *turn)
 {
     struct limit_call call;
     char error[PARSE_ERROR_MAX];
 
     /* Its policy may have been dropped while it waited. */
     if (limit_parse(&server->limits, request->args + 1, request->count - 1,
-                    &call, error) != HF_OK) {
+                    &call, error) != HF_OK)
         answer_error(server, conn, error);
-        return true;
-    }
-    return run(server, conn, request, &call, last ? 0 : deadline_ns);
+    else if (!last && must_wait(server, &call, deadline_ns, true, turn))
+        return false;
+    else
+        run(server, conn, &call);
+    return true;
 }

@@ -6,10 +6,12 @@
  *   CL.THROTTLE, GCRA               as redis-cell and Redis have them
  *
  * Limits are not journaled: a decision costs no disk, and a restart gives every
- * key a full bucket. A call that may wait is parked with a copy of its words
- * and made again when its time has come:
+ * key a full bucket. A call that may wait is parked with a copy of its words,
+ * in the queue of what it waits for. The first of a queue is made again when
+ * its time has come, or when something is given back:
  *
  *   LIMIT ... WAIT ms --> denied, retry in 30 ms --> parked --> again --> reply
+ *                                                                 '--> next
  *
  * Threads: the loop's.
  */
@@ -26,6 +28,7 @@
 
 struct conn;
 struct config;
+struct limit_queue;
 struct limit_wait;
 struct resp_request;
 struct server;
@@ -42,6 +45,7 @@ struct limit_call {
     struct hf_limiter_rule own; /* of RATE ... PER */
     bool has_own;
     bool has_policy;
+    bool plain; /* nothing but RATE, PER, BURST and COST: a short reply */
     char policy[HF_NAME_BYTES]; /* the first one's name */
     bool peek;
     bool headers;
@@ -54,6 +58,15 @@ struct limit_call {
     struct hf_bytes request; /* REQ */
 };
 
+/* What a call waits for. */
+struct limit_turn {
+    uint64_t id;     /* of the pair that denied: flow/limiter_watch.h */
+    uint64_t class;  /* those who want the same of it wait in one queue */
+    uint64_t due_ns; /* when it can succeed, if nobody else takes */
+};
+
+#define LIMIT_STRIPES 1024u
+
 struct limits {
     struct hf_limiter *limiter;
     struct hf_dedup *seen;     /* REQ ids, with their answers */
@@ -61,9 +74,10 @@ struct limits {
     struct hf_heap waits;      /* when each parked call is made again */
     struct limit_wait **calls; /* parked, by number; NULL: free */
     uint32_t call_count;       /* places there are */
-    uint32_t call_free;        /* one that may be free */
+    uint32_t call_free;        /* those below it are taken */
     uint64_t order;            /* of those that are due at once */
     size_t wait_bytes;         /* of the heap */
+    struct limit_queue *queues[LIMIT_STRIPES]; /* by id */
     uv_timer_t timer;
 };
 
@@ -85,14 +99,19 @@ enum hf_status limit_parse_rule(const struct hf_bytes *args, size_t count,
                                 char error[PARSE_ERROR_MAX]);
 const char *limit_kind_name(enum hf_rate_kind kind);
 
-/* limit_wait.c: parks the call until `due_ns`. HF_NOMEM. */
+/* limit_wait.c: parks the call at the end of its queue. HF_NOMEM. */
 enum hf_status limit_park(struct server *server, struct conn *conn,
-                          const struct resp_request *request, uint64_t due_ns,
-                          uint64_t deadline_ns);
-/* limit.c: makes a parked call again; `last`: it waits no more. False: it was
- * parked again. */
+                          const struct resp_request *request,
+                          const struct limit_turn *turn, uint64_t deadline_ns);
+/* True if others wait for the same. */
+bool limit_queued(const struct limits *limits, const struct limit_turn *turn);
+/* Those who wait for it are to look again; LIMITER_WATCH_ALL: everybody. */
+void limit_freed(void *server, uint64_t id);
+/* limit.c: makes a parked call again; `last`: it waits no more. False: it is
+ * to wait on, and `turn` says for what. */
 bool limit_again(struct server *server, struct conn *conn,
-                 struct resp_request *request, uint64_t deadline_ns, bool last);
+                 struct resp_request *request, uint64_t deadline_ns, bool last,
+                 struct limit_turn *turn);
 
 /* Commands. */
 void limit_take(struct server *server, struct conn *conn,

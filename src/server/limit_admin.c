@@ -121,8 +121,12 @@ static void show_rule(void *context, const char *name, uint32_t number,
     char keep[96];
 
     (void)number;
-    if (listing->count == 0 || hf_buf_reserve(&conn->out, 512) != HF_OK)
+    if (listing->count == 0 || conn->closing)
         return;
+    if (hf_buf_reserve(&conn->out, 512) != HF_OK) {
+        conn_close_no_memory(conn); /* better no answer than half of one */
+        return;
+    }
     listing->count--;
     int len =
         snprintf(keep, sizeof keep, "%" PRIu64 ",%" PRIu64 ",%" PRIu64,
@@ -251,7 +255,7 @@ static void throttle(struct server *server, struct conn *conn,
         hf_limiter_take(server->limits.limiter, &call, &told);
     if (status != HF_OK) {
         answer_error(server, conn,
-                     "OVERLOADED limit_keys_max is reached, or memory");
+                     "OVERLOADED limit-keys-max is reached, or memory");
         return;
     }
     if (told.allowed)

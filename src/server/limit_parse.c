@@ -39,6 +39,7 @@ enum {
     OPT_WAIT = 1 << 13,
     OPT_REQ = 1 << 14,
     OPT_HEADERS = 1 << 15,
+    PLAIN_OPTIONS = OPT_RATE | OPT_PER | OPT_BURST | OPT_COST,
     RULE_OPTIONS =
         OPT_RATE | OPT_PER | OPT_BURST | OPT_ALGORITHM | OPT_KEEP | OPT_SHADOW,
 };
@@ -147,7 +148,8 @@ static enum hf_status policies(struct reading *r, struct hf_bytes key)
     call->has_policy = true;
     while (list.data != NULL) {
         struct hf_bytes word = piece(&list);
-        if (word.len == 0 || word.len >= sizeof name)
+        if (word.len == 0 || word.len >= sizeof name ||
+            memchr(word.data, '\0', word.len) != NULL)
             return wrong(r, "a policy's name has 1 to 31 bytes", word);
         if (call->count == HF_LIMITER_ASKS_MAX)
             return misses(r, "at most 16 policies in one call");
@@ -329,7 +331,10 @@ enum hf_status limit_parse(struct limits *limits, const struct hf_bytes *args,
     enum hf_status status = read_options(&r, ~0u);
     if (status != HF_OK)
         return status;
+    out->plain = (r.seen & ~(unsigned)PLAIN_OPTIONS) == 0;
     out->has_own = (r.seen & RULE_OPTIONS) != 0;
+    if ((r.seen & OPT_ALSO) != 0 && (r.seen & (OPT_POLICY | OPT_RATE)) == 0)
+        return misses(&r, "ALSO goes with POLICY or RATE for the first key");
     if (out->has_own && out->has_policy && (r.seen & OPT_RATE) == 0)
         return misses(&r, "BURST, ALGORITHM, KEEP and SHADOW go with RATE; a "
                           "policy has its own");

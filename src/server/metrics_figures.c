@@ -80,6 +80,7 @@ FIGURE(requests, held(server).requests)
 FIGURE(limit_keys, limited(server).keys)
 FIGURE(limit_bytes, limited(server).bytes)
 FIGURE(limit_holds, limited(server).holds)
+FIGURE(limit_waiters, server->limits.waits.count)
 FIGURE(limit_rules, limited(server).rules)
 FIGURE(limit_shadow, limited(server).shadow_denied)
 FIGURE(engine_bytes, held(server).memory_bytes)
@@ -172,6 +173,8 @@ static const struct {
     {"holdfast_limit_bytes", "Memory of limits.", limit_bytes, false},
     {"holdfast_limit_holds", "Holds of LIMIT that are not settled.",
      limit_holds, false},
+    {"holdfast_limit_waiters", "Calls of LIMIT that wait.", limit_waiters,
+     false},
     {"holdfast_limit_policies", "Policies defined.", limit_rules, false},
     {"holdfast_limit_shadow_denied_total",
      "What shadow policies would have denied.", limit_shadow, true},

@@ -178,14 +178,14 @@ static const struct command commands[] = {
                 "above; SHADOW counts and denies nothing",
      .reply = "OK",
      .group = "limit",
-     .flags = COMMAND_HELD,
+     .flags = COMMAND_HELD | COMMAND_CHANGES,
      RUN(limit_define, 3, 32)},
     {.name = "LIMIT DROP",
      .syntax = "name",
      .summary = "Removes a policy and what its keys have spent",
      .reply = "OK; -NOTFOUND",
      .group = "limit",
-     .flags = COMMAND_HELD,
+     .flags = COMMAND_HELD | COMMAND_CHANGES,
      RUN(limit_drop, 3, 3)},
     {.name = "LIMIT POLICIES",
      .syntax = "",
@@ -200,7 +200,7 @@ static const struct command commands[] = {
                 "above is spent all the same",
      .reply = "OK; -NOTFOUND",
      .group = "limit",
-     .flags = COMMAND_HELD,
+     .flags = COMMAND_HELD | COMMAND_CHANGES,
      RUN(limit_settle, 5, 5)},
     {.name = "LIMIT TOP",
      .syntax = "[count]",
@@ -220,7 +220,7 @@ static const struct command commands[] = {
               "taken, with HOLD hold, with HEADERS ratelimit_policy "
               "ratelimit; -NOTFOUND -CONFLICT -OVERLOADED",
      .group = "limit",
-     .flags = COMMAND_HELD | COMMAND_BLOCKING,
+     .flags = COMMAND_HELD | COMMAND_BLOCKING | COMMAND_CHANGES,
      RUN(limit_take, 2, 64)},
     {.name = "CL.THROTTLE",
      .syntax = "key max_burst count period [quantity]",
@@ -228,14 +228,14 @@ static const struct command commands[] = {
                 "in period seconds",
      .reply = "list: limited limit remaining retry_s reset_s",
      .group = "limit",
-     .flags = COMMAND_HELD,
+     .flags = COMMAND_HELD | COMMAND_CHANGES,
      RUN(limit_cell, 5, 6)},
     {.name = "GCRA",
      .syntax = "key max_burst tokens_per_period period [TOKENS n]",
      .summary = "As Redis has it",
      .reply = "list: limited limit remaining retry_s reset_s",
      .group = "limit",
-     .flags = COMMAND_HELD,
+     .flags = COMMAND_HELD | COMMAND_CHANGES,
      RUN(limit_gcra, 5, 7)},
     {.name = "PING",
      .syntax = "[text]",
@@ -401,6 +401,16 @@ static size_t index_of(const struct command *command)
     return command == NULL ? table_count() : (size_t)(command - commands);
 }
 
+void table_took(struct server *server, const struct resp_request *request,
+                uint64_t came_ns)
+{
+    size_t named;
+
+    metrics_took(&server->metrics,
+                 index_of(table_find(request->args, request->count, &named)),
+                 hf_clock_now_ns(server->clock) - came_ns);
+}
+
 static void run_function(struct server *server, struct conn *conn,
                          const struct command *command,
                          struct resp_request *request)
@@ -417,8 +427,9 @@ static void run_function(struct server *server, struct conn *conn,
         request->count <= command->args_max) {
         uint64_t came_ns = hf_clock_now_ns(server->clock);
         command->run(server, conn, request);
-        metrics_took(&server->metrics, index_of(command),
-                     hf_clock_now_ns(server->clock) - came_ns);
+        if (conn->limit_wait == 0) /* else it is not answered yet */
+            metrics_took(&server->metrics, index_of(command),
+                         hf_clock_now_ns(server->clock) - came_ns);
         return;
     }
     snprintf(text, sizeof text,

@@ -52,6 +52,7 @@ enum command_flag {
     COMMAND_ADMIN = 1 << 3,    /* only from this machine */
     COMMAND_HELD = 1 << 4,     /* waits for the connection's own writes */
     COMMAND_LONG = 1 << 5,     /* its reply may be long */
+    COMMAND_CHANGES = 1 << 6,  /* changes what is not journaled */
 };
 
 struct command {
@@ -80,6 +81,9 @@ const struct command *table_at(size_t index);
  * words that its name takes. A parent alone is not found. */
 const struct command *table_find(const struct hf_bytes *args, size_t count,
                                  size_t *named);
+/* A request that waited, and came then, was answered. */
+void table_took(struct server *server, const struct resp_request *request,
+                uint64_t came_ns);
 
 /* parse.c: fills `out` from the arguments behind the name, or explains. */
 #define PARSE_ERROR_MAX 256

@@ -62,6 +62,7 @@ TEST(numbers_with_the_call)
     CHECK_EQ(test_number(reply, "retry_ms"), 0);
     CHECK(test_number(reply, "reset_ms") > 2000000000);
     CHECK_EQ(test_number(reply, "taken"), TEST_NO_NUMBER);
+    CHECK(ask("k RATE 5 " LONG " COST 0 PRIORITY 0", "taken") > 0);
     CHECK_EQ(ask("k RATE 5 " LONG " COST 3", "allowed"), 0);
     CHECK_EQ(ask("k RATE 5 " LONG " COST 3", "remaining"), 2);
     CHECK(ask("k RATE 5 " LONG " COST 3", "retry_ms") > 600000000);
@@ -222,6 +223,117 @@ TEST(one_who_leaves_waits_no_more_and_a_stop_tells)
     test_wire_close(&other);
 }
 
+/* Until so many calls wait. */
+static void wait_for_waiters(const char *count)
+{
+    char line[64];
+    uint64_t until = test_now_ms() + TEST_WIRE_DEADLINE_MS;
+
+    snprintf(line, sizeof line, "\nlimit_waiters:%s\r\n", count);
+    for (;;) {
+        struct hf_bytes info = test_ask(&wire, "INFO");
+        if (memmem(info.data, info.len, line, strlen(line)) != NULL)
+            return;
+        CHECK(test_now_ms() < until);
+    }
+}
+
+TEST(what_is_given_back_ends_a_wait)
+{
+    static const char *const leases = "RATE 1 " LONG " ALGORITHM LEASES";
+    struct hf_bytes reply;
+
+    start(NULL);
+    int64_t taken = test_number(test_ask(&wire, "LIMIT k %s", leases), "taken");
+    /* Also if it would be free by itself only after the wait. */
+    test_wire_add(&other, "LIMIT k %s WAIT 600000", leases);
+    CHECK_EQ(test_wire_send(&other), HF_OK);
+    wait_for_waiters("1");
+    CHECK_EQ(test_number(test_ask(&wire, "LIMIT k %s REFUND %lld", leases,
+                                  (long long)taken),
+                         "allowed"),
+             1);
+    CHECK_EQ(test_wire_read(&other, &reply), HF_OK);
+    CHECK_EQ(test_number(reply, "allowed"), 1);
+    CHECK_EQ(test_number(test_ask(&wire, "LIMIT k %s", leases), "allowed"), 0);
+    /* A hold that is settled. */
+    define("p RATE 2 PER 3600000");
+    int64_t hold = ask("k POLICY p COST 2 HOLD 3600000", "hold");
+    test_wire_add(&other, "LIMIT k POLICY p WAIT 7200000");
+    CHECK_EQ(test_wire_send(&other), HF_OK);
+    wait_for_waiters("1");
+    CHECK_REPLY(test_ask(&wire, "LIMIT SETTLE %lld COST 0", (long long)hold),
+                "+OK");
+    CHECK_EQ(test_wire_read(&other, &reply), HF_OK);
+    CHECK_EQ(test_number(reply, "allowed"), 1);
+    /* A policy that allows more; one that is dropped. */
+    CHECK_EQ(ask("k POLICY p", "allowed"), 1);
+    test_wire_add(&other, "LIMIT k POLICY p WAIT 7200000");
+    CHECK_EQ(test_wire_send(&other), HF_OK);
+    wait_for_waiters("1");
+    define("p RATE 3 PER 3600000");
+    CHECK_EQ(test_wire_read(&other, &reply), HF_OK);
+    CHECK_EQ(test_number(reply, "allowed"), 1);
+    test_wire_add(&other, "LIMIT k POLICY p WAIT 7200000");
+    CHECK_EQ(test_wire_send(&other), HF_OK);
+    wait_for_waiters("1");
+    CHECK_REPLY(test_ask(&wire, "LIMIT DROP p"), "+OK");
+    CHECK_EQ(test_wire_read(&other, &reply), HF_OK);
+    CHECK_ERROR(reply, "NOTFOUND");
+    wait_for_waiters("0");
+    stop();
+}
+
+TEST(those_who_wait_go_in_order_and_are_not_counted_as_denied)
+{
+    enum { WAITERS = 40 };
+    static struct test_wire lines[WAITERS];
+    static const char *const leases = "RATE 1 " LONG " ALGORITHM LEASES";
+    struct hf_bytes reply;
+
+    start(NULL);
+    int64_t taken = test_number(test_ask(&wire, "LIMIT k %s", leases), "taken");
+    for (int i = 0; i < WAITERS; i++) {
+        char count[16];
+        snprintf(count, sizeof count, "%d", i + 1);
+        lines[i].fd = -1;
+        test_server_connect(&server, &lines[i]);
+        test_wire_add(&lines[i], "LIMIT k %s WAIT 600000", leases);
+        CHECK_EQ(test_wire_send(&lines[i]), HF_OK);
+        wait_for_waiters(count);
+    }
+    /* The first and another leave: the rest is served in turn. */
+    test_wire_close(&lines[0]);
+    test_wire_close(&lines[7]);
+    wait_for_waiters("38");
+    for (int i = 1; i < WAITERS; i++) {
+        if (i == 7)
+            continue;
+        CHECK_DONE(test_ask(&wire, "LIMIT k %s REFUND %lld", leases,
+                            (long long)taken));
+        CHECK_EQ(test_wire_read(&lines[i], &reply), HF_OK);
+        CHECK_EQ(test_number(reply, "allowed"), 1);
+        taken = test_number(reply, "taken");
+        test_wire_close(&lines[i]);
+    }
+    CHECK_EQ(test_length(test_ask(&wire, "LIMIT TOP")), 0);
+    /* A wait that ends without permits is one denial. */
+    CHECK_EQ(
+        test_number(test_ask(&wire, "LIMIT k %s WAIT 50", leases), "allowed"),
+        0);
+    struct hf_bytes top = test_ask(&wire, "LIMIT TOP");
+    CHECK_EQ(test_length(top), 1);
+    CHECK_EQ(test_number(test_element(top, 0), "denied"), 1);
+    /* More important ones do not wait behind others. */
+    define("p RATE 10 PER 3600000 KEEP 0,0,5");
+    CHECK_EQ(ask("k POLICY p COST 5", "allowed"), 1);
+    test_wire_add(&other, "LIMIT k POLICY p PRIORITY 3 WAIT 7200000");
+    CHECK_EQ(test_wire_send(&other), HF_OK);
+    wait_for_waiters("1");
+    CHECK_EQ(ask("k POLICY p WAIT 7200000", "allowed"), 1);
+    stop();
+}
+
 TEST(a_repeated_request_is_counted_once)
 {
     start(NULL);
@@ -295,6 +407,19 @@ TEST(cl_throttle_and_gcra)
     stop();
 }
 
+TEST(they_are_described_as_what_they_are)
+{
+    static const char *const names[] = {"limit", "cl.throttle", "gcra"};
+
+    start(NULL);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct hf_bytes told =
+            test_element(test_ask(&wire, "COMMAND INFO %s", names[i]), 0);
+        CHECK_REPLY(test_element(test_element(told, 2), 0), "+write");
+    }
+    stop();
+}
+
 TEST(bad_input_changes_nothing)
 {
     static const char *const bad[] = {
@@ -321,6 +446,7 @@ TEST(bad_input_changes_nothing)
         "k POLICY ,",
         "k POLICY default BURST 5",
         "k POLICY default ALSO k",
+        "k ALSO other default",
         "DEFINE",
         "DEFINE p",
         "DEFINE p RATE 5",
@@ -353,5 +479,10 @@ TEST(keys_are_bounded)
         CHECK_DONE(test_ask(&wire, "LIMIT k%d RATE 5 %s", i, LONG));
     CHECK_ERROR(test_ask(&wire, "LIMIT k3 RATE 5 %s", LONG), "OVERLOADED");
     CHECK_EQ(ask("k0 RATE 5 " LONG, "remaining"), 3);
+    /* Holds likewise, also those of nothing. */
+    for (int i = 0; i < 3; i++)
+        CHECK(ask("k0 RATE 5 " LONG " COST 0 HOLD 3600000", "hold") > 0);
+    CHECK_ERROR(test_ask(&wire, "LIMIT k0 RATE 5 %s COST 0 HOLD 3600000", LONG),
+                "OVERLOADED");
     stop();
 }

@@ -51,6 +51,7 @@ static enum hf_status table_add(struct hf_limiter *limiter,
         uint32_t place = table->free - 1;
         table->free = table->places[place].next;
         hold->number = (uint64_t)table->places[place].generation << 32 | place;
+        hf_u64_add(&table->open, 1, __ATOMIC_RELAXED); /* as above */
     }
     hf_mutex_unlock(&table->mutex);
     return status;
@@ -63,7 +64,6 @@ static void table_show(struct hf_limiter *limiter, struct limiter_hold *hold)
     hf_mutex_lock(&table->mutex);
     table->places[(uint32_t)hold->number].hold = hold;
     hf_mutex_unlock(&table->mutex);
-    hf_u64_add(&table->open, 1, __ATOMIC_RELAXED); /* a figure */
 }
 
 /* The place can be used again; the number cannot. (m) */
@@ -76,6 +76,8 @@ static void place_free(struct limiter_hold_table *table, uint32_t place)
         at->generation = 1;
     at->next = table->free;
     table->free = place + 1;
+    /* Relaxed: written under this lock. */
+    hf_u64_sub(&table->open, 1, __ATOMIC_RELAXED);
 }
 
 static void table_cancel(struct hf_limiter *limiter, struct limiter_hold *hold)
@@ -112,7 +114,6 @@ static struct limiter_hold *table_take(struct hf_limiter *limiter,
     if (hold != NULL &&
         hf_u32_cas(&hold->state, &open, state, __ATOMIC_RELAXED)) {
         place_free(table, place);
-        hf_u64_sub(&table->open, 1, __ATOMIC_RELAXED); /* a figure */
     } else {
         hold = NULL;
     }

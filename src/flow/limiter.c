@@ -204,11 +204,12 @@ static inline bool known_fits(struct hf_limiter *limiter,
                   sizeof known->keep_back) == 0;
 }
 
-/* Reads the cell as it is at quick->word. False: not the quick way. */
-static inline bool quick_read(struct hf_limiter *limiter,
-                              struct limiter_local *local,
-                              const struct hf_limiter_ask *ask,
-                              uint32_t priority, struct quick *quick)
+/* Reads the cell as it is at quick->word. HF_PENDING: not the quick way;
+ * HF_MORE: it was changed meanwhile. */
+static inline enum hf_status quick_read(struct hf_limiter *limiter,
+                                        struct limiter_local *local,
+                                        const struct hf_limiter_ask *ask,
+                                        uint32_t priority, struct quick *quick)
 {
     struct limiter_cell *cell = quick->cell;
     /* Acquire, here and below: the look at the lock at the end comes last. */
@@ -223,10 +224,10 @@ static inline bool quick_read(struct hf_limiter *limiter,
                 quick->known->plan.words == 1;
     if (__builtin_expect(
             hf_u32_load(&cell->lock, __ATOMIC_ACQUIRE) == quick->word, 1))
-        return fits;
+        return fits ? HF_OK : HF_PENDING;
     /* The copy may be of something half changed. */
     local->known[version % KNOWN_MAX].version = 0;
-    return false;
+    return HF_MORE;
 }
 
 static inline void quick_answer(const struct quick *quick, uint64_t state,
@@ -254,21 +255,31 @@ static inline void quick_answer(const struct quick *quick, uint64_t state,
         memcpy(answer->rule, quick->known->name, sizeof answer->rule);
 }
 
+/* Of one word, and not on a line: out of the way of those that are. */
+static __attribute__((noinline)) uint64_t
+slower_wait(const struct hf_rate_plan *plan, uint64_t state, uint64_t cost,
+            uint64_t keep_back, uint64_t now_ns, uint64_t *next)
+{
+    struct rate_state words = {{state, 0}};
+    struct rate_state after = words;
+    uint64_t wait_ns =
+        rate_state_take(plan, &words, cost, keep_back, now_ns, &after);
+
+    *next = after.word[0];
+    return wait_ns;
+}
+
 /* The wait, or 0 and the word after the take. */
 static inline uint64_t quick_wait(const struct quick *quick, uint64_t cost,
                                   uint64_t now_ns, uint64_t *next)
 {
     const struct hf_rate_plan *plan = &quick->known->plan;
-    struct rate_state words = {{quick->state, 0}};
-    struct rate_state after = words;
 
     if (__builtin_expect(rate_on_line(plan), 1))
         return rate_line_take(plan, quick->state, cost, quick->keep_back,
                               now_ns, next);
-    uint64_t wait_ns =
-        rate_state_take(plan, &words, cost, quick->keep_back, now_ns, &after);
-    *next = after.word[0];
-    return wait_ns;
+    return slower_wait(plan, quick->state, cost, quick->keep_back, now_ns,
+                       next);
 }
 
 /* HF_PENDING: the general way is to be gone. `answer` may be NULL. */
@@ -291,14 +302,17 @@ static inline enum hf_status quick_take(struct hf_limiter *limiter,
         if (quick->number == 0)
             return HF_PENDING;
         quick->cell = limiter_cell_at(limiter, quick->number);
-        if (!quick_read(limiter, local, ask, priority, quick))
-            return HF_PENDING;
+        status = quick_read(limiter, local, ask, priority, quick);
+        if (__builtin_expect(status == HF_MORE, 0))
+            continue;
+        if (status != HF_OK)
+            return status;
         quick->wait_ns = quick_wait(quick, ask->cost, now_ns, &next);
         if (quick->wait_ns != 0 || peek || ask->cost == 0)
             next = quick->state;
         if (next == quick->state)
             break;
-    } while (!limiter_lock_seen(quick->cell, quick->word));
+    } while (status == HF_MORE || !limiter_lock_seen(quick->cell, quick->word));
     if (next != quick->state) {
         /* Relaxed: unlock releases. */
         hf_u64_store(&quick->cell->words[0], next, __ATOMIC_RELAXED);
@@ -314,15 +328,17 @@ static uint32_t bits_of(uint32_t mask)
     return (uint32_t)__builtin_popcount(mask);
 }
 
-static void count_answer(struct hf_limiter *limiter,
-                         struct limiter_local *local,
-                         const struct hf_limiter_call *call,
-                         const struct hf_limiter_answer *answer)
+static inline void count_answer(struct hf_limiter *limiter,
+                                struct limiter_local *local,
+                                const struct hf_limiter_call *call,
+                                const struct hf_limiter_answer *answer)
 {
-    limiter_count(answer->allowed ? &local->allowed : &local->denied, 1);
-    if (answer->shadow != 0)
+    if (__builtin_expect(answer->shadow != 0, 0))
         limiter_count(&local->shadow_denied, bits_of(answer->shadow));
-    if (!answer->allowed) {
+    if (answer->allowed) {
+        limiter_count(&local->allowed, 1);
+    } else {
+        limiter_count(&local->denied, 1);
         const struct hf_limiter_ask *ask = &call->asks[answer->denied_by];
         struct limiter_key key = {.hash = 0};
         (void)limiter_key_make(limiter, ask, &key);

@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #define US_NS     UINT64_C(1000)
+#define MS_NS     UINT64_C(1000000)
 #define SECOND_NS UINT64_C(1000000000)
 
 enum hf_status throttle_rule(enum throttle_form form, int64_t max_burst,
@@ -40,9 +41,14 @@ enum hf_status throttle_plan(enum throttle_form form, int64_t max_burst,
     return status == HF_OK ? rate_plan_make(plan, &rule) : status;
 }
 
-static int64_t seconds(uint64_t ns)
+/* redis-cell looks at whole milliseconds of the rest only. */
+static int64_t seconds(enum throttle_form form, uint64_t ns)
 {
-    return (int64_t)(ns / SECOND_NS + (ns % SECOND_NS != 0));
+    uint64_t rest = ns % SECOND_NS;
+
+    if (form == THROTTLE_CELL)
+        rest /= MS_NS;
+    return (int64_t)(ns / SECOND_NS + (rest != 0));
 }
 
 void throttle_tell(enum throttle_form form, const struct hf_rate_plan *plan,
@@ -63,9 +69,10 @@ void throttle_tell(enum throttle_form form, const struct hf_rate_plan *plan,
         .limited = wait_ns != 0,
         .limit = (int64_t)told->limit,
         .remaining = (int64_t)remaining,
-        .retry_s =
-            wait_ns == 0 || wait_ns == HF_RATE_NEVER ? -1 : seconds(wait_ns),
-        .reset_s = seconds(told->reset_ns)};
+        .retry_s = wait_ns == 0 || wait_ns == HF_RATE_NEVER
+                       ? -1
+                       : seconds(form, wait_ns),
+        .reset_s = seconds(form, told->reset_ns)};
 }
 
 void throttle_take(enum throttle_form form, const struct hf_rate_plan *plan,

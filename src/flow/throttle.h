@@ -3,10 +3,12 @@
  * Both are a GCRA plan of rate_state.h with a whole emission interval, and
  * answer five integers. What differs is how they round:
  *
- *                    redis-cell                      Redis
- *   interval         period / count, cut to 1 ns     rounded to 1 us, at least
- * 1 remaining        both sides cut to microseconds  exact seconds cut, and 1
- * more if there was    rounded up a part of a second
+ *              redis-cell                            Redis
+ *
+ *   interval   period / count, cut to 1 ns           to 1 us, at least 1
+ *   remaining  both sides cut to microseconds        exact
+ *   seconds    cut; 1 more for a millisecond or      rounded up
+ *              more of a part
  *
  * Redis also reads its clock in whole milliseconds; that is the caller's to do.
  *

@@ -215,10 +215,12 @@ struct throttle_words {
     int64_t quantity;
 };
 
+/* `bad`: which is none. */
 static enum hf_status read_numbers(const struct hf_bytes *args, size_t count,
-                                   int64_t *const out[])
+                                   int64_t *const out[], struct hf_bytes *bad)
 {
     for (size_t i = 0; i < count; i++) {
+        *bad = args[i];
         if (hf_parse_i64(args[i], out[i]) != HF_OK)
             return HF_INVALID;
     }
@@ -282,9 +284,21 @@ void limit_cell(struct server *server, struct conn *conn,
     int64_t *const numbers[] = {&words.max_burst, &words.count, &words.period_s,
                                 &words.quantity};
 
-    if (read_numbers(request->args + 2, request->count - 2, numbers) != HF_OK) {
+    struct hf_bytes bad;
+    char text[128];
+
+    /* The words of redis-cell. */
+    if (read_numbers(request->args + 2, request->count - 2, numbers, &bad) !=
+        HF_OK) {
+        snprintf(text, sizeof text,
+                 "Cell error: Store error: Couldn't parse as integer: %.*s",
+                 (int)(bad.len < 64 ? bad.len : 64), bad.data);
+        answer_error(server, conn, text);
+        return;
+    }
+    if (words.count == 0 || words.period_s == 0) {
         answer_error(server, conn,
-                     "ERR Cell error: the numbers must be integers");
+                     "Cell error: Store error: Zero rates are not supported");
         return;
     }
     throttle(server, conn, THROTTLE_CELL, request->args[1], &words,
@@ -298,15 +312,16 @@ void limit_gcra(struct server *server, struct conn *conn,
     int64_t *const numbers[] = {&words.max_burst, &words.count,
                                 &words.period_s};
     int64_t *const tokens[] = {&words.quantity};
+    struct hf_bytes bad;
 
     if (request->count == 6 ||
         (request->count == 7 && !hf_bytes_is(request->args[5], "TOKENS"))) {
         answer_error(server, conn, "ERR syntax error");
         return;
     }
-    if (read_numbers(request->args + 2, 3, numbers) != HF_OK ||
+    if (read_numbers(request->args + 2, 3, numbers, &bad) != HF_OK ||
         (request->count == 7 &&
-         read_numbers(request->args + 6, 1, tokens) != HF_OK)) {
+         read_numbers(request->args + 6, 1, tokens, &bad) != HF_OK)) {
         answer_error(server, conn,
                      "ERR value is not an integer or out of range");
         return;

@@ -133,14 +133,16 @@ static void naive_take(struct naive *naive, enum throttle_form form,
     int64_t diff = now - (new_tat - dvt);
     int64_t ttl = diff < 0 ? tat - now : new_tat - now;
     int64_t unit = form == THROTTLE_CELL ? 1000 : 1;
+    /* redis-cell does not see a part below a millisecond. */
+    int64_t part = form == THROTTLE_CELL ? 999000000 : 999999999;
 
     *answer = (struct throttle_answer){.limit = limit, .retry_s = -1};
     answer->limited = diff < 0;
     if (diff < 0 && interval * quantity <= dvt)
-        answer->retry_s = (-diff + 999999999) / 1000000000;
+        answer->retry_s = (-diff + part) / 1000000000;
     if (diff >= 0)
         naive->tat = new_tat;
-    answer->reset_s = (ttl + 999999999) / 1000000000;
+    answer->reset_s = (ttl + part) / 1000000000;
     if (dvt - ttl > -interval)
         answer->remaining = ((dvt - ttl) / unit) / (interval / unit);
 }

@@ -97,6 +97,9 @@ struct hf_limiter_opts {
     const struct hf_clock *clock; /* NULL: the system's */
     uint64_t keys_max;            /* 0: 1,000,000,000 */
     uint64_t holds_max;           /* open at once; 0: 1,000,000,000 */
+    uint64_t log_bytes_max;       /* of sliding logs and leases, which take
+                                     8 bytes a permit for each key in use;
+                                     0: no bound */
     /* The rule 0, named "default"; NULL: 10 at once and 1 a second. */
     const struct hf_limiter_rule *rule;
     uint64_t seed;   /* of the hash; 0: made from addresses and the time */
@@ -188,7 +191,8 @@ enum hf_status hf_limiter_list(struct hf_limiter *limiter,
 
 /* Takes what every ask asks, or nothing. HF_OK: decided, see `answer`.
  * HF_INVALID; HF_NOTFOUND: a rule was removed; HF_FULL: a new key beyond
- * keys_max; HF_NOMEM; HF_CLOSED: nothing was taken, `answer` is untouched. */
+ * keys_max, or a new log beyond log_bytes_max; HF_NOMEM; HF_CLOSED: nothing was
+ * taken, `answer` is untouched. */
 enum hf_status hf_limiter_take(struct hf_limiter *limiter,
                                const struct hf_limiter_call *call,
                                struct hf_limiter_answer *answer);

@@ -65,6 +65,10 @@ static enum hf_status convert(struct hf_limiter *limiter,
         words_clear(&open->plan, &open->words);
         if (open->holds != NULL)
             limiter_holds_forget(limiter, open);
+    } else if ((open->plan.words != 0 || plan.limit > open->plan.limit) &&
+               !words_fit(&plan, &(struct rate_state){{0, 0}},
+                          &limiter->array_bytes, limiter->log_bytes_max)) {
+        return HF_FULL;
     } else if (words_convert(&open->plan, &plan, &open->words, now_ns) !=
                HF_OK) {
         return HF_NOMEM;

@@ -262,6 +262,10 @@ enum hf_status limiter_parts_take(struct hf_limiter *limiter,
         struct limiter_open *open = &parts->part[i].open;
         uint64_t bytes = words_bytes(&open->plan, &open->words);
         if (parts->part[i].cost > 0 &&
+            !words_fit(&open->plan, &open->words, &limiter->array_bytes,
+                       limiter->log_bytes_max))
+            return HF_FULL;
+        if (parts->part[i].cost > 0 &&
             words_ready(&open->plan, &open->words) != HF_OK)
             return HF_NOMEM;
         hf_u64_add(&limiter->array_bytes,
@@ -363,6 +367,12 @@ static enum hf_status absent_take(struct hf_limiter *limiter,
 
     if (part->wait_ns != 0 || peek || part->cost == 0)
         return HF_OK;
+    if (!words_fit(&open->plan, &open->words, &limiter->array_bytes,
+                   limiter->log_bytes_max))
+        limiter_evict_some(limiter, shard, now_ns);
+    if (!words_fit(&open->plan, &open->words, &limiter->array_bytes,
+                   limiter->log_bytes_max))
+        return HF_FULL;
     if (words_take(&open->plan, &open->words, part->cost, part->keep_back,
                    parts->now_ns) != HF_OK)
         return HF_NOMEM;

@@ -209,6 +209,7 @@ struct hf_limiter {
     struct map_hash hash;         /* (i) */
     uint64_t keys_max;            /* (i) */
     uint64_t holds_max;           /* (i) */
+    uint64_t log_bytes_max;       /* (i) */
     uint32_t shard_count;         /* (i) a power of two */
     uint32_t shard_shift;         /* (i) hash >> it is the shard */
     struct limiter_shard *shards; /* (i) */

@@ -133,6 +133,16 @@ void words_clear(const struct hf_rate_plan *plan, struct rate_state *words)
     memset(words, 0, sizeof *words);
 }
 
+bool words_fit(const struct hf_rate_plan *plan, const struct rate_state *words,
+               const struct hf_atomic_u64 *used, uint64_t most)
+{
+    /* Relaxed: a figure, which others may see a little late. */
+    return !has_slots(plan) || slots_of(words) != NULL ||
+           hf_u64_load(used, __ATOMIC_RELAXED) +
+                   RATE_SLOTS_BYTES(plan->limit) <=
+               most;
+}
+
 uint64_t words_bytes(const struct hf_rate_plan *plan,
                      const struct rate_state *words)
 {

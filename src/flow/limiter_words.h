@@ -11,6 +11,7 @@
 #ifndef FLOW_LIMITER_WORDS_H
 #define FLOW_LIMITER_WORDS_H
 
+#include "base/atomic.h"
 #include "flow/rate_slots.h"
 #include "flow/rate_state.h"
 
@@ -44,6 +45,10 @@ enum hf_status words_convert(const struct hf_rate_plan *from,
                              struct rate_state *words, uint64_t now_ns);
 /* Frees an array; the words are zero. */
 void words_clear(const struct hf_rate_plan *plan, struct rate_state *words);
+/* True if the words have their array, need none, or it fits: all arrays have
+ * `used` bytes. */
+bool words_fit(const struct hf_rate_plan *plan, const struct rate_state *words,
+               const struct hf_atomic_u64 *used, uint64_t most);
 /* Bytes of arrays that these words have. */
 uint64_t words_bytes(const struct hf_rate_plan *plan,
                      const struct rate_state *words);

@@ -22,7 +22,8 @@ struct config {
     uint64_t idle_ms;          /* silent clients are closed; 0: never */
     uint64_t memory_max_bytes; /* of the engine; 0: no limit */
     uint64_t limit_keys_max;
-    const char *log_file; /* "": the standard error */
+    uint64_t limit_log_bytes; /* of LOG and LEASES */
+    const char *log_file;     /* "": the standard error */
     enum hf_log_level log_level;
     enum hf_log_form log_format;
     uint64_t log_rotate_bytes; /* 0: the file grows */

@@ -35,14 +35,10 @@ static uint64_t now_of(const struct server *server)
 static void say_status(struct server *server, struct conn *conn,
                        enum hf_status status)
 {
-    char text[96];
-
     if (status == HF_FULL) {
-        snprintf(text, sizeof text,
-                 "OVERLOADED limit-keys-max is reached, of keys or of open "
-                 "holds: %" PRIu64,
-                 server->config.limit_keys_max);
-        answer_error(server, conn, text);
+        answer_error(server, conn,
+                     "OVERLOADED limit-keys-max is reached, of keys or of open "
+                     "holds, or limit-log-max-bytes");
     } else if (status == HF_NOTFOUND) {
         answer_error(server, conn, "NOTFOUND the policy was dropped");
     } else if (status == HF_INVALID) {
@@ -60,7 +56,9 @@ enum hf_status limits_open(struct limits *limits, struct server *server)
     struct hf_limiter_opts opts = {.name = "limits",
                                    .clock = server->clock,
                                    .keys_max = server->config.limit_keys_max,
-                                   .holds_max = server->config.limit_keys_max};
+                                   .holds_max = server->config.limit_keys_max,
+                                   .log_bytes_max =
+                                       server->config.limit_log_bytes};
     uint64_t keep_ms = bounds->request_keep_ms;
     struct hf_dedup_opts seen = {.name = "limit requests",
                                  .items_max = bounds->requests_max,

@@ -394,9 +394,13 @@ TEST(cl_throttle_and_gcra)
     CHECK_REPLY(test_element(reply, 2), ":0");
     CHECK_REPLY(test_ask(&wire, "CL.THROTTLE peek 4 1 86400 0"),
                 "*5\r\n:0\r\n:5\r\n:5\r\n:-1\r\n:0");
-    CHECK_ERROR(test_ask(&wire, "CL.THROTTLE k 4 0 60"), "ERR");
-    CHECK_ERROR(test_ask(&wire, "CL.THROTTLE k 4 1 0"), "ERR");
-    CHECK_ERROR(test_ask(&wire, "CL.THROTTLE k x 1 60"), "ERR");
+    CHECK_REPLY(test_ask(&wire, "CL.THROTTLE k 4 0 60"),
+                "-Cell error: Store error: Zero rates are not supported");
+    CHECK_REPLY(test_ask(&wire, "CL.THROTTLE k 4 1 0"),
+                "-Cell error: Store error: Zero rates are not supported");
+    CHECK_REPLY(test_ask(&wire, "CL.THROTTLE k x 1 60"),
+                "-Cell error: Store error: Couldn't parse as integer: x");
+    CHECK_ERROR(test_ask(&wire, "CL.THROTTLE k 4 -1 60"), "ERR");
     CHECK_ERROR(test_ask(&wire, "CL.THROTTLE k 4 1"), "BADARG");
     CHECK_REPLY(test_ask(&wire, "GCRA g 2 1 86400"),
                 "*5\r\n:0\r\n:3\r\n:2\r\n:-1\r\n:86400");
@@ -484,5 +488,34 @@ TEST(keys_are_bounded)
         CHECK(ask("k0 RATE 5 " LONG " COST 0 HOLD 3600000", "hold") > 0);
     CHECK_ERROR(test_ask(&wire, "LIMIT k0 RATE 5 %s COST 0 HOLD 3600000", LONG),
                 "OVERLOADED");
+    stop();
+}
+
+TEST(memory_of_logs_is_bounded)
+{
+    static const char *const few[] = {"--limit-log-max-bytes", "200000", NULL};
+
+    start(few);
+    for (int i = 0; i < 2; i++)
+        CHECK_DONE(
+            test_ask(&wire, "LIMIT k%d RATE 10000 %s ALGORITHM LOG", i, LONG));
+    CHECK_ERROR(test_ask(&wire, "LIMIT k2 RATE 10000 %s ALGORITHM LOG", LONG),
+                "OVERLOADED");
+    CHECK_ERROR(test_ask(&wire,
+                         "LIMIT k2 RATE 10000 %s ALGORITHM LEASES HOLD 5000",
+                         LONG),
+                "OVERLOADED");
+    CHECK_EQ(ask("k0 RATE 10000 " LONG " ALGORITHM LOG", "remaining"), 9998);
+    CHECK_DONE(test_ask(&wire, "LIMIT k2 RATE 5 %s ALGORITHM LOG", LONG));
+    CHECK_ERROR(test_ask(&wire, "LIMIT k2 RATE 10000 %s ALGORITHM LOG", LONG),
+                "OVERLOADED");
+    CHECK_EQ(ask("k2 RATE 5 " LONG " ALGORITHM LOG", "remaining"), 3);
+    /* A policy that would need one says so too, and stays as it was. */
+    define("p RATE 10 " LONG);
+    CHECK_EQ(ask("k POLICY p", "remaining"), 9);
+    define("p RATE 10000 " LONG " ALGORITHM LOG");
+    CHECK_ERROR(test_ask(&wire, "LIMIT k POLICY p"), "OVERLOADED");
+    define("p RATE 10 " LONG);
+    CHECK_EQ(ask("k POLICY p", "remaining"), 8);
     stop();
 }

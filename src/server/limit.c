@@ -370,9 +370,11 @@ void limit_take(struct server *server, struct conn *conn,
     } else if (call.request.len > 0) {
         run_once(server, conn, request, &call);
     } else {
-        uint64_t deadline_ns =
-            call.wait_ms == 0 ? 0 : now_of(server) + call.wait_ms * NS_PER_MS;
-        if (!must_wait(server, &call, deadline_ns, false, &turn) ||
+        uint64_t deadline_ns = 0;
+        if (call.wait_ms > 0)
+            deadline_ns = now_of(server) + call.wait_ms * NS_PER_MS;
+        if (call.wait_ms == 0 ||
+            !must_wait(server, &call, deadline_ns, false, &turn) ||
             limit_park(server, conn, request, &turn, deadline_ns) != HF_OK)
             run(server, conn, &call);
     }

@@ -13,13 +13,14 @@
 #include "drive.h"
 #include "resp/resp.h"
 #include "server/answer.h"
+#include "server/conn.h"
 #include "server/server.h"
 #include "server/table.h"
 
 #define KEYS 1000u
 
 static struct hold_engine *engine;
-static struct server server; /* of it, the measures */
+static struct server server; /* of it, the measures and the limits */
 static struct hf_buf reply;
 static uint64_t now_us;
 
@@ -35,8 +36,6 @@ measure(const struct command *found, const struct hold_command *command,
     metrics_events(&server.metrics, out);
     if (command->kind == HOLD_LOCK)
         answer_note_grant(&server, took_ns);
-    else if (command->kind == HOLD_LIMIT)
-        hf_counter_add(server.metrics.limits_allowed, 1);
 }
 
 /* One request in, its reply in `reply`. What is counted is what happens in
@@ -53,6 +52,14 @@ __attribute__((noinline)) static void handle(char *input, size_t len)
         table_find(request.args, request.count, &named);
     if (found == NULL)
         drive_fail(input, "no such command");
+    if (found->run != NULL) {
+        static struct conn conn = {.server = &server, .version = 3};
+        conn.out.len = 0;
+        found->run(&server, &conn, &request);
+        reply = conn.out;
+        metrics_command(&server.metrics, (size_t)(found - table_at(0)));
+        return;
+    }
     if (parse_command(found, request.args + named, request.count - named,
                       &command, error))
         drive_fail("parse", error);
@@ -132,8 +139,10 @@ int main(int argc, char **argv)
     reply_init();
     engine = drive_new(&command);
     server.clock = hf_clock_system();
-    if (metrics_open(&server.metrics, &server) != HF_OK)
-        drive_fail("metrics", "out of memory");
+    server.config = config_default();
+    if (metrics_open(&server.metrics, &server) != HF_OK ||
+        limits_open(&server.limits, &server) != HF_OK)
+        drive_fail("server", "out of memory");
     now_us = command.now_us;
     for (unsigned i = 0; i < KEYS; i++)
         request("STOCK SET bench:%08u 1000000000", i);
@@ -143,6 +152,7 @@ int main(int argc, char **argv)
         for (uint64_t j = 0; j < count; j++)
             works[i].run(j);
         metrics_close(&server.metrics);
+        limits_close(&server.limits);
         hold_free(engine);
         return 0;
     }

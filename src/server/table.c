@@ -360,10 +360,14 @@ static bool word_matches(struct hf_bytes word, const char *name,
 const struct command *table_find(const struct hf_bytes *args, size_t count,
                                  size_t *named)
 {
+    /* In upper case, if it is a letter. No command begins with anything else,
+     * and most are told apart by this. */
+    char first = args[0].len > 0 ? (char)(args[0].data[0] & ~0x20) : '\0';
     const char *rest;
 
     for (size_t i = 0; i < table_count(); i++) {
-        if (!word_matches(args[0], commands[i].name, &rest))
+        if (commands[i].name[0] != first ||
+            !word_matches(args[0], commands[i].name, &rest))
             continue;
         *named = 1;
         if (*rest == '\0')

@@ -12,7 +12,7 @@
 
 static struct {
     struct hf_dedup *dedup;
-    char folder[64];
+    char folder[4096];
     unsigned fresh[FIBERS][ITEMS]; /* times that a fiber was told new */
     unsigned back[FIBERS][ITEMS];  /* times that it forgot */
 } test;

@@ -137,6 +137,7 @@ int main(int argc, char **argv)
         drive_fail("usage", "instructions WORK N");
     uint64_t count = drive_number(argv[2]);
     reply_init();
+    table_init();
     engine = drive_new(&command);
     server.clock = hf_clock_system();
     server.config = config_default();

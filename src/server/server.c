@@ -362,6 +362,7 @@ static enum hf_status open_all(struct server *server, char *error)
 
     raise_file_limit(server);
     reply_init();
+    table_init();
     server->started_ns = hf_clock_now_ns(server->clock);
     if (set_up_memory(server) != HF_OK ||
         limits_open(&server->limits, server) != HF_OK) {

@@ -357,16 +357,35 @@ static bool word_matches(struct hf_bytes word, const char *name,
     return *name == ' ' || *name == '\0';
 }
 
+/* The first letter of the name's second word; 0: it has none. */
+static char second_letters[sizeof commands / sizeof commands[0]];
+
+void table_init(void)
+{
+    for (size_t i = 0; i < table_count(); i++) {
+        const char *space = strchr(commands[i].name, ' ');
+        second_letters[i] = space == NULL ? '\0' : space[1];
+    }
+}
+
+/* In upper case, if it is a letter; no word of a command begins with anything
+ * else. */
+static char upper_first(struct hf_bytes word)
+{
+    return word.len > 0 ? (char)(word.data[0] & ~0x20) : '\0';
+}
+
 const struct command *table_find(const struct hf_bytes *args, size_t count,
                                  size_t *named)
 {
-    /* In upper case, if it is a letter. No command begins with anything else,
-     * and most are told apart by this. */
-    char first = args[0].len > 0 ? (char)(args[0].data[0] & ~0x20) : '\0';
+    char first = upper_first(args[0]);
+    char second = count > 1 ? upper_first(args[1]) : '\0';
     const char *rest;
 
+    /* Most are told apart by the first letters of their words. */
     for (size_t i = 0; i < table_count(); i++) {
         if (commands[i].name[0] != first ||
+            (second_letters[i] != '\0' && second_letters[i] != second) ||
             !word_matches(args[0], commands[i].name, &rest))
             continue;
         *named = 1;

@@ -75,6 +75,8 @@ struct command {
                 struct resp_request *request);
 };
 
+/* Comes first, once. */
+void table_init(void);
 size_t table_count(void);
 const struct command *table_at(size_t index);
 /* The command that the request names, or NULL. `*named` is the number of

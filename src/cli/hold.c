@@ -3,6 +3,7 @@
 
 #include "cli/call.h"
 #include "resp/resp.h"
+#include "server/limit.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -322,10 +323,10 @@ static int ask_limit(struct call *call, const char *key,
     return code;
 }
 
-#define LIMIT_ROW(row, word, text, place)                             \
+#define LIMIT_ROW(row, word, text, place, most)                       \
     {                                                                 \
         .name = row, .value = word, .help = text, .number = &(place), \
-        .min = 1, .max = UINT32_MAX                                   \
+        .min = 1, .max = (most)                                       \
     }
 
 int limit_main(int argc, char **argv)
@@ -333,12 +334,15 @@ int limit_main(int argc, char **argv)
     struct call call = {0};
     struct limit_numbers limit = {0};
     const struct args_option options[] = {
-        LIMIT_ROW("rate", "N", "permits earned in each period", limit.rate),
-        LIMIT_ROW("per", "MS", "the period", limit.per_ms),
+        LIMIT_ROW("rate", "N", "permits earned in each period", limit.rate,
+                  LIMIT_RATE_MAX),
+        LIMIT_ROW("per", "MS", "the period", limit.per_ms, LIMIT_PER_MAX_MS),
         LIMIT_ROW("burst", "N", "permits that may go at once (the rate)",
-                  limit.burst),
-        LIMIT_ROW("cost", "N", "permits that this call takes (1)", limit.cost),
-        LIMIT_ROW("wait", "MS", "wait so long for them (0)", limit.wait_ms),
+                  limit.burst, LIMIT_RATE_MAX),
+        LIMIT_ROW("cost", "N", "permits that this call takes (1)", limit.cost,
+                  LIMIT_RATE_MAX),
+        LIMIT_ROW("wait", "MS", "wait so long for them (0)", limit.wait_ms,
+                  LIMIT_PER_MAX_MS),
         {.name = "policy",
          .value = "NAMES",
          .help = "policies of LIMIT DEFINE, with commas",

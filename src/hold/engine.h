@@ -111,8 +111,7 @@ enum hf_status hold_replay(struct hold_engine *engine, struct hf_bytes record);
 const struct hold_out *hold_refuse(struct hold_engine *engine,
                                    const struct hold_command *command);
 
-/* Answers a command of the kinds that need no journal. HF_NOMEM is possible
- * for a limit's first use only, and is answered as HOLD_OVERLOADED. */
+/* Answers a command of the kinds that need no journal. */
 const struct hold_out *hold_ask(struct hold_engine *engine,
                                 const struct hold_command *command);
 

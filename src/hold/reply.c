@@ -52,13 +52,6 @@ const char *hold_field_name(enum hold_field field)
         [FIELD_SHADOW] = "shadow",
         [FIELD_TAKEN] = "taken",
         [FIELD_HOLD] = "hold",
-        [FIELD_KEY] = "key",
-        [FIELD_DENIED] = "denied",
-        [FIELD_ALGORITHM] = "algorithm",
-        [FIELD_RATE] = "rate",
-        [FIELD_PER_MS] = "per_ms",
-        [FIELD_BURST] = "burst",
-        [FIELD_KEEP] = "keep",
         [FIELD_HEADER_POLICY] = "ratelimit_policy",
         [FIELD_HEADER] = "ratelimit",
     };

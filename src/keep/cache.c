@@ -423,53 +423,72 @@ void cache_hand_out(struct hf_cache *cache, const struct cache_entry *entry,
         cache->opts.retain(cache->opts.context, entry->value);
 }
 
+/* A read by one key: from the look-up to the end of it. */
+struct reading {
+    struct cache_key key;
+    struct cache_segment *segment;
+    struct hf_epoch_reader *reader;
+    struct cache_entry *entry;
+};
+
+/* HF_OK: `entry` is it, until the reader leaves. Otherwise it has left. */
+HF_INLINE enum hf_status read_begin(struct hf_cache *cache, const void *data,
+                                    size_t len, struct reading *reading)
+{
+    bool negative;
+
+    if (!cache_key_init(cache, data, len, &reading->key))
+        return HF_INVALID;
+    reading->segment = cache_segment_of(cache, reading->key.hash);
+    cache_fetch(reading->segment, reading->key.hash);
+    reading->reader = epoch_enter(cache->epoch);
+    if (reading->reader == NULL)
+        return HF_NOMEM;
+    reading->entry = look_up(cache, reading->segment, reading->reader,
+                             &reading->key, &negative);
+    if (reading->entry != NULL)
+        return HF_OK;
+    epoch_leave(reading->reader);
+    return HF_NOTFOUND;
+}
+
+HF_INLINE void read_note(struct hf_cache *cache, const struct reading *reading)
+{
+    note_hit(cache, reading->segment, reading->entry, reading->key.hash);
+}
+
 enum hf_status hf_cache_get(struct hf_cache *cache, const void *data,
                             size_t len, void **value)
 {
-    struct cache_key key;
-    bool negative;
+    struct reading reading;
+    enum hf_status status = read_begin(cache, data, len, &reading);
 
-    if (!cache_key_init(cache, data, len, &key))
-        return HF_INVALID;
-    struct cache_segment *segment = cache_segment_of(cache, key.hash);
-    cache_fetch(segment, key.hash);
-    struct hf_epoch_reader *reader = epoch_enter(cache->epoch);
-    if (reader == NULL)
-        return HF_NOMEM;
-    struct cache_entry *entry =
-        look_up(cache, segment, reader, &key, &negative);
-    if (entry != NULL) {
-        cache_hand_out(cache, entry, value);
-        note_hit(cache, segment, entry, key.hash);
-    }
-    epoch_leave(reader);
-    return entry == NULL ? HF_NOTFOUND : HF_OK;
+    if (status != HF_OK)
+        return status;
+    cache_hand_out(cache, reading.entry, value);
+    read_note(cache, &reading);
+    epoch_leave(reading.reader);
+    return HF_OK;
 }
 
 enum hf_status hf_cache_look(struct hf_cache *cache, const void *data,
                              size_t len, struct hf_cache_found *found)
 {
-    struct cache_key key;
-    bool negative;
+    struct reading reading;
+    enum hf_status status = read_begin(cache, data, len, &reading);
 
-    if (!cache_key_init(cache, data, len, &key))
-        return HF_INVALID;
-    struct cache_segment *segment = cache_segment_of(cache, key.hash);
-    cache_fetch(segment, key.hash);
-    struct hf_epoch_reader *reader = epoch_enter(cache->epoch);
-    if (reader == NULL)
-        return HF_NOMEM;
-    struct cache_entry *entry =
-        look_up(cache, segment, reader, &key, &negative);
-    if (entry != NULL && found != NULL) {
-        cache_hand_out(cache, entry, &found->value);
-        found->version = entry->version;
-        found->expires_ns = hf_u64_load(&entry->expires_ns, __ATOMIC_RELAXED);
+    if (status != HF_OK)
+        return status;
+    if (found != NULL) {
+        cache_hand_out(cache, reading.entry, &found->value);
+        found->version = reading.entry->version;
+        /* Relaxed: a time, which guards nothing. */
+        found->expires_ns =
+            hf_u64_load(&reading.entry->expires_ns, __ATOMIC_RELAXED);
     }
-    if (entry != NULL)
-        note_hit(cache, segment, entry, key.hash);
-    epoch_leave(reader);
-    return entry == NULL ? HF_NOTFOUND : HF_OK;
+    read_note(cache, &reading);
+    epoch_leave(reading.reader);
+    return HF_OK;
 }
 
 enum hf_status hf_cache_read(struct hf_cache *cache, const void *data,
@@ -477,24 +496,17 @@ enum hf_status hf_cache_read(struct hf_cache *cache, const void *data,
                              void (*read)(void *context, void *value),
                              void *context)
 {
-    struct cache_key key;
-    bool negative;
+    struct reading reading;
 
-    if (read == NULL || !cache_key_init(cache, data, len, &key))
+    if (read == NULL)
         return HF_INVALID;
-    struct cache_segment *segment = cache_segment_of(cache, key.hash);
-    cache_fetch(segment, key.hash);
-    struct hf_epoch_reader *reader = epoch_enter(cache->epoch);
-    if (reader == NULL)
-        return HF_NOMEM;
-    struct cache_entry *entry =
-        look_up(cache, segment, reader, &key, &negative);
-    if (entry != NULL) {
-        note_hit(cache, segment, entry, key.hash);
-        read(context, entry->value);
-    }
-    epoch_leave(reader);
-    return entry == NULL ? HF_NOTFOUND : HF_OK;
+    enum hf_status status = read_begin(cache, data, len, &reading);
+    if (status != HF_OK)
+        return status;
+    read_note(cache, &reading);
+    read(context, reading.entry->value);
+    epoch_leave(reading.reader);
+    return HF_OK;
 }
 
 enum hf_status hf_cache_enter(struct hf_cache *cache)

@@ -13,12 +13,11 @@
  * the upper half of `low`, seven bits in it by a product of its whole.
  */
 #include <assert.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "keep/dedup_state.h"
 
@@ -57,39 +56,6 @@ static bool filter_perhaps(const struct dedup_run *run, uint64_t low)
     for (unsigned i = 0; i < FILTER_ONES; i++, at.bits >>= 9) {
         if (!(at.block[at.bits % BLOCK_BITS / 64] >> (at.bits % 64) & 1))
             return false;
-    }
-    return true;
-}
-
-/* ---- Reading and writing. ---- */
-
-static bool write_all(int fd, const unsigned char *data, size_t len,
-                      uint64_t offset)
-{
-    while (len > 0) {
-        ssize_t done = pwrite(fd, data, len, (off_t)offset);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return false;
-        data += done;
-        len -= (size_t)done;
-        offset += (uint64_t)done;
-    }
-    return true;
-}
-
-static bool read_all(int fd, unsigned char *data, size_t len, uint64_t offset)
-{
-    while (len > 0) {
-        ssize_t done = pread(fd, data, len, (off_t)offset);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return false;
-        data += done;
-        len -= (size_t)done;
-        offset += (uint64_t)done;
     }
     return true;
 }
@@ -264,8 +230,8 @@ enum hf_status dedup_run_write(struct hf_dedup *dedup,
     run_fill(dedup, &run, list, pages);
     run.offset = run_place(dedup, shard, &run);
     status = HF_IO;
-    if (write_all(dedup->fd, pages, run.page_count * DEDUP_PAGE_BYTES,
-                  run.offset)) {
+    if (hf_file_write(dedup->fd, pages, run.page_count * DEDUP_PAGE_BYTES,
+                      run.offset) == 0) {
         run_take(dedup, shard, &run);
         status = HF_OK;
     } else {
@@ -305,8 +271,11 @@ static enum dedup_answer look(struct hf_dedup *dedup, struct dedup_shard *shard,
     for (uint64_t page = first_page(run, high);
          page < run->page_count && run->firsts[page] <= high; page++) {
         uint64_t at = run->offset + page * DEDUP_PAGE_BYTES;
+        size_t got;
         dedup_count(&shard->page_reads, 1);
-        if (!read_all(dedup->fd, shard->page, DEDUP_PAGE_BYTES, at))
+        if (hf_file_read(dedup->fd, shard->page, DEDUP_PAGE_BYTES, at, &got) !=
+                0 ||
+            got != DEDUP_PAGE_BYTES)
             return DEDUP_BROKEN;
         for (uint64_t i = 0; i < dedup->page_entries; i++) {
             struct dedup_entry *entry =
@@ -345,9 +314,8 @@ enum hf_status dedup_run_forget(struct hf_dedup *dedup, uint64_t offset)
     uint64_t never = 0;
     uint64_t at = offset + offsetof(struct dedup_entry, until_ns);
 
-    return write_all(dedup->fd, (const unsigned char *)&never, sizeof never, at)
-               ? HF_OK
-               : HF_IO;
+    return hf_file_write(dedup->fd, &never, sizeof never, at) == 0 ? HF_OK
+                                                                   : HF_IO;
 }
 
 void dedup_run_release(struct dedup_shard *shard)

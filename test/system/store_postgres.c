@@ -9,26 +9,11 @@
 #include "base/memory.h"
 #include "holdfast/store.h"
 #include "support/postgres.h"
+#include "support/storing.h"
 #include "support/test.h"
 #include "support/threads.h"
 
-#define TEXT_BYTES 64
-
 static struct test_postgres *server;
-
-static struct {
-    enum hf_status status;
-    char text[256];
-    int count;
-} told;
-
-static void tell(void *context, enum hf_status status, const char *text)
-{
-    (void)context;
-    told.status = status;
-    snprintf(told.text, sizeof told.text, "%s", text);
-    told.count++;
-}
 
 /* One server for all tests; each has a table of its own. */
 static struct hf_store begin(struct hf_store_postgres_opts opts)
@@ -42,42 +27,6 @@ static struct hf_store begin(struct hf_store_postgres_opts opts)
     opts.failed = tell;
     CHECK_EQ(hf_store_postgres_open(&store, &opts), HF_OK);
     return store;
-}
-
-static struct hf_store_change put(const char *key, const char *value)
-{
-    return (struct hf_store_change){.key = key,
-                                    .key_len = strlen(key),
-                                    .value = value,
-                                    .value_len = strlen(value)};
-}
-
-static struct hf_store_change gone(const char *key)
-{
-    return (struct hf_store_change){
-        .key = key, .key_len = strlen(key), .remove = true};
-}
-
-static void note(void *arg, const void *value, size_t len)
-{
-    char *text = arg;
-
-    if (len < TEXT_BYTES) {
-        memcpy(text, value, len);
-        text[len] = 0;
-    }
-}
-
-static void check_value(struct hf_store *store, const char *key,
-                        const char *expected)
-{
-    char text[TEXT_BYTES] = "";
-    enum hf_status status =
-        store->read(store->context, key, strlen(key), note, text);
-
-    CHECK_EQ(status, expected == NULL ? HF_NOTFOUND : HF_OK);
-    if (expected != NULL)
-        CHECK_TEXT(text, strlen(text), expected);
 }
 
 static PGconn *connect_other(void)

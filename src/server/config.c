@@ -19,6 +19,7 @@ struct config config_default(void)
         .log_rotate_bytes = 64u << 20,
         .log_rotate_keep = 5,
         .disk_warn_bytes = 1u << 30,
+        .keepalive_ms = 60000,
         .bounds = hold_bounds_default(),
     };
 }
@@ -110,6 +111,8 @@ size_t config_numbers(struct config *c,
          "unread replies of one client before it is not read from"},
         {"idle-ms", &c->idle_ms, 0, UINT32_MAX, true, false,
          "silent connections are closed after this; 0: never"},
+        {"keepalive-ms", &c->keepalive_ms, 0, UINT32_MAX, true, false,
+         "silence after which a client's host is probed; 0: never (60000)"},
         {"memory-max-bytes", &c->memory_max_bytes, 0, INT64_MAX, true, false,
          "memory for holds; 0: no limit"},
         {"limit-keys-max", &c->limit_keys_max, 1, 1u << 30, false, false,

@@ -145,7 +145,7 @@ static void about_stats(struct info *info)
 /* Percentiles are of the last minute, averages since the start. */
 static void about_latency(struct info *info)
 {
-    static const char *const waits[WAIT_ENDS] = {"granted", "timeout", "left"};
+    static const char *const waits[METRICS_ENDS] = {"granted", "timeout", "left"};
     struct server *s = info->server;
     struct hf_window_view acquire = {0};
     struct hf_histogram_stats stats;
@@ -158,7 +158,7 @@ static void about_latency(struct info *info)
     line(info, "lock_acquire_p95_us", acquire.p95 / 1000);
     line(info, "lock_acquire_p99_us", acquire.p99 / 1000);
     line(info, "lock_acquire_max_us", acquire.max / 1000);
-    for (size_t i = 0; i < WAIT_ENDS; i++) {
+    for (size_t i = 0; i < METRICS_ENDS; i++) {
         hf_histogram_stats(s->metrics.wait_us[i], &stats);
         snprintf(name, sizeof name, "lock_waits_%s", waits[i]);
         line(info, name, stats.count);

@@ -117,12 +117,15 @@ static void queue_ask(struct server *server, struct conn *conn,
     conn->pending++;
 }
 
-static void ask(struct server *server, struct conn *conn,
+/* False: time must pass first. */
+static bool ask(struct server *server, struct conn *conn,
                 const struct hold_command *command)
 {
     const struct hold_out *out = hold_ask(server->engine, command);
 
-    answer_give(server, conn, out->code, out->body);
+    if (out != NULL)
+        answer_give(server, conn, out->code, out->body);
+    return out != NULL;
 }
 
 void commit_submit(struct server *server, struct conn *conn,
@@ -133,13 +136,16 @@ void commit_submit(struct server *server, struct conn *conn,
 
     command->now_us = server->epoch_us + came_ns / 1000;
     if (!hold_kind_is_write(command->kind)) {
-        if (!alone) {
-            queue_ask(server, conn, command, came_ns);
+        if (alone && ask(server, conn, command)) {
+            answer_now(server);
+            answer_note(server, command->kind, came_ns);
             return;
         }
-        ask(server, conn, command);
-        answer_now(server);
-        answer_note(server, command->kind, came_ns);
+        struct hold_command tick = {.kind = HOLD_TICK,
+                                    .now_us = command->now_us};
+        if (alone)
+            queue_write(server, NULL, &tick, came_ns);
+        queue_ask(server, conn, command, came_ns);
         return;
     }
     if (alone && conn != NULL) {
@@ -162,6 +168,11 @@ static void apply_write(struct server *server, const struct entry *entry,
     struct hold_command command;
 
     assert(out != NULL); /* we encoded it */
+    for (; out->code == HOLD_AGAIN; out = hold_apply(server->engine, record)) {
+        metrics_events(&server->metrics, out);
+        for (size_t i = 0; i < out->answer_count; i++)
+            waits_end(server, &out->answers[i]);
+    }
     metrics_events(&server->metrics, out);
     waits_forget(server, record);
     /* The answers refer to the engine's memory: all of them before anything
@@ -197,8 +208,9 @@ static void apply_ask(struct server *server, const struct entry *entry)
 
     assert(status == HF_OK); /* we encoded it */
     (void)status;
-    c->now_us = server_now_us(server);
-    ask(server, entry->conn, c);
+    c->now_us = hold_now_us(server->engine);
+    if (!ask(server, entry->conn, c))
+        answer_error(server, entry->conn, "OVERLOADED too much is over");
     answer_note(server, entry->kind, entry->came_ns);
 }
 

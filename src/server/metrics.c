@@ -37,6 +37,7 @@ static const char *const event_names[HOLD_EVENT_COUNT] = {
     [EVENT_LOCK_RELEASED] = "lock_released",
     [EVENT_LOCK_EXPIRED] = "lock_expired",
     [EVENT_FENCE_RAISED] = "fence_raised",
+    [EVENT_FENCE_DELETED] = "fence_deleted",
     [EVENT_STOCK_CHANGED] = "stock_changed",
     [EVENT_STOCK_DELETED] = "stock_deleted",
     [EVENT_RESERVED] = "reserved",
@@ -49,8 +50,7 @@ static const char *const event_names[HOLD_EVENT_COUNT] = {
 
 static const char *code_name(size_t code)
 {
-    static const char *const own[] = {"ERR", "BADARG", "NOPERM", "NOPROTO",
-                                      "JOURNAL"};
+    static const char *const own[] = {"ERR", "NOPERM", "NOPROTO", "JOURNAL"};
 
     return code < HOLD_CODE_COUNT ? hold_code_name((enum hold_code)code)
                                   : own[code - HOLD_CODE_COUNT];
@@ -106,7 +106,7 @@ static void add_counters(struct opening *o)
         counter(o, "holdfast_connections_refused_total",
                 "Connections turned away: maxclients.", NULL, NULL);
     for (size_t i = 0; i < CODE_COUNT; i++)
-        if (i != HOLD_OK && i != HOLD_WAITING)
+        if (i != HOLD_OK && i != HOLD_WAITING && i != HOLD_AGAIN)
             m->errors[i] =
                 counter(o, "holdfast_errors_total",
                         "Error replies by their code.", "code", code_name(i));

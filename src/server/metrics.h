@@ -26,7 +26,6 @@ enum metrics_wait {
 /* Codes of errors that the engine does not have. */
 enum metrics_code {
     CODE_ERR = HOLD_CODE_COUNT,
-    CODE_BADARG,
     CODE_NOPERM,
     CODE_NOPROTO,
     CODE_JOURNAL,

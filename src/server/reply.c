@@ -140,6 +140,9 @@ static void say_missing(struct facts *f)
     } else if (has_text(f, FIELD_ID)) {
         say(f, "no reservation ");
         say_text(f, FIELD_ID);
+    } else if (has_text(f, FIELD_RESOURCE)) {
+        say(f, "no fence ");
+        say_text(f, FIELD_RESOURCE);
     } else {
         say(f, "nobody holds lock ");
         say_text(f, FIELD_NAME);
@@ -211,6 +214,10 @@ static void say_refusal(struct facts *f, enum hold_code code)
             number(f, FIELD_MAXIMUM));
         break;
     }
+    case HOLD_BADARG:
+        say(f, "the token %lld was never given, the newest is %lld",
+            number(f, FIELD_TOKEN), number(f, FIELD_NEWEST));
+        break;
     default:
         assert(code == HOLD_MOVED);
         say(f, "the request goes on in a newer connection");

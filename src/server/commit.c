@@ -227,8 +227,11 @@ static const struct hold_out *answer_of(struct server *server,
      * it told before is certain. */
     if (server->orphans > 0 && (!is_write || command->request.len == 0))
         return NULL;
-    return is_write ? hold_refuse(server->engine, command)
-                    : hold_ask(server->engine, command);
+    if (is_write)
+        return hold_refuse(server->engine, command);
+    /* After a failure of the journal nothing is on its way any more. */
+    return server->failed ? hold_ask_late(server->engine, command)
+                          : hold_ask(server->engine, command);
 }
 
 /* A REQ whose TIMEOUT was told is answered so, whatever the engine knows. */
@@ -335,8 +338,7 @@ static void apply_write(struct server *server, const struct entry *entry,
         waits_applied(server, entry->wait, out);
 }
 
-/* As of the time of the engine, which passed for it: see queue_ask(). After
- * the journal has failed no time passes any more. */
+/* As of the time of the engine, which passed for it: see queue_ask(). */
 static void apply_ask(struct server *server, const struct entry *entry)
 {
     struct hold_command *c = &server->command;
@@ -345,14 +347,11 @@ static void apply_ask(struct server *server, const struct entry *entry)
 
     assert(status == HF_OK); /* we encoded it */
     (void)status;
-    c->now_us = hold_now_us(server->engine);
-    const struct hold_out *out = hold_ask(server->engine, c);
-    if (out == NULL) {
-        answer_failed(server, entry->conn);
-    } else {
-        conn_spend(entry->conn, out->work);
-        answer_applied(server, entry->conn, out->code, out->body);
-    }
+    c->now_us = server->failed ? server_now_us(server)
+                               : hold_now_us(server->engine);
+    const struct hold_out *out = hold_ask_late(server->engine, c);
+    conn_spend(entry->conn, out->work);
+    answer_applied(server, entry->conn, out->code, out->body);
     answer_note(server, entry->kind, entry->came_ns);
 }
 
@@ -434,10 +433,7 @@ static void withdraw(struct server *server, struct batch *batch,
     if (entry->dropped) {
         hold_forget(server->engine, c);
     } else if (entry->told) {
-        c->told = true; /* one bit: the record keeps its length */
-        size_t len = hold_encode(c, batch->records.data + entry->at);
-        assert(len == entry->len);
-        (void)len;
+        hold_record_tell(batch->records.data + entry->at);
     }
 }
 

@@ -388,14 +388,18 @@ static bool ask_is_early(const struct hold_engine *e,
     return true;
 }
 
-const struct hold_out *hold_ask_late(struct hold_engine *e,
-                                     const struct hold_command *c)
+const struct hold_out *hold_ask(struct hold_engine *e,
+                                const struct hold_command *c)
 {
     uint64_t now_us = e->now_us;
 
     assert(!hold_kind_is_write(c->kind));
     out_reset(e);
     e->now_us = max_u64(now_us, c->now_us);
+    if (ask_is_early(e, c)) {
+        e->now_us = now_us;
+        return NULL;
+    }
     switch (c->kind) {
     case HOLD_LOCK_INFO:
         lock_info(e, c);
@@ -416,17 +420,6 @@ const struct hold_out *hold_ask_late(struct hold_engine *e,
     }
     e->now_us = now_us;
     return finish(e);
-}
-
-const struct hold_out *hold_ask(struct hold_engine *e,
-                                const struct hold_command *c)
-{
-    uint64_t now_us = e->now_us;
-
-    e->now_us = max_u64(now_us, c->now_us);
-    bool early = ask_is_early(e, c);
-    e->now_us = now_us;
-    return early ? NULL : hold_ask_late(e, c);
 }
 
 uint64_t hold_now_us(const struct hold_engine *e)

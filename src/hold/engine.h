@@ -135,11 +135,6 @@ const struct hold_out *hold_refuse(struct hold_engine *engine,
 const struct hold_out *hold_ask(struct hold_engine *engine,
                                 const struct hold_command *command);
 
-/* The same, never NULL: what is over is not shown, but its consequences are
- * not seen. For when no record can be applied any more. */
-const struct hold_out *hold_ask_late(struct hold_engine *engine,
-                                     const struct hold_command *command);
-
 /* When the next thing falls due, or UINT64_MAX. */
 uint64_t hold_next_due_us(const struct hold_engine *engine);
 /* True if a hold, wait or reservation is over at hold_now_us() but not swept:

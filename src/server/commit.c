@@ -217,6 +217,41 @@ static void answer_at_once(struct server *server, struct conn *conn,
     answer_note(server, kind, came_ns);
 }
 
+static void apply_alone(struct server *server, struct hold_command *command)
+{
+    char record[HOLD_RECORD_BODY + 32];
+    const struct hold_out *out;
+
+    command->now_us = server_now_us(server);
+    size_t len = hold_encode(command, record);
+    assert(len <= sizeof record);
+    do
+        out = hold_apply(server->engine, hf_bytes(record, len));
+    while (out->code == HOLD_AGAIN);
+}
+
+/* After the journal has failed time goes on for those who look: what is over
+ * is over, as it will be after a restart. */
+static void pass_time_alone(struct server *server)
+{
+    struct hold_command pass = {.kind = HOLD_TICK, .amount = 1};
+
+    if (server->failed)
+        apply_alone(server, &pass);
+}
+
+/* The journal has failed: nobody can be granted anything any more, so nobody
+ * waits; the next start would say the same. */
+static void fail(struct server *server)
+{
+    struct hold_command nobody_waits = {.kind = HOLD_RESTART};
+
+    server->failed = true;
+    report_journal(&server->report, server->journal);
+    waits_fail(server);
+    apply_alone(server, &nobody_waits);
+}
+
 /* The answer that can be given without the journal, or NULL. */
 static const struct hold_out *answer_of(struct server *server,
                                         const struct hold_command *command)
@@ -229,9 +264,8 @@ static const struct hold_out *answer_of(struct server *server,
         return NULL;
     if (is_write)
         return hold_refuse(server->engine, command);
-    /* After a failure of the journal nothing is on its way any more. */
-    return server->failed ? hold_ask_late(server->engine, command)
-                          : hold_ask(server->engine, command);
+    pass_time_alone(server);
+    return hold_ask(server->engine, command);
 }
 
 /* A REQ whose TIMEOUT was told is answered so, whatever the engine knows. */
@@ -347,9 +381,10 @@ static void apply_ask(struct server *server, const struct entry *entry)
 
     assert(status == HF_OK); /* we encoded it */
     (void)status;
-    c->now_us = server->failed ? server_now_us(server)
-                               : hold_now_us(server->engine);
-    const struct hold_out *out = hold_ask_late(server->engine, c);
+    pass_time_alone(server);
+    c->now_us = hold_now_us(server->engine);
+    const struct hold_out *out = hold_ask(server->engine, c);
+    assert(out != NULL); /* time has passed for it */
     conn_spend(entry->conn, out->work);
     answer_applied(server, entry->conn, out->code, out->body);
     answer_note(server, entry->kind, entry->came_ns);
@@ -412,10 +447,8 @@ static void apply_batch(struct server *server, bool journaled)
     if (journaled && server->flying_records > 0)
         metrics_batch(&server->metrics, server->flying_records,
                       server->flying_bytes, journal_sync_ns(server->journal));
-    if (!journaled) {
-        server->failed = true;
-        report_journal(&server->report, server->journal);
-    }
+    if (!journaled)
+        fail(server);
 }
 
 /* ---- Commit. ---- */
@@ -488,8 +521,7 @@ static bool commit_round(struct server *server)
 {
     if (server->in_flight)
         return false;
-    if (!server->failed)
-        gather_verdicts(server);
+    gather_verdicts(server);
     struct batch *batch =
         server->verdicts.count > 0 ? &server->verdicts : &server->building;
     if (batch->count == 0)
@@ -558,8 +590,7 @@ bool commit_is_full(const struct server *server)
 bool commit_is_idle(const struct server *server)
 {
     return !server->in_flight && server->building.count == 0 &&
-           server->verdicts.count == 0 &&
-           (server->waits.owed == NULL || server->failed);
+           server->verdicts.count == 0 && server->waits.owed == NULL;
 }
 
 void commit_end_waits(struct server *server)
@@ -573,9 +604,10 @@ void commit_due(struct server *server)
     answer_now(server);
     uint64_t now_us = server->epoch_us + server->answer_ns / 1000;
 
-    if (server->in_flight || server->failed) {
+    if (server->in_flight) {
         waits_due(server, now_us);
-    } else if (hold_next_due_us(server->engine) <= now_us &&
+    } else if (!server->failed &&
+               hold_next_due_us(server->engine) <= now_us &&
                !server->building.has_tick) {
         int count = hold_is_behind(server->engine) ? TICKS_MAX : 1;
         size_t before = server->building.count;

@@ -328,7 +328,7 @@ static void go_on(struct conn *conn)
         return;
     }
     if ((conn->quitting || conn->ended) && owed(conn) == 0 &&
-        conn->pending == 0 && !is_waiting(conn)) {
+        conn->pending == 0 && !is_waiting(conn) && !conn->dirty) {
         conn_close(conn);
         return;
     }

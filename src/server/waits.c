@@ -421,11 +421,8 @@ void waits_due(struct server *server, uint64_t now_us)
         next = wait->next;
         if (wait->conn == NULL || wait->deadline_us > now_us)
             continue;
-        owe_no_more(&server->waits, wait);
         tell_timeout(server, wait);
-        if (server->failed && wait->state == WAIT_QUEUED)
-            release(server, wait); /* nothing can be journaled any more */
-        else if (wait->state == WAIT_QUEUED && !wait->judged)
+        if (wait->state == WAIT_QUEUED && !wait->owed && !wait->judged)
             owe(&server->waits, wait);
     }
 }
@@ -438,13 +435,28 @@ void waits_stop(struct server *server)
         next = wait->next;
         if (wait->conn == NULL || wait->state != WAIT_QUEUED)
             continue; /* one that is on its way ends when it is applied */
-        if (server->failed) {
-            tell_timeout(server, wait);
-            release(server, wait);
-        } else if (!wait->owed && !wait->judged) {
-            wait->end = END_STOP;
-            owe(&server->waits, wait);
+        wait->end = END_STOP;
+        owe(&server->waits, wait);
+    }
+}
+
+/* Those whose record is in a batch are told when the batch is refused. */
+void waits_fail(struct server *server)
+{
+    struct wait *next;
+
+    for (struct wait *wait = server->waits.all; wait != NULL; wait = next) {
+        next = wait->next;
+        if (wait->state == WAIT_SENT)
+            continue;
+        struct conn *conn = wait->conn;
+        detach(wait);
+        if (conn != NULL) {
+            answer_failed(server, conn);
+            answer_note(server, HOLD_LOCK, wait->came_ns);
         }
+        count(server, wait, METRICS_LEFT);
+        release(server, wait);
     }
 }
 
@@ -461,9 +473,7 @@ void waits_leave(struct server *server, struct conn *conn)
     if (wait->state != WAIT_QUEUED)
         return;
     count(server, wait, METRICS_LEFT);
-    if (server->failed)
-        release(server, wait);
-    else if (!wait->owed && wait->has_ticket)
+    if (wait->has_ticket)
         owe(&server->waits, wait);
 }
 

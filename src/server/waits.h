@@ -121,6 +121,8 @@ void waits_orphan(struct server *server, struct hf_bytes name, uint64_t token);
 void waits_due(struct server *server, uint64_t now_us);
 /* The server stops: nobody waits any more. */
 void waits_stop(struct server *server);
+/* The journal has failed: those in a queue are told so. */
+void waits_fail(struct server *server);
 /* The connection goes: nobody waits there any more. */
 void waits_leave(struct server *server, struct conn *conn);
 

@@ -112,6 +112,8 @@ static enum hf_status take_write(struct server *server,
     struct entry *entry = add_entry(batch, command->kind, came_ns);
 
     *out = entry;
+    if (entry != NULL)
+        entry->has_request = command->request.len > 0;
     if (server->failed)
         return HF_IO;
     if (entry == NULL || status != HF_OK)
@@ -189,9 +191,8 @@ static void queue_ask(struct server *server, struct conn *conn,
                       struct hold_command *command, uint64_t came_ns)
 {
     struct batch *batch = &server->building;
-    struct hold_command pass = {.kind = HOLD_TICK,
-                                .now_us = command->now_us,
-                                .amount = 1};
+    struct hold_command pass = {
+        .kind = HOLD_TICK, .now_us = command->now_us, .amount = 1};
 
     if (!server->failed)
         queue_write(server, NULL, &pass, 0);
@@ -280,19 +281,40 @@ static bool may_wait(const struct hold_command *command)
     return command->kind == HOLD_LOCK && command->wait_ms > 0;
 }
 
+/* True if it would be remembered, and its client has filled its share. */
+static bool is_too_much(const struct server *server, const struct conn *conn,
+                        const struct hold_command *command)
+{
+    return command->request.len > 0 && share_is_spent(server, conn_host(conn));
+}
+
 bool commit_admits(const struct server *server, const struct conn *conn,
                    const struct hold_command *command)
 {
     bool is_write = hold_kind_is_write(command->kind);
 
-    if (may_wait(command))
-        return conn->pending == 0; /* a wait is alone on its connection */
+    /* a wait is alone on its connection */
+    if (conn->pending > 0 &&
+        (may_wait(command) || is_too_much(server, conn, command)))
+        return false;
     if (!is_write && server->turn_steps >= TURN_STEPS_MAX)
         return false; /* listings of all clients share a budget */
     /* While more is due than one record handles, ticks go first: what depends
      * on all of it would have to handle it in one step. */
     return !hold_is_behind(server->engine) || server->failed ||
            (is_write && !hold_kind_is_exact(command->kind));
+}
+
+static void refuse_share(struct server *server, struct conn *conn,
+                         enum hold_kind kind, uint64_t came_ns)
+{
+    hf_counter_add(server->metrics.shares_refused, 1);
+    report_requests_full(&server->report, conn);
+    answer_now(server);
+    answer_error(server, conn,
+                 "OVERLOADED this client has filled its share of the REQ ids "
+                 "remembered: requests-share of requests-max");
+    answer_note(server, kind, came_ns);
 }
 
 void commit_submit(struct server *server, struct conn *conn,
@@ -312,6 +334,8 @@ void commit_submit(struct server *server, struct conn *conn,
     }
     if (!hold_kind_is_write(command->kind))
         queue_ask(server, conn, command, came_ns);
+    else if (conn->pending == 0 && is_too_much(server, conn, command))
+        refuse_share(server, conn, command->kind, came_ns);
     else if (may_wait(command))
         queue_wait(server, conn, command, came_ns);
     else
@@ -342,6 +366,8 @@ static void answer_write(struct server *server, const struct entry *entry,
     bool granted = entry->kind == HOLD_LOCK && out->code == HOLD_OK;
     answer_applied(server, entry->conn, out->code, out->body);
     uint64_t took_ns = answer_note(server, entry->kind, entry->came_ns);
+    if (entry->has_request && out->code == HOLD_OK)
+        share_add(server, conn_host(entry->conn));
     if (granted && entry->conn->closing)
         give_back(server, record, out->body);
     else if (granted)
@@ -376,8 +402,7 @@ static void apply_write(struct server *server, const struct entry *entry,
 static void apply_ask(struct server *server, const struct entry *entry)
 {
     struct hold_command *c = &server->command;
-    enum hf_status status =
-        hold_decode(record_of(&server->flying, entry), c);
+    enum hf_status status = hold_decode(record_of(&server->flying, entry), c);
 
     assert(status == HF_OK); /* we encoded it */
     (void)status;
@@ -606,8 +631,7 @@ void commit_due(struct server *server)
 
     if (server->in_flight) {
         waits_due(server, now_us);
-    } else if (!server->failed &&
-               hold_next_due_us(server->engine) <= now_us &&
+    } else if (!server->failed && hold_next_due_us(server->engine) <= now_us &&
                !server->building.has_tick) {
         int count = hold_is_behind(server->engine) ? TICKS_MAX : 1;
         size_t before = server->building.count;

@@ -365,6 +365,18 @@ static bool is_local(const struct sockaddr_storage *address)
     return IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
 }
 
+static void note_peer(struct conn *conn, const struct sockaddr_storage *peer)
+{
+    const struct sockaddr_in *in = (const void *)peer;
+    const struct sockaddr_in6 *in6 = (const void *)peer;
+    bool four = peer->ss_family == AF_INET;
+
+    conn->local = is_local(peer);
+    conn->address_len = four ? sizeof in->sin_addr : sizeof in6->sin6_addr;
+    memcpy(conn->address, four ? (const void *)&in->sin_addr : &in6->sin6_addr,
+           conn->address_len);
+}
+
 static void turn_away(struct conn *conn)
 {
     static const char text[] = "-OVERLOADED maxclients is reached\r\n";
@@ -441,7 +453,7 @@ void conn_accept(uv_stream_t *listener, int status)
     }
     if (uv_tcp_getpeername(&conn->tcp, (struct sockaddr *)&peer, &peer_len) ==
         0)
-        conn->local = is_local(&peer);
+        note_peer(conn, &peer);
     report_opened(&server->report, conn);
     keep_alive(conn);
     set_reading(conn, true);
@@ -485,8 +497,7 @@ void conn_tend(struct server *server)
         if (owed(conn) > 0 && now_ms - conn->sent_ms > STUCK_MS &&
             now_ms - conn->heard_ms > STUCK_MS)
             close_for(conn, "does not read its replies");
-        else if (is_waiting(conn) && !conn->reading &&
-                 conn_peer_is_gone(conn))
+        else if (is_waiting(conn) && !conn->reading && conn_peer_is_gone(conn))
             conn_close(conn); /* nobody reads how it went */
         else if (idle_ms > 0 && conn->pending == 0 && !is_waiting(conn) &&
                  now_ms - conn->heard_ms > idle_ms)

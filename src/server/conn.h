@@ -20,6 +20,7 @@
 #include <uv.h>
 
 #include "base/bytes.h"
+#include "server/share.h"
 
 #define CONN_INPUT_MAX (512u * 1024)
 #define CONN_NAME_MAX  64
@@ -48,9 +49,11 @@ struct conn {
     uint32_t pending;      /* requests in batches: not to be freed before */
     struct wait *wait;     /* not NULL: waits for a lock */
     uint32_t limit_wait;   /* not 0: its LIMIT is parked under this number */
-    uint64_t heard_ms;     /* loop time of the last byte in */
-    uint64_t sent_ms;      /* loop time of the last byte out */
-    int version;           /* of RESP */
+    char address[SHARE_ADDRESS_BYTES];
+    uint32_t address_len;
+    uint64_t heard_ms;   /* loop time of the last byte in */
+    uint64_t sent_ms;    /* loop time of the last byte out */
+    int version;         /* of RESP */
     uint64_t turn;       /* of the loop, to which the next two belong */
     uint32_t turn_work;  /* done for it in that turn */
     uint32_t turn_bytes; /* of its requests */
@@ -78,6 +81,11 @@ void conn_close(struct conn *conn);
 void conn_close_no_memory(struct conn *conn);
 /* A batch does not refer to it any more. */
 void conn_unpend(struct conn *conn);
+/* Where the client is, without its port. */
+static inline struct hf_bytes conn_host(const struct conn *conn)
+{
+    return hf_bytes(conn->address, conn->address_len);
+}
 /* So many steps were done for it, besides the request itself. */
 void conn_spend(struct conn *conn, uint64_t steps);
 /* True if the client's end of the connection is closed or lost, as the socket

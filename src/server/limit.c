@@ -146,8 +146,7 @@ static void reply_answer(struct server *server, struct conn *conn,
     if (call->headers)
         reply_headers(server, call, answer);
     if (reply_write(&conn->out, conn->version, HOLD_OK, hf_buf_bytes(body),
-                    0) !=
-        HF_OK)
+                    0) != HF_OK)
         conn_close_no_memory(conn);
 }
 

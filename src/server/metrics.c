@@ -110,6 +110,9 @@ static void add_counters(struct opening *o)
             m->errors[i] =
                 counter(o, "holdfast_errors_total",
                         "Error replies by their code.", "code", code_name(i));
+    m->shares_refused =
+        counter(o, "holdfast_requests_share_refused_total",
+                "REQ refused: the client has filled its share.", NULL, NULL);
     m->refusals =
         counter(o, "holdfast_refused_without_journal_total",
                 "Writes refused, or answered again, from memory.", NULL, NULL);
@@ -170,7 +173,8 @@ static void add_commands(struct opening *o)
 
 static void add_times(struct opening *o)
 {
-    static const char *const ends[METRICS_ENDS] = {"granted", "timeout", "left"};
+    static const char *const ends[METRICS_ENDS] = {"granted", "timeout",
+                                                   "left"};
     struct metrics *m = o->metrics;
     struct hf_metric acquire = {
         .name = "holdfast_lock_acquire_seconds",

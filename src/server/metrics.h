@@ -43,6 +43,7 @@ struct metrics {
     struct hf_counter *connections;
     struct hf_counter *connections_refused;
     struct hf_counter *errors[CODE_COUNT]; /* NULL for what is no error */
+    struct hf_counter *shares_refused;     /* REQ beyond a client's share */
     struct hf_counter *refusals;           /* told without the journal */
     struct hf_counter *commits;
     struct hf_counter *events[HOLD_EVENT_COUNT];

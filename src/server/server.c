@@ -85,6 +85,17 @@ static void stop_if_done(struct server *server)
         uv_stop(&server->loop);
 }
 
+/* The table of REQ ids is full of successes: that is an alarm. */
+static void tend_requests(struct server *server)
+{
+    struct hold_counts counts;
+
+    hold_count(server->engine, &counts);
+    if (counts.requests_refused != server->report.requests_refused)
+        report_requests_full(&server->report, NULL);
+    server->report.requests_refused = counts.requests_refused;
+}
+
 static void on_tend(uv_timer_t *handle)
 {
     struct server *server = handle->data;
@@ -101,8 +112,11 @@ static void on_tend(uv_timer_t *handle)
     report_tend_disk(&server->report);
     report_snapshots(&server->report, server->journal);
     report_journal(&server->report, server->journal);
-    if (++server->tend_count % TEND_CONNS == 0)
+    if (++server->tend_count % TEND_CONNS == 0) {
         conn_tend(server);
+        shares_tend(server);
+        tend_requests(server);
+    }
     stop_if_done(server);
 }
 
@@ -358,7 +372,8 @@ static enum hf_status set_up_memory(struct server *server)
     server->spare_conn = hf_alloc_zeroed(sizeof(struct conn));
     if (server->read_buffer == NULL || server->spare_conn == NULL)
         return HF_NOMEM;
-    return waits_open(&server->waits);
+    enum hf_status status = waits_open(&server->waits);
+    return status == HF_OK ? shares_open(&server->shares) : status;
 }
 
 static enum hf_status open_all(struct server *server, char *error)
@@ -516,6 +531,7 @@ void server_close(struct server *server)
     hold_free(server->engine);
     metrics_close(&server->metrics);
     waits_close(&server->waits);
+    shares_close(&server->shares);
     hf_free(server->spare_conn);
     hf_free(server->read_buffer);
     report_stopped(&server->report);

@@ -36,6 +36,7 @@
 #include "server/limit.h"
 #include "server/metrics.h"
 #include "server/report.h"
+#include "server/share.h"
 #include "server/waits.h"
 #include "server/watch.h"
 
@@ -51,6 +52,7 @@ struct entry {
     uint32_t len;
     enum hf_status refused; /* not HF_OK: could not be taken */
     bool ask;               /* not journaled */
+    bool has_request;       /* it carries a REQ */
     bool told;              /* journaled without effect: see waits.h */
     bool dropped;           /* nobody wants it any more */
 };
@@ -95,8 +97,9 @@ struct server {
     bool loop_open;
     uint64_t due_armed_us;
     struct waits waits;
-    uint64_t orphans; /* holds that verdicts will give back */
-    uint64_t turn;    /* of the loop */
+    struct shares shares;
+    uint64_t orphans;        /* holds that verdicts will give back */
+    uint64_t turn;           /* of the loop */
     uint64_t turn_steps;     /* of listings, in this turn */
     uint64_t turn_steps_max; /* in any turn */
     uint64_t turn_work_max;  /* of one connection in one turn */

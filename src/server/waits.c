@@ -20,8 +20,8 @@ enum hf_status waits_open(struct waits *waits)
     if (server_random(&requests, sizeof requests) != HF_OK)
         return HF_IO;
     hf_texts_init(&waits->texts, &waits->bytes);
-    enum hf_status status = hf_index_init(
-        &waits->tickets, bytes, &waits->texts, tickets, &waits->bytes);
+    enum hf_status status = hf_index_init(&waits->tickets, bytes, &waits->texts,
+                                          tickets, &waits->bytes);
     if (status == HF_OK)
         status = hf_index_init(&waits->requests, bytes, &waits->texts, requests,
                                &waits->bytes);
@@ -278,6 +278,8 @@ static bool grant(struct server *server, struct wait *wait,
     if (!is_gone(wait)) {
         tell(server, wait, HOLD_OK, body);
         if (!conn->closing) {
+            if (wait->request.len > 0)
+                share_add(server, conn_host(conn));
             answer_note_grant(server, server->answer_ns - wait->came_ns);
             return true;
         }

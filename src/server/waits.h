@@ -54,7 +54,7 @@ struct wait {
     struct wait *next;
     struct wait *prev_owed; /* in the list of those that owe a verdict */
     struct wait *next_owed;
-    struct conn *conn;      /* NULL: nobody is to be told any more */
+    struct conn *conn; /* NULL: nobody is to be told any more */
     enum wait_state state;
     enum wait_end end;
     bool owed;       /* in the list of verdicts */

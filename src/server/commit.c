@@ -141,6 +141,10 @@ void commit_submit(struct server *server, struct conn *conn,
             answer_note(server, command->kind, came_ns);
             return;
         }
+        if (alone && server->failed) { /* no time passes any more */
+            answer_failed(server, conn);
+            return;
+        }
         struct hold_command tick = {.kind = HOLD_TICK,
                                     .now_us = command->now_us};
         if (alone)

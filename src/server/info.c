@@ -120,6 +120,7 @@ static void about_stats(struct info *info)
         {"locks_released", EVENT_LOCK_RELEASED},
         {"locks_expired", EVENT_LOCK_EXPIRED},
         {"fences_raised", EVENT_FENCE_RAISED},
+        {"fences_deleted", EVENT_FENCE_DELETED},
         {"stock_changes", EVENT_STOCK_CHANGED},
         {"stock_deletes", EVENT_STOCK_DELETED},
         {"reserved", EVENT_RESERVED},

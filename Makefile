@@ -184,7 +184,7 @@ $(BUILD)/step/step.a: $(call step_obj,$(STEP_SRC))
 	@rm -f $@
 	ar rcs $@ $^
 
-STEP_SUPPORT := $(addprefix test/support/,schedule.c test.c history.c linear.c \
+STEP_SUPPORT := $(addprefix test/support/,schedule.c test.c calls.c linear.c \
 	models.c)
 $(SCHEDULES): $(BUILD)/test/%: $(BUILD)/step/obj/test/%.o \
 		$(call step_obj,$(STEP_SUPPORT)) $(BUILD)/step/step.a

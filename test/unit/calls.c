@@ -1,5 +1,5 @@
-/* history.c - tests of recording by real threads, and of large histories. */
-#include "support/history.h"
+/* calls.c - tests of recording by real threads, and of large histories. */
+#include "support/calls.h"
 
 #include <pthread.h>
 
@@ -19,7 +19,7 @@ struct queue {
     uint64_t items[THREADS * CALLS]; /* (m) */
     size_t first;                    /* (m) */
     size_t end;                      /* (m) */
-    struct history *history;
+    struct calls *history;
 };
 
 static enum hf_status queue_take(struct queue *queue, uint64_t *value)
@@ -47,18 +47,17 @@ static void work(void *context, int index)
         struct call *call;
 
         if (hf_random_below(&random, 100) < 52) {
-            call = history_begin(queue->history, thread, MODEL_PUT, 0, value);
+            call = calls_begin(queue->history, thread, MODEL_PUT, 0, value);
             pthread_mutex_lock(&queue->mutex);
             queue->items[queue->end++] = value;
             pthread_mutex_unlock(&queue->mutex);
-            history_end(queue->history, call, HF_OK, 0);
+            calls_end(queue->history, call, HF_OK, 0);
         } else {
             enum hf_status status;
             uint64_t got = 0;
-            call =
-                history_begin(queue->history, thread, MODEL_TAKE_FIRST, 0, 0);
+            call = calls_begin(queue->history, thread, MODEL_TAKE_FIRST, 0, 0);
             status = queue_take(queue, &got);
-            history_end(queue->history, call, status, got);
+            calls_end(queue->history, call, status, got);
         }
     }
 }
@@ -71,11 +70,11 @@ TEST(a_queue_under_a_lock_is_linearizable)
     struct linear *checker = linear_new(&model, THREADS * CALLS);
 
     pthread_mutex_init(&queue.mutex, NULL);
-    queue.history = history_new(THREADS, CALLS);
+    queue.history = calls_new(THREADS, CALLS);
     test_threads(THREADS, work, &queue);
-    CHECK_EQ(history_count(queue.history), THREADS * CALLS);
+    CHECK_EQ(calls_count(queue.history), THREADS * CALLS);
     CHECK_EQ(linear_check(checker, queue.history, stdout), LINEAR_YES);
-    history_free(queue.history);
+    calls_free(queue.history);
     linear_free(checker);
     pthread_mutex_destroy(&queue.mutex);
 }
@@ -221,29 +220,28 @@ TEST(large_histories_of_a_shallow_stack_are_decided)
 
 TEST(calls_are_collected_in_the_order_in_which_they_began)
 {
-    struct history *history = history_new(3, 4);
+    struct calls *history = calls_new(3, 4);
     struct call sorted[6];
     char *text = NULL;
     size_t len = 0;
     FILE *out = open_memstream(&text, &len);
 
     for (unsigned round = 0; round < 2; round++) {
-        history_clear(history);
+        calls_clear(history);
         for (unsigned i = 0; i < 6; i++) {
             unsigned thread = (5 - i) % 3;
-            struct call *call = history_begin(history, thread, 0, i, 10 + i);
+            struct call *call = calls_begin(history, thread, 0, i, 10 + i);
             if (i < 5)
-                history_end(history, call, HF_FULL, i);
+                calls_end(history, call, HF_FULL, i);
         }
-        CHECK_EQ(history_collect(history, sorted), 6);
+        CHECK_EQ(calls_collect(history, sorted), 6);
         for (unsigned i = 0; i < 6; i++) {
             CHECK_EQ(sorted[i].key, i);
             CHECK_EQ(sorted[i].called_at, 1 + 2 * i);
-            CHECK(sorted[i].returned_at ==
-                  (i < 5 ? 2 + 2 * i : HISTORY_PENDING));
+            CHECK(sorted[i].returned_at == (i < 5 ? 2 + 2 * i : CALLS_PENDING));
         }
     }
-    history_print(history, out, NULL);
+    calls_print(history, out, NULL);
     fclose(out);
     CHECK(strstr(text, "       9-10     thread 1: op 0 key 4 (14) -> ") !=
           NULL);
@@ -251,5 +249,5 @@ TEST(calls_are_collected_in_the_order_in_which_they_began)
         strstr(text, "      11-       thread 0: op 0 key 5 (15) -> pending") !=
         NULL);
     free(text);
-    history_free(history);
+    calls_free(history);
 }

@@ -41,7 +41,7 @@ LIBS := -luv $(LIB_LIBS)
 
 LIB_DIRS := base sync exec flow meter keep hold journal resp
 STEP_DIRS := base sync exec flow meter keep
-APP_DIRS := server cli
+APP_DIRS := history server cli
 LIB_SRC := $(wildcard $(LIB_DIRS:%=src/%/*.c))
 APP_SRC := $(filter-out src/cli/main.c,$(wildcard $(APP_DIRS:%=src/%/*.c)))
 SUPPORT_SRC := $(filter-out test/support/schedule.c,\

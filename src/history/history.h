@@ -24,12 +24,17 @@
  *   TIME CLIENT answer ID BYTES  the reply, as RESP
  *   TIME CLIENT closed           the client saw, or made, the connection's end
  *   TIME CLIENT gone             the server was told of the end     (optional)
- *   TIME 0 start | crash | stop  the harness started the server, killed it,
- *                                stopped it cleanly
+ *   TIME 0 start | crash | stop  the harness started the server; the server is
+ *                                dead, killed or stopped cleanly
+ *   TIME 0 date                  the machine's date was set
  *
  * TIME is in microseconds and never goes back. Bytes outside 0x21..0x7e and
  * '%' are written %XX, the empty word as a lone '%'. Events at the same TIME
  * happened in the order of their lines.
+ *
+ * A history whose first event is `start` is of a server that was empty and had
+ * no other clients; then what a read shows must come from the history. Of any
+ * other it is only checked that what was promised was kept.
  *
  * Threads: one at a time; several recorders share a lock, and read the clock
  *          while they have it.
@@ -64,14 +69,16 @@ enum history_event {
     HISTORY_START,
     HISTORY_CRASH,
     HISTORY_STOP,
+    HISTORY_DATE,
 };
 
 /* NULL without memory. */
 struct history *history_new(void);
 void history_free(struct history *history);
 
-/* Recording. HF_NOMEM; HF_INVALID: the time goes back; HF_IO: the file of
- * history_open() could not be written, and the rest of it will not be. */
+/* Recording. HF_NOMEM; HF_INVALID: the time goes back, or an id does not fit;
+ * HF_FULL: 2^32 events; HF_IO: the file of history_open() could not be
+ * written. `id` is not 0. */
 enum hf_status history_call(struct history *history, uint64_t time_us,
                             uint32_t client, uint64_t id,
                             const struct hf_bytes *words, size_t count);
@@ -104,8 +111,11 @@ struct history_opts {
     uint64_t answer_within_us; /* not 0: at the end every call of a live
                                   connection must be answered, and a waiting
                                   one within WAIT and this */
+    uint64_t start_slack_us;   /* how far the server's date may be off when it
+                                  starts; 0: a second */
     bool requests_full;        /* the table of REQ may have been full: a
                                   refusal may be forgotten early */
+    bool ended_full;           /* the same of ended reservations */
 };
 
 struct history_report {

@@ -41,7 +41,7 @@ LIBS := -luv $(LIB_LIBS)
 
 LIB_DIRS := base sync exec flow meter keep hold journal resp
 STEP_DIRS := base sync exec flow meter keep
-APP_DIRS := server cli
+APP_DIRS := history server cli
 LIB_SRC := $(wildcard $(LIB_DIRS:%=src/%/*.c))
 APP_SRC := $(filter-out src/cli/main.c,$(wildcard $(APP_DIRS:%=src/%/*.c)))
 SUPPORT_SRC := $(filter-out test/support/schedule.c,\
@@ -184,7 +184,7 @@ $(BUILD)/step/step.a: $(call step_obj,$(STEP_SRC))
 	@rm -f $@
 	ar rcs $@ $^
 
-STEP_SUPPORT := $(addprefix test/support/,schedule.c test.c history.c linear.c \
+STEP_SUPPORT := $(addprefix test/support/,schedule.c test.c calls.c linear.c \
 	models.c)
 $(SCHEDULES): $(BUILD)/test/%: $(BUILD)/step/obj/test/%.o \
 		$(call step_obj,$(STEP_SUPPORT)) $(BUILD)/step/step.a

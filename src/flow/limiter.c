@@ -344,7 +344,7 @@ static inline void count_answer(struct hf_limiter *limiter,
 
 static void count_failure(struct limiter_local *local, enum hf_status status)
 {
-    if (status == HF_FULL || status == HF_NOMEM)
+    if (status == HF_FULL || status == HF_NOMEM || status == HF_INVALID)
         limiter_count(&local->refused, 1);
 }
 

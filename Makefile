@@ -22,7 +22,7 @@ endif
 endif
 BUILD := build$(if $(SAN),/san-$(SAN))
 JOBS ?= $(shell nproc)
-FUZZ_SECONDS ?= 60
+FUZZ_SECONDS ?= 30
 PREFIX ?= /usr/local
 VERSION := $(shell sed -n 's|^\#define HOLDFAST_VERSION "\(.*\)"|\1|p' src/server/version.h)
 
@@ -40,12 +40,13 @@ BASE_CFLAGS := -std=c11 -D_GNU_SOURCE -Iinclude -Isrc \
 	-isystem /usr/include/postgresql \
 	-include src/base/banned.h $(WARN) $(CFLAGS) -pthread -MMD -MP
 HF_CFLAGS := $(BASE_CFLAGS) $(SANFLAGS)
-FUZZ_CFLAGS := $(BASE_CFLAGS) -Itest -fno-sanitize-recover=all
+FUZZ_CFLAGS = $(BASE_CFLAGS) -O1 -g1 -Itest -fno-sanitize-recover=all
 LIB_LIBS := -lxxhash -luring -lsqlite3 -lpq -lhiredis -lm
 LIBS := -luv $(LIB_LIBS)
 
 LIB_DIRS := base sync exec flow meter keep hold journal resp
 STEP_DIRS := base sync exec flow meter keep
+FUZZ_DIRS := base sync exec journal resp # what the targets read with
 APP_DIRS := server cli
 LIB_SRC := $(wildcard $(LIB_DIRS:%=src/%/*.c))
 APP_SRC := $(filter-out src/cli/main.c,$(wildcard $(APP_DIRS:%=src/%/*.c)))
@@ -214,7 +215,7 @@ $(BUILD)/fuzz/obj/%.o: %.c Makefile
 	    -c -o $@ $<
 
 $(FUZZ): $(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/test/fuzz/%.o \
-		$(call fuzz_obj,$(LIB_SRC))
+		$(call fuzz_obj,$(wildcard $(FUZZ_DIRS:%=src/%/*.c)))
 	clang $(FUZZ_CFLAGS) -fsanitize=fuzzer,address,undefined -o $@ $^ \
 	    $(LIB_LIBS)
 

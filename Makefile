@@ -23,6 +23,7 @@ endif
 BUILD := build$(if $(SAN),/san-$(SAN))
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 30
+MINUTES ?= 60
 PREFIX ?= /usr/local
 VERSION := $(shell sed -n 's|^\#define HOLDFAST_VERSION "\(.*\)"|\1|p' src/server/version.h)
 
@@ -105,6 +106,11 @@ test: ## install what is missing, build and run every test
 
 unit: ## build and run the unit tests only
 	@JOBS=$(JOBS) tools/test --only unit $(SAN)
+
+soak: ## run the long tests for MINUTES=60, going on where it was stopped
+	@tools/setup test
+	@$(MAKE) --no-print-directory -s -j$(JOBS) tests $(if $(SAN),,fuzzers)
+	@JOBS=$(JOBS) SAN=$(SAN) tools/soak $(MINUTES)
 
 bench: ## install the peers that are missing, measure against them
 	@tools/setup bench
@@ -274,6 +280,6 @@ $(CONTESTS): $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o \
 	$(CXX) $(CFLAGS) $(SANFLAGS) -pthread -o $@ $^ $(LIBS_$(*F)) $(LIB_LIBS)
 
 .SECONDARY:
-.PHONY: all help run test unit bench setup tidy fmt fmt-check install clean \
+.PHONY: all help run test unit soak bench setup tidy fmt fmt-check install clean \
 	tests units fuzzers benches examples
 -include $(shell find $(BUILD)/obj $(BUILD)/step/obj $(BUILD)/fuzz/obj -name '*.d' 2>/dev/null)

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/../.."
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 san=${HOLDFAST_SAN:-}
-flags=${san:+-fsanitize=$san}
+flags=${san:+-fsanitize=${san/address/address,undefined}}
 
 make -s install SAN="$san" BUILD="$(dirname "$HOLDFAST")" \
     DESTDIR="$folder" PREFIX=/opt/holdfast

@@ -27,12 +27,14 @@ static bool proves(const struct mention *m)
     return m->kind != MENTION_ABSENT && m->status != BOOKING_NONE;
 }
 
+/* A time that is told again is rounded to either side: less a millisecond. */
 static void promise(struct booking_view *view, const struct mention *m)
 {
     const struct check *c = view->check;
     const struct call *call = m->call;
     struct booking *b = view->booking;
-    uint64_t until_us = call->told_us + (uint64_t)m->expires_ms * US_PER_MS;
+    uint64_t left_ms = m->expires_ms > 0 ? (uint64_t)m->expires_ms - 1 : 0;
+    uint64_t until_us = call->told_us + left_ms * US_PER_MS;
     uint32_t cut = check_next_flush(c, call->lo);
     uint32_t given_back = cut;
 

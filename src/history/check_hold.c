@@ -106,7 +106,7 @@ static void find_origin(struct lock_view *view, struct hold *hold)
         hold->over_us = over_us > hold->over_us ? over_us : hold->over_us;
         asked = true;
         if (hold->begin == NULL)
-            hold->lo = least(hold->lo, fact->call->lo);
+            hold->lo = least(hold->lo, fact->call->first);
     }
     if (hold->begin == NULL && !asked)
         hold->lo = 0;

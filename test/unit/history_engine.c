@@ -7,6 +7,9 @@
  * server crashes, the date is set. Half of the seeds tell the checker what the
  * network knows.
  *
+ * HISTORY_SEEDS sets how many seeds, HISTORY_FILE where a history goes that is
+ * accused.
+ *
  * A lie changes one reply: a token, a number, a status. Not every lie can be
  * seen by anybody; each kind must be seen in many seeds.
  */
@@ -71,6 +74,7 @@ struct world {
     bool marks;
     enum lie lie; /* LIE_NONE again once it is told */
     uint64_t lie_after;
+    uint64_t keep_ms; /* of requests and ended reservations; 0: default */
     char record[HOLD_RECORD_MAX];
 };
 
@@ -512,6 +516,19 @@ static struct client *next(struct world *w, uint64_t *at_us)
     return first;
 }
 
+static void keep_briefly(struct world *w)
+{
+    static struct hold_command c;
+
+    w->keep_ms = 1 + below(w, 200);
+    c = (struct hold_command){.kind = HOLD_BOUNDS};
+    CHECK_EQ(hold_add_item(&c, hf_bytes_text("ended_keep_ms"), w->keep_ms),
+             HF_OK);
+    CHECK_EQ(hold_add_item(&c, hf_bytes_text("request_keep_ms"), w->keep_ms),
+             HF_OK);
+    CHECK_EQ(apply(w, &c)->code, HOLD_OK);
+}
+
 static void begin(struct world *w, uint64_t seed, enum lie lie)
 {
     *w = (struct world){.lie = lie};
@@ -523,6 +540,8 @@ static void begin(struct world *w, uint64_t seed, enum lie lie)
     w->engine = hold_new((struct hf_hash_seed){{1, seed}});
     CHECK(w->history != NULL && w->engine != NULL);
     mark(w, 0, 0, HISTORY_START);
+    if (below(w, 3) == 0)
+        keep_briefly(w);
     for (int i = 0; i < CLIENTS; i++)
         reconnect(w, &w->clients[i]);
 }
@@ -553,13 +572,21 @@ static uint64_t live(uint64_t seed, enum lie lie, bool must_be_good)
         if (restarts && below(&w, 400) == 0)
             restart(&w);
     }
-    CHECK_EQ(history_check(w.history,
-                           &(struct history_opts){.answer_within_us = 1000000,
-                                                  .start_slack_us = 1},
-                           &report),
+    CHECK_EQ(history_check(
+                 w.history,
+                 &(struct history_opts){.request_keep_us = w.keep_ms * 1000,
+                                        .ended_keep_us = w.keep_ms * 1000,
+                                        .answer_within_us = 1000000,
+                                        .start_slack_us = 1},
+                 &report),
              HF_OK);
-    if (report.violations > 0 && must_be_good)
+    if (report.violations > 0 && must_be_good) {
+        const char *path = getenv("HISTORY_FILE");
+        char error[HISTORY_ERROR_MAX];
         history_story(w.history, &report, 0, stderr);
+        if (path != NULL)
+            CHECK_EQ(history_save(w.history, path, error), HF_OK);
+    }
     for (int i = 0; i < CLIENTS; i++)
         hf_buf_release(&w.clients[i].reply);
     history_free(w.history);

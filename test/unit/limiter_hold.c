@@ -5,6 +5,8 @@
 #include "base/memory.h"
 #include "support/limiting.h"
 
+TEST_ONE_THREAD;
+
 /* ---- Holds. ---- */
 
 static uint64_t hold(struct hf_limiter *limiter, uint32_t rule, const char *key,

@@ -23,7 +23,7 @@
 #include "support/test.h"
 
 #define STEP_MS     100 /* no timer of the server is more frequent */
-#define IDLE_MS     60000
+#define IDLE_MS     10000
 #define MINUTE_MS   60000
 #define FOR_EVER_MS 86400000
 #define CROWD       20

@@ -17,6 +17,8 @@ const char *sim_kind_name(enum hold_kind kind)
         return "BOUNDS";
     case HOLD_FLUSH:
         return "FLUSH";
+    case HOLD_TIMEOUT:
+        return "TIMEOUT";
     case HOLD_LOCK:
         return "LOCK";
     case HOLD_UNLOCK:
@@ -25,6 +27,8 @@ const char *sim_kind_name(enum hold_kind kind)
         return "RENEW";
     case HOLD_FENCE:
         return "FENCE";
+    case HOLD_FENCE_DEL:
+        return "FENCE DEL";
     case HOLD_STOCK_SET:
         return "STOCK SET";
     case HOLD_STOCK_ADD:
@@ -140,6 +144,7 @@ static void print_command(const struct hold_command *c)
         printf(" amount %lld", (long long)c->amount);
     print_number("cursor", c->cursor);
     print_number("count", c->count);
+    print_number("told", c->told);
     for (uint32_t i = 0; i < c->item_count; i++) {
         printf(" item ");
         print_text(c->items[i].sku);

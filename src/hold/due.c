@@ -98,3 +98,10 @@ uint64_t hold_next_due_us(const struct hold_engine *e)
         next_us = answered_due_us(e);
     return next_us;
 }
+
+bool hold_is_behind(const struct hold_engine *e)
+{
+    const struct hf_heap_entry *first = hf_heap_first(&e->due);
+
+    return first != NULL && first->when <= e->now_us;
+}

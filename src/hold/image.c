@@ -284,3 +284,19 @@ uint64_t hold_digest(struct hold_engine *e)
     (void)walk_all(&walk);
     return digest;
 }
+
+enum hf_status hold_each_lock(const struct hold_engine *e, hold_visit *visit,
+                              void *context)
+{
+    enum hf_status status = HF_OK;
+
+    for (uint32_t i = 1; status == HF_OK && i < hf_index_top(&e->locks); i++) {
+        const struct lock *lock = hf_index_used(&e->locks, i);
+        if (lock == NULL)
+            continue;
+        struct hold_held held = {hf_index_name(&e->locks, lock), lock->token,
+                                 lock->expires_us, lock->count};
+        status = visit(context, &held);
+    }
+    return status;
+}

@@ -25,6 +25,18 @@ enum hf_status hold_save(struct hold_engine *engine, hold_sink *sink,
  * HF_CORRUPT, HF_NOMEM: the engine is of no further use. */
 enum hf_status hold_load(struct hold_engine *engine, struct hf_bytes piece);
 
+/* Every lock, in no order, also one that is over and was not swept. A status
+ * other than HF_OK ends the walk and is returned. */
+struct hold_held {
+    struct hf_bytes name;
+    uint64_t token;
+    uint64_t expires_us;
+    uint64_t count;
+};
+typedef enum hf_status hold_visit(void *context, const struct hold_held *held);
+enum hf_status hold_each_lock(const struct hold_engine *engine,
+                              hold_visit *visit, void *context);
+
 /* Equal states have equal digests, however they were reached. */
 uint64_t hold_digest(struct hold_engine *engine);
 

@@ -351,9 +351,14 @@ void lock_expire(struct hold_engine *e, uint32_t number)
     pass_on(e, number);
 }
 
+bool lock_is_over(const struct hold_engine *e, uint32_t number)
+{
+    return number != 0 && lock_at(e, number)->expires_us <= e->now_us;
+}
+
 bool lock_settle(struct hold_engine *e, uint32_t number)
 {
-    if (number == 0 || lock_at(e, number)->expires_us > e->now_us)
+    if (!lock_is_over(e, number))
         return false;
     lock_expire(e, number);
     return true;
@@ -375,7 +380,8 @@ void lock_info(struct hold_engine *e, const struct hold_command *c)
 {
     uint32_t number = hf_index_find(&e->locks, c->name);
 
-    if (number == 0 || lock_at(e, number)->expires_us <= e->now_us) {
+    assert(!lock_is_over(e, number));
+    if (number == 0) {
         reply_field_text(refuse(e, HOLD_NOTFOUND, 1), FIELD_NAME, c->name);
         return;
     }
@@ -389,7 +395,7 @@ void lock_info(struct hold_engine *e, const struct hold_command *c)
 static bool listed(const struct hold_engine *e, const struct lock *lock,
                    const struct hold_command *c)
 {
-    return lock != NULL && lock->expires_us > e->now_us &&
+    return lock != NULL &&
            (c->name.len == 0 || hf_bytes_match(c->name, lock_name(e, lock)));
 }
 

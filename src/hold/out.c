@@ -78,7 +78,8 @@ void out_reset(struct hold_engine *e)
     e->body.len = 0;
     e->answer_bodies.len = 0;
     e->event_names.len = 0;
-    e->out = (struct hold_out){.answers = e->answers, .events = e->events};
+    e->out = (struct hold_out){
+        .work = 1, .answers = e->answers, .events = e->events};
 }
 
 uint64_t emit(struct hold_engine *e, enum hold_event_kind kind,

@@ -54,6 +54,7 @@ const char *hold_field_name(enum hold_field field)
         [FIELD_HOLD] = "hold",
         [FIELD_HEADER_POLICY] = "ratelimit_policy",
         [FIELD_HEADER] = "ratelimit",
+        [FIELD_RESOURCE] = "resource",
     };
 
     assert((unsigned)field < HOLD_FIELD_COUNT);
@@ -77,6 +78,8 @@ const char *hold_code_name(enum hold_code code)
         [HOLD_CONFLICT] = "CONFLICT",
         [HOLD_OVERLOADED] = "OVERLOADED",
         [HOLD_MOVED] = "CONFLICT",
+        [HOLD_AGAIN] = "AGAIN",
+        [HOLD_BADARG] = "BADARG",
     };
 
     assert((unsigned)code < HOLD_CODE_COUNT);

@@ -36,6 +36,8 @@ enum hold_code {
     HOLD_CONFLICT,   /* the same id with other arguments */
     HOLD_OVERLOADED, /* a named limit is reached */
     HOLD_MOVED,      /* a newer connection asked the same REQ */
+    HOLD_AGAIN,      /* not done yet: apply the same record again */
+    HOLD_BADARG,     /* a token that was never given */
     HOLD_CODE_COUNT
 };
 
@@ -81,6 +83,7 @@ enum hold_field {
     FIELD_HOLD,
     FIELD_HEADER_POLICY,
     FIELD_HEADER,
+    FIELD_RESOURCE, /* of a fence */
     HOLD_FIELD_COUNT
 };
 

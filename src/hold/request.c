@@ -29,11 +29,18 @@ size_t request_reply_bound(const struct hold_command *c)
     }
 }
 
-static uint64_t fingerprint_of(struct hf_bytes record)
+static uint64_t fingerprint_of(struct hold_engine *e,
+                               const struct hold_command *c,
+                               struct hf_bytes record)
 {
     /* A fixed key: the fingerprint is part of the state. */
     struct hf_hash_seed seed = {{0x686f6c6466617374u, 0x7265717565737473u}};
 
+    if (c->told) { /* a repetition is not */
+        memcpy(e->record.data, record.data, record.len);
+        hold_record_untell(e->record.data);
+        record.data = e->record.data;
+    }
     return hf_hash(seed, hf_bytes(record.data + HOLD_RECORD_BODY,
                                   record.len - HOLD_RECORD_BODY));
 }
@@ -45,18 +52,22 @@ static bool is_due(const struct hold_engine *e, const struct request *request)
                e->now_us;
 }
 
-bool request_check(struct hold_engine *e, const struct hold_command *c,
-                   struct hf_bytes record)
+uint32_t request_find(const struct hold_engine *e, struct hf_bytes id)
 {
-    uint32_t number = hf_index_find(&e->requests, c->request);
+    uint32_t number = hf_index_find(&e->requests, id);
 
-    if (number == 0 || is_due(e, request_at(e, number))) {
-        if (hf_index_count(&e->requests) >= e->bounds.requests_max)
-            return refuse_overload(e, "requests_max", e->bounds.requests_max);
+    return number == 0 || is_due(e, request_at(e, number)) ? 0 : number;
+}
+
+bool request_repeat(struct hold_engine *e, const struct hold_command *c,
+                    struct hf_bytes record)
+{
+    uint32_t number = request_find(e, c->request);
+
+    if (number == 0)
         return false;
-    }
     struct request *request = request_at(e, number);
-    if (request->fingerprint != fingerprint_of(record)) {
+    if (request->fingerprint != fingerprint_of(e, c, record)) {
         reply_field_text(refuse(e, HOLD_CONFLICT, 1), FIELD_ID, c->request);
         return true;
     }
@@ -70,6 +81,13 @@ bool request_check(struct hold_engine *e, const struct hold_command *c,
     if (request->code == HOLD_OK || request->code == HOLD_BUSY)
         reply_age(&e->body, (e->now_us - request->stored_us) / US_PER_MS);
     return true;
+}
+
+bool request_refuse(struct hold_engine *e)
+{
+    if (hf_index_count(&e->requests) < e->bounds.requests_max)
+        return false;
+    return refuse_overload(e, "requests_max", e->bounds.requests_max);
 }
 
 static void forget(struct hold_engine *e, uint32_t number)
@@ -119,7 +137,7 @@ void request_store(struct hold_engine *e, const struct hold_command *c,
 
     assert(status == HF_OK); /* promised */
     (void)status;
-    request->fingerprint = fingerprint_of(record);
+    request->fingerprint = fingerprint_of(e, c, record);
     if (waiting) {
         request->waiter = e->waiter_added;
         waiter_at(e, e->waiter_added)->request = number;
@@ -144,6 +162,25 @@ void request_answer(struct hold_engine *e, uint32_t number, enum hold_code code,
     request->code = code;
     request->stored_us = e->now_us;
     list_append(e, &e->answered, request_links, number);
+}
+
+void request_time_out(struct hold_engine *e, struct hf_bytes id)
+{
+    uint32_t number = request_find(e, id);
+
+    if (number == 0)
+        return;
+    struct request *request = request_at(e, number);
+    if (request->waiter != 0) {
+        waiter_time_out(e, request->waiter);
+    } else if (request->code != HOLD_TIMED_OUT) {
+        hf_texts_drop(&e->texts, request->reply);
+        request->reply = (struct hf_text){0}; /* no facts: needs no memory */
+        request->code = HOLD_TIMED_OUT;
+        request->stored_us = e->now_us;
+        list_remove(e, &e->answered, request_links, number);
+        list_append(e, &e->answered, request_links, number);
+    }
 }
 
 void request_drop(struct hold_engine *e, uint32_t number)

@@ -190,6 +190,12 @@ static inline uint64_t max_u64(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+/* The kinds that clients ask for, which may carry a REQ. */
+static inline bool is_action(enum hold_kind kind)
+{
+    return kind >= HOLD_LOCK && kind <= HOLD_EXTEND;
+}
+
 /* out.c - what a call gives */
 enum hf_status out_init(struct hold_engine *e);
 void out_release(struct hold_engine *e);
@@ -250,6 +256,8 @@ void lock_renew(struct hold_engine *e, const struct hold_command *c,
                 struct target at);
 /* Expires the holder if its time is over; true if that changed something. */
 bool lock_settle(struct hold_engine *e, uint32_t number);
+/* Its time is over, but that was not swept. Also of 0, which is none. */
+bool lock_is_over(const struct hold_engine *e, uint32_t number);
 void lock_expire(struct hold_engine *e, uint32_t number);
 void waiter_time_out(struct hold_engine *e, uint32_t number);
 void waiter_drop(struct hold_engine *e, uint32_t number);
@@ -264,6 +272,10 @@ bool fence_check(struct hold_engine *e, const struct hold_command *c,
                  struct target at);
 void fence_raise(struct hold_engine *e, const struct hold_command *c,
                  struct target at);
+bool fence_del_check(struct hold_engine *e, const struct hold_command *c,
+                     struct target at);
+void fence_del(struct hold_engine *e, const struct hold_command *c,
+               struct target at);
 
 /* stock.c */
 bool stock_set_check(struct hold_engine *e, const struct hold_command *c,
@@ -293,6 +305,7 @@ void reservation_end(struct hold_engine *e, const struct hold_command *c,
 void reservation_extend(struct hold_engine *e, const struct hold_command *c,
                         struct target at);
 bool reservation_settle(struct hold_engine *e, uint32_t number);
+bool reservation_is_over(const struct hold_engine *e, uint32_t number);
 void reservation_expire(struct hold_engine *e, uint32_t number);
 void reservation_show(struct hold_engine *e, const struct hold_command *c);
 /* Forgets the reservation that ended first. */
@@ -304,9 +317,13 @@ const char *reservation_status_name(uint32_t status);
 
 /* request.c */
 size_t request_reply_bound(const struct hold_command *c);
-/* True if the request is answered: repeated, in conflict, or refused. */
-bool request_check(struct hold_engine *e, const struct hold_command *c,
-                   struct hf_bytes record);
+/* The request that is remembered under this id, or 0. */
+uint32_t request_find(const struct hold_engine *e, struct hf_bytes id);
+/* True if the request is answered: with its first answer, or a conflict. */
+bool request_repeat(struct hold_engine *e, const struct hold_command *c,
+                    struct hf_bytes record);
+/* True, and OVERLOADED, if there is no room for one more. */
+bool request_refuse(struct hold_engine *e);
 /* True if the first is still waiting: the wait goes on under a new ticket. */
 bool request_resume(struct hold_engine *e, const struct hold_command *c);
 void request_store(struct hold_engine *e, const struct hold_command *c,
@@ -314,11 +331,11 @@ void request_store(struct hold_engine *e, const struct hold_command *c,
 /* Keeps the answer to a request whose wait is over. */
 void request_answer(struct hold_engine *e, uint32_t number, enum hold_code code,
                     struct hf_bytes body);
+/* TIMEOUT was told: it becomes the answer, or ends the wait. */
+void request_time_out(struct hold_engine *e, struct hf_bytes id);
 /* Forgets a request whose wait was given up. */
 void request_drop(struct hold_engine *e, uint32_t number);
 void answered_forget_first(struct hold_engine *e);
-
-/* limit.c */
 
 /* list.c - the two lists by time */
 struct list_link {

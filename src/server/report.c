@@ -91,6 +91,7 @@ void report_init(struct report *report, struct hf_log *log,
     (void)hf_rate_init(&report->denied.rate, CLIENT_BURST, CLIENT_PERIOD_NS);
     (void)hf_rate_init(&report->memory.rate, 1, CLIENT_PERIOD_NS);
     (void)hf_rate_init(&report->behind.rate, 1, CLIENT_PERIOD_NS);
+    (void)hf_rate_init(&report->requests.rate, 1, CLIENT_PERIOD_NS);
     (void)hf_rate_init(&report->slow.rate, 1, DISK_PERIOD_NS);
 }
 
@@ -392,6 +393,20 @@ void report_behind(struct report *report, const struct conn *conn)
         return;
     add_client(&line, conn);
     tell(report, HF_LOG_WARN, "request refused, the disk does not keep up",
+         &line);
+}
+
+void report_requests_full(struct report *report, const struct conn *conn)
+{
+    struct line line = {.count = 0};
+
+    if (!pass(report, &report->requests, &line))
+        return;
+    if (conn != NULL)
+        add_client(&line, conn);
+    tell(report, HF_LOG_WARN,
+         conn != NULL ? "REQ refused, the client has filled its share"
+                      : "REQ refused, requests-max is reached",
          &line);
 }
 

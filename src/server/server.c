@@ -52,8 +52,11 @@ static void on_turn_end(uv_check_t *handle)
 {
     struct server *server = handle->data;
 
-    if (server->dirty != NULL || server->building.count > 0)
+    if (server->dirty != NULL || server->building.count > 0 ||
+        server->waits.owed != NULL)
         commit_turn(server);
+    server->turn++;
+    server->turn_steps = 0;
 }
 
 void server_due(uv_timer_t *handle)
@@ -82,6 +85,17 @@ static void stop_if_done(struct server *server)
         uv_stop(&server->loop);
 }
 
+/* The table of REQ ids is full of successes: that is an alarm. */
+static void tend_requests(struct server *server)
+{
+    struct hold_counts counts;
+
+    hold_count(server->engine, &counts);
+    if (counts.requests_refused != server->report.requests_refused)
+        report_requests_full(&server->report, NULL);
+    server->report.requests_refused = counts.requests_refused;
+}
+
 static void on_tend(uv_timer_t *handle)
 {
     struct server *server = handle->data;
@@ -98,8 +112,11 @@ static void on_tend(uv_timer_t *handle)
     report_tend_disk(&server->report);
     report_snapshots(&server->report, server->journal);
     report_journal(&server->report, server->journal);
-    if (++server->tend_count % TEND_CONNS == 0)
+    if (++server->tend_count % TEND_CONNS == 0) {
         conn_tend(server);
+        shares_tend(server);
+        tend_requests(server);
+    }
     stop_if_done(server);
 }
 
@@ -257,6 +274,11 @@ static enum hf_status begin_history(struct server *server, char *error)
     return status;
 }
 
+enum hf_status server_random(void *out, size_t bytes)
+{
+    return getrandom(out, bytes, 0) == (ssize_t)bytes ? HF_OK : HF_IO;
+}
+
 static enum hf_status open_state(struct server *server, char *error)
 {
     static struct hf_hash_seed seed; /* outlives the snapshot thread */
@@ -271,7 +293,7 @@ static enum hf_status open_state(struct server *server, char *error)
     void *machine = NULL;
     enum hf_status status;
 
-    if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed) {
+    if (server_random(&seed, sizeof seed) != HF_OK) {
         snprintf(error, JOURNAL_ERROR_MAX, "the system gives no randomness");
         return HF_IO;
     }
@@ -279,7 +301,7 @@ static enum hf_status open_state(struct server *server, char *error)
     status = fault_from_environment(&server->io, error);
     if (status != HF_OK)
         return status;
-    opts.io = server->io;
+    opts.io = server->config.io != NULL ? server->config.io : server->io;
     uint64_t begun_ns = hf_clock_now_ns(server->clock);
     status = journal_open(&server->journal, &opts, &machine, error);
     if (status != HF_OK)
@@ -346,14 +368,12 @@ static void set_up_loop(struct server *server)
 
 static enum hf_status set_up_memory(struct server *server)
 {
-    struct hf_hash_seed seed = {{0, 0}}; /* tickets are our own numbers */
-
-    hf_texts_init(&server->wait_texts, &server->wait_bytes);
     server->read_buffer = hf_alloc(SERVER_READ_BYTES);
-    if (server->read_buffer == NULL)
+    server->spare_conn = hf_alloc_zeroed(sizeof(struct conn));
+    if (server->read_buffer == NULL || server->spare_conn == NULL)
         return HF_NOMEM;
-    return hf_index_init(&server->waits, (sizeof(struct wait) + 7) / 8 * 8,
-                         &server->wait_texts, seed, &server->wait_bytes);
+    enum hf_status status = waits_open(&server->waits);
+    return status == HF_OK ? shares_open(&server->shares) : status;
 }
 
 static enum hf_status open_all(struct server *server, char *error)
@@ -482,7 +502,7 @@ static void release_batch(struct batch *batch)
             conn_unpend(batch->entries[i].conn);
     }
     hf_free(batch->entries);
-    hf_buf_release(&batch->asks);
+    hf_buf_release(&batch->records);
 }
 
 /* Also after a failed open, in whatever state it was left. The journal goes
@@ -505,12 +525,14 @@ void server_close(struct server *server)
         uv_loop_close(&server->loop);
     }
     release_batch(&server->building);
+    release_batch(&server->verdicts);
     release_batch(&server->flying);
     limits_close(&server->limits);
     hold_free(server->engine);
     metrics_close(&server->metrics);
-    hf_index_release(&server->waits);
-    hf_texts_release(&server->wait_texts);
+    waits_close(&server->waits);
+    shares_close(&server->shares);
+    hf_free(server->spare_conn);
     hf_free(server->read_buffer);
     report_stopped(&server->report);
     report_close(&server->report);

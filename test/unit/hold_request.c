@@ -227,6 +227,25 @@ TEST(refuse_tells_what_apply_would_without_a_change)
     CHECK(hold_digest(engine) == before);
 }
 
+/* Finding 17: what was told once is told again, whatever is due. */
+TEST(a_stored_answer_is_told_although_something_is_due)
+{
+    engine_start();
+    engine_request = "q1";
+    engine_lock("door", "ann", 500, 0);
+    struct hold_command again = *engine_last();
+    engine_request = "q2";
+    engine_lock("gate", "ann", 100, 0);
+    again.now_us += 200 * MS; /* the gate is over */
+    EXPECT(hold_refuse(engine, &again),
+           "OK token=1 safe_ms=300 count=1 waited_ms=0");
+    again.ttl_ms++;
+    EXPECT(hold_refuse(engine, &again), "CONFLICT id=q1");
+    again.request = hf_bytes_text("q3");
+    CHECK(hold_refuse(engine, &again) == NULL); /* a new one: not told */
+    CHECK_EQ(hold_now_us(engine), engine_now_us);
+}
+
 TEST(refuse_repeats_a_stored_answer)
 {
     engine_start();

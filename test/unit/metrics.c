@@ -100,8 +100,8 @@ TEST(events_tell_holds_confirms_and_lags)
     CHECK_EQ(stats.max, 9);
     CHECK_EQ(hf_counter_value(m->events[EVENT_LOCK_RELEASED]), 2);
     CHECK_EQ(hf_counter_value(m->events[EVENT_LOCK_GRANTED]), 1);
-    metrics_waited(m, WAIT_LEFT, 5000);
-    hf_histogram_stats(m->wait_us[WAIT_LEFT], &stats);
+    metrics_waited(m, METRICS_LEFT, 5000);
+    hf_histogram_stats(m->wait_us[METRICS_LEFT], &stats);
     CHECK_EQ(stats.sum, 5);
     metrics_batch(m, 3, 100, 7);
     hf_histogram_stats(m->batch_records, &stats);

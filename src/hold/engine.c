@@ -135,7 +135,9 @@ static void flush(struct hold_engine *e)
     hf_texts_clear(&e->texts);
     hf_heap_clear(&e->due);
     e->ended = (struct list){0, 0};
-    e->answered = (struct list){0, 0};
+    e->done = (struct list){0, 0};
+    e->refused = (struct list){0, 0};
+    e->refused_count = 0;
     e->pending = 0;
     e->stock_total = 0;
     e->stock_reserved = 0;
@@ -196,7 +198,7 @@ static void act(struct hold_engine *e, const struct hold_command *c,
         actions[c->kind].settle(e, at.number))
         at = find_target(e, c);
     if (keep && (request_repeat(e, c, record) || request_resume(e, c) ||
-                 request_refuse(e)))
+                 !request_admit(e, c->request)))
         return;
     if (!actions[c->kind].check(e, c, at))
         actions[c->kind].change(e, c, at);
@@ -210,7 +212,7 @@ static void keep_told(struct hold_engine *e, const struct hold_command *c,
 {
     e->out.code = HOLD_TIMED_OUT;
     if (c->request.len == 0 || request_find(e, c->request) != 0 ||
-        request_refuse(e))
+        !request_admit(e, c->request))
         return;
     request_store(e, c, record);
 }
@@ -327,8 +329,9 @@ static void apply(struct hold_engine *e, struct hf_bytes record)
         e->out.code = HOLD_AGAIN;
         return;
     }
-    hold_forget(e, c); /* what was promised is spent from here on */
+    promise_spend(e, c);
     dispatch(e, c, record);
+    promise_end(e);
 }
 
 const struct hold_out *hold_apply(struct hold_engine *e, struct hf_bytes record)
@@ -351,6 +354,21 @@ enum hf_status hold_replay(struct hold_engine *e, struct hf_bytes record)
     return HF_OK;
 }
 
+/* The part of hold_refuse for a command with a REQ. An answer that was given
+ * stands whatever is due, for everything else time must pass first. */
+static bool refuse_request(struct hold_engine *e, const struct hold_command *c,
+                           bool due)
+{
+    uint32_t number = request_find(e, c->request);
+
+    if (due && (number == 0 || request_at(e, number)->waiter != 0))
+        return false;
+    if (number == 0)
+        return request_refuse(e, c->request);
+    e->record.len = hold_encode(c, e->record.data);
+    return request_repeat(e, c, hf_buf_bytes(&e->record));
+}
+
 const struct hold_out *hold_refuse(struct hold_engine *e,
                                    const struct hold_command *c)
 {
@@ -363,14 +381,10 @@ const struct hold_out *hold_refuse(struct hold_engine *e,
     e->now_us = max_u64(now_us, c->now_us);
     /* What is due would have to pass first, and that is a change. */
     bool due = hold_next_due_us(e) <= e->now_us;
-    if (c->request.len > 0) {
-        e->record.len = hold_encode(c, e->record.data);
-        answered =
-            request_repeat(e, c, hf_buf_bytes(&e->record)) ||
-            (!due && request_find(e, c->request) == 0 && request_refuse(e));
-    } else {
+    if (c->request.len > 0)
+        answered = refuse_request(e, c, due);
+    else
         answered = !due && actions[c->kind].check(e, c, find_target(e, c));
-    }
     e->now_us = now_us;
     return answered ? finish(e) : NULL;
 }
@@ -452,6 +466,8 @@ void hold_count(const struct hold_engine *e, struct hold_counts *out)
         .pending = e->pending,
         .fences = hf_index_count(&e->fences),
         .requests = hf_index_count(&e->requests),
+        .requests_dropped = e->requests_dropped,
+        .requests_refused = e->requests_refused,
         .stock_total = (double)e->stock_total,
         .stock_reserved = (double)e->stock_reserved,
         .stock_sold = (double)e->stock_sold,

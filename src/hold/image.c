@@ -192,7 +192,11 @@ static enum hf_status walk_lists(struct walk *walk)
          i = reservation_at(e, i)->next)
         status = walk_reservation(walk, reservation_at(e, i), place++);
     place = 1;
-    for (uint32_t i = e->answered.first; status == HF_OK && i != 0;
+    for (uint32_t i = e->done.first; status == HF_OK && i != 0;
+         i = request_at(e, i)->next)
+        status = walk_request(walk, request_at(e, i), place++);
+    place = 1;
+    for (uint32_t i = e->refused.first; status == HF_OK && i != 0;
          i = request_at(e, i)->next)
         status = walk_request(walk, request_at(e, i), place++);
     return status;

@@ -7,7 +7,8 @@
  *
  * The first entry of the first piece is the head (format, sequence, time,
  * bounds). Waiters follow their lock in the order of the queue; ended
- * reservations and remembered requests come in the order in which they ended.
+ * reservations come in the order in which they ended, and so do the requests
+ * that succeeded, and those that were refused.
  * Little endian.
  */
 #ifndef HOLD_IMAGE_H

@@ -130,6 +130,10 @@ enum hold_field reply_next_field(struct hf_bytes body, size_t *at);
  * milliseconds, down to 0: an answer that is told again, later. */
 void reply_age(struct hf_buf *body, uint64_t passed_ms);
 
+/* Changes a number that is there, in a flat map. */
+void reply_set_number(struct hf_buf *body, enum hold_field field,
+                      int64_t number);
+
 /* In a flat map: the number or text of a field; 0 or "" if it is not there. */
 int64_t reply_get_number(struct hf_bytes body, enum hold_field field);
 struct hf_bytes reply_get_text(struct hf_bytes body, enum hold_field field);

@@ -349,6 +349,60 @@ TEST(products_are_listed_in_pages)
     EXPECT(engine_products("nothing", 0, 9), "OK products=[] cursor=0");
 }
 
+/* Reads a listing to its end; returns its pages. */
+static unsigned read_list(const char *pattern, uint64_t *listed,
+                          uint64_t *most_work)
+{
+    uint64_t cursor = 0;
+    unsigned pages = 0;
+
+    *listed = 0;
+    *most_work = 0;
+    do {
+        const struct hold_out *out = engine_products(pattern, cursor, 0);
+        size_t at = 0;
+        reply_next(out->body, &at);
+        reply_next_field(out->body, &at);
+        *listed += reply_next(out->body, &at).count;
+        if (out->work > *most_work)
+            *most_work = out->work;
+        at = out->body.len - 9;
+        cursor = (uint64_t)reply_next(out->body, &at).number;
+        pages++;
+    } while (cursor != 0);
+    return pages;
+}
+
+/* Finding 3: what a page costs has a bound, whatever the pattern. */
+TEST(a_page_ends_when_its_steps_are_used_up)
+{
+    char name[64];
+    uint64_t listed;
+    uint64_t work;
+
+    engine_start();
+    for (int i = 0; i < 30000; i++) {
+        snprintf(name, sizeof name, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa%d", i);
+        engine_set(name, i);
+    }
+    CHECK_EQ(engine_get(name)->work, 1);
+    CHECK_EQ(engine_set(name, 1)->work, 1);
+    /* one step for each record, and one for each first byte */
+    CHECK_EQ(read_list("nothing", &listed, &work), 2);
+    CHECK_EQ(listed, 0);
+    CHECK_EQ(work, HOLD_STEPS_MAX + 1);
+    /* about 60 for each record: no page has an entry */
+    CHECK(read_list("*a*a*a*a*z", &listed, &work) > 50);
+    CHECK_EQ(listed, 0);
+    CHECK(work > HOLD_STEPS_MAX && work < HOLD_STEPS_MAX + 1000);
+    /* all of them, by the number of entries */
+    CHECK_EQ(read_list("", &listed, &work), 30);
+    CHECK_EQ(listed, 30000);
+    CHECK_EQ(work, 1001);
+    CHECK_EQ(read_list("a*", &listed, &work), 30);
+    CHECK_EQ(listed, 30000);
+}
+
 /* Lists never outgrow their buffer, whatever the names. */
 TEST(a_list_of_the_longest_names_comes_in_pages_that_add_up)
 {

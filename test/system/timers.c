@@ -2,8 +2,9 @@
  * tests: also under sanitizers
  *
  * The server is a fork of this program, whose clock_gettime() below is the
- * only clock that it has: its time stands still until a test lets some pass.
- * So an hour takes no time, and a slow machine changes nothing.
+ * only clock that its loop has: its time stands still until a test lets some
+ * pass. So an hour takes no time, and a slow machine changes nothing. Other
+ * threads of it (log, disk) have the true time, by which the system wakes them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +35,7 @@ struct shared_time {
     atomic_uint_least64_t at_ns;
 };
 static struct shared_time *shared_time;
-static bool is_server;
+static _Thread_local bool is_loop; /* true in the server's first thread */
 
 static struct test_server server;
 static struct test_wire ticker; /* makes the server look at its clock */
@@ -52,7 +53,7 @@ int clock_gettime(clockid_t id, struct timespec *out)
 {
     bool monotonic = id == CLOCK_MONOTONIC || id == CLOCK_MONOTONIC_COARSE;
 
-    if (!is_server || !monotonic || !atomic_load(&shared_time->stands))
+    if (!is_loop || !monotonic || !atomic_load(&shared_time->stands))
         return (int)syscall(SYS_clock_gettime, id, out);
     uint64_t now_ns = atomic_load(&shared_time->at_ns);
     out->tv_sec = (time_t)(now_ns / 1000000000u);
@@ -72,7 +73,7 @@ static void become_server(const char *dir, const char *fault, int output,
         _exit(126);
     if (fault != NULL)
         setenv("HOLDFAST_FAULT", fault, 1);
-    is_server = true;
+    is_loop = true;
     exit(serve_main(5, args));
 }
 
@@ -302,6 +303,57 @@ TEST(who_waits_for_the_disk_is_not_idle)
     CHECK_EQ(test_number(reply, "total"), 7);
     test_wire_close(&writer);
     test_wire_close(&silent);
+    end();
+}
+
+/* The number behind `name` in the log's line number `which` with `message`. */
+static int64_t logged(const char *message, int which, const char *name)
+{
+    uint64_t end_ms = test_now_ms() + TEST_WIRE_DEADLINE_MS;
+    const char *line = NULL;
+    char field[64];
+
+    while (line == NULL || strchr(line, '\n') == NULL) {
+        CHECK(test_now_ms() < end_ms);
+        CHECK_REPLY(test_ask(&ticker, "PING"), "+PONG");
+        line = strstr(test_server_said(&server), message);
+        for (int i = 1; i < which && line != NULL; i++)
+            line = strstr(line + 1, message);
+    }
+    snprintf(field, sizeof field, " %s=", name);
+    const char *at = strstr(line, field);
+    CHECK(at != NULL && at < strchr(line, '\n'));
+    return strtoll(at + strlen(field), NULL, 10);
+}
+
+TEST(the_log_tells_for_how_long_the_disk_was_slow)
+{
+    static const char slow[] = "the disk is slow";
+    static const char well[] = "the disk is well again";
+    struct test_wire writer;
+    struct hf_bytes reply;
+
+    start("write:1:stall");
+    test_server_connect(&server, &writer);
+    uint64_t begun_ms = test_now_ms();
+    test_wire_add(&writer, "STOCK SET nut 7");
+    CHECK_EQ(test_wire_send(&writer), HF_OK);
+    CHECK_EQ(logged(slow, 1, "waiting_ms"), 2); /* which the loop waited */
+    CHECK_EQ(logged(slow, 1, "slow_commits"), 0);
+    stop_time();
+    int64_t real_ms = (int64_t)(test_now_ms() - begun_ms);
+    pass(2 * MINUTE_MS);
+    int64_t waited_ms = logged(slow, 2, "waiting_ms");
+    CHECK(waited_ms >= MINUTE_MS && waited_ms <= 2 * MINUTE_MS + real_ms);
+    CHECK(test_server_signal(&server, SIGUSR1));
+    CHECK_EQ(test_wire_read(&writer, &reply), HF_OK);
+    CHECK_EQ(test_number(reply, "total"), 7);
+    pass(5000);
+    CHECK_EQ(logged(well, 1, "slow_commits"), 1);
+    int64_t max_ms = logged(well, 1, "max_ms");
+    CHECK(max_ms >= 2 * MINUTE_MS && max_ms <= 2 * MINUTE_MS + real_ms + 2);
+    CHECK(logged(well, 1, "after_ms") <= max_ms);
+    test_wire_close(&writer);
     end();
 }
 

@@ -166,10 +166,14 @@ void report_recovered(struct report *report, const struct config *config,
     add_number(&line, "snapshot_bytes", stats->snapshot_bytes);
     add_number(&line, "ms", took_ns / MS_NS);
     tell(report, HF_LOG_INFO, "recovered", &line);
-    if (stats->cut_bytes == 0)
+    if (!stats->unclean)
         return;
     line = (struct line){.count = 0};
     add_text(&line, "dir", config->dir);
+    if (stats->cut_bytes == 0) {
+        tell(report, HF_LOG_WARN, "not stopped cleanly", &line);
+        return;
+    }
     add_number(&line, "bytes", stats->cut_bytes);
     tell(report, HF_LOG_WARN, "torn tail cut", &line);
 }

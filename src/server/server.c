@@ -2,9 +2,6 @@
 #include "server/server.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -23,7 +20,8 @@
 #define TEND_CONNS 10
 
 /* How far the sequence jumps at a start whose predecessor may have told
- * numbers that its journal lost: more than any run can use. */
+ * numbers that its journal lost: more than fit into one segment, whose start
+ * notes how far they had got. */
 #define SEQUENCE_GAP (INT64_C(1) << 32)
 
 uint64_t server_now_us(const struct server *server)
@@ -100,6 +98,7 @@ static void on_tend(uv_timer_t *handle)
 {
     struct server *server = handle->data;
 
+    journal_note_later(server->journal, hold_seq(server->engine));
     journal_tend(server->journal, hf_clock_now_ns(server->clock));
     if (server->in_flight)
         commit_poll(server);
@@ -195,44 +194,19 @@ static bool bounds_differ(const struct hold_bounds *a,
     return memcmp(a, b, sizeof *a) != 0;
 }
 
-/* A run that may lose what it told leaves a mark in the folder, so that the
- * next one leaves a gap in the numbers. */
-static void mark_path(const char *data, char out[PATH_MAX])
+/* How many numbers are skipped. If the end before was not clean, some may have
+ * been told by batches that are gone: a torn tail, or all that a repair has
+ * dropped. The note is apart from those: no run tells more than SEQUENCE_GAP
+ * numbers without raising it. */
+static int64_t numbers_to_skip(const struct server *server)
 {
-    snprintf(out, PATH_MAX, "%s/lossy", data);
-}
+    struct journal_stats stats;
+    uint64_t seq = hold_seq(server->engine);
 
-enum hf_status server_mark_lossy(const char *data)
-{
-    char path[PATH_MAX];
-
-    mark_path(data, path);
-    int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0640);
-    int dir = open(data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool done = fd >= 0 && dir >= 0 && fsync(fd) == 0 && fsync(dir) == 0;
-    if (fd >= 0)
-        close(fd);
-    if (dir >= 0)
-        close(dir);
-    return done ? HF_OK : HF_IO;
-}
-
-static enum hf_status leave_mark(struct server *server)
-{
-    char path[PATH_MAX];
-
-    if (server->config.durability != JOURNAL_ALWAYS)
-        return server_mark_lossy(server->config.dir);
-    mark_path(server->config.dir, path);
-    return unlink(path) == 0 || errno == ENOENT ? HF_OK : HF_IO;
-}
-
-static bool was_lossy(const struct server *server)
-{
-    char path[PATH_MAX];
-
-    mark_path(server->config.dir, path);
-    return access(path, F_OK) == 0;
+    journal_stats(server->journal, &stats);
+    if (!stats.unclean)
+        return 0;
+    return SEQUENCE_GAP + (stats.note > seq ? (int64_t)(stats.note - seq) : 0);
 }
 
 /* Nobody waits any more; numbers told and perhaps lost are skipped; the
@@ -244,9 +218,8 @@ static enum hf_status begin_history(struct server *server, char *error)
     struct hold_command *c = &server->command;
     enum hf_status status;
 
-    *c = (struct hold_command){.kind = HOLD_RESTART, .amount = SEQUENCE_GAP};
-    if (!was_lossy(server))
-        c->amount = 0;
+    *c = (struct hold_command){.kind = HOLD_RESTART,
+                               .amount = numbers_to_skip(server)};
     status = journal_now(server, c);
     if (status == HF_OK && bounds_differ(&now, wanted)) {
         *c = (struct hold_command){.kind = HOLD_BOUNDS};
@@ -267,7 +240,7 @@ static enum hf_status begin_history(struct server *server, char *error)
         status = journal_now(server, c);
     }
     if (status == HF_OK)
-        status = leave_mark(server);
+        status = journal_note(server->journal, hold_seq(server->engine));
     if (status != HF_OK)
         snprintf(error, JOURNAL_ERROR_MAX, "cannot write to %s: %s",
                  server->config.dir, journal_error(server->journal));
@@ -505,6 +478,21 @@ static void release_batch(struct batch *batch)
     hf_buf_release(&batch->records);
 }
 
+/* Everything that was accepted has been journaled and applied. Not so after a
+ * failed open, or when the journal has failed. */
+static bool ended_well(const struct server *server)
+{
+    return server->stopping && !server->failed && commit_is_idle(server);
+}
+
+static void close_journal(struct server *server)
+{
+    if (ended_well(server) && journal_stop(server->journal) != HF_OK)
+        report_journal(&server->report, server->journal);
+    journal_close(server->journal);
+    server->journal = NULL;
+}
+
 /* Also after a failed open, in whatever state it was left. The journal goes
  * first: its threads must not find their files' numbers in use for sockets
  * that close meanwhile. */
@@ -514,8 +502,7 @@ void server_close(struct server *server)
     if (server->loop_open && server->journal_wake.data != NULL)
         uv_poll_stop(&server->journal_wake);
     if (server->journal != NULL)
-        journal_close(server->journal);
-    server->journal = NULL;
+        close_journal(server);
     if (server->io != NULL)
         server->io->close(server->io);
     if (server->loop_open) {

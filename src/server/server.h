@@ -138,10 +138,6 @@ void server_address(struct server *server, char *out, size_t len);
 void server_run(struct server *server);
 void server_close(struct server *server);
 
-/* Notes in a data folder that numbers may have been told which its journal
- * does not know: the next start leaves a gap. */
-enum hf_status server_mark_lossy(const char *data);
-
 /* The settings that are not part of the state take effect. */
 void server_apply_config(struct server *server);
 

@@ -65,7 +65,7 @@ TEST(errors_are_counted_by_code_and_by_text)
     metrics_failed(m, "");
     CHECK_EQ(hf_counter_value(m->errors[HOLD_BUSY]), 2);
     CHECK_EQ(hf_counter_value(m->errors[HOLD_CONFLICT]), 2);
-    CHECK_EQ(hf_counter_value(m->errors[CODE_BADARG]), 1);
+    CHECK_EQ(hf_counter_value(m->errors[HOLD_BADARG]), 1);
     CHECK_EQ(hf_counter_value(m->errors[HOLD_OVERLOADED]), 1);
     CHECK_EQ(hf_counter_value(m->errors[CODE_ERR]), 2);
     CHECK_EQ(metrics_errors_total(m), 8);

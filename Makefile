@@ -67,7 +67,9 @@ fuzz_obj = $(patsubst %.c,$(BUILD)/fuzz/obj/%.o,$(1))
 LIB := $(BUILD)/libholdfast.a
 APP := $(BUILD)/app.a
 BIN := $(BUILD)/holdfast
-TESTS := $(TEST_SRC:test/%.c=$(BUILD)/test/%)
+SIM := $(BUILD)/test/sim/server
+SIM_SRC := test/sim/server.c $(wildcard test/sim/server/*.c)
+TESTS := $(filter-out $(SIM),$(TEST_SRC:test/%.c=$(BUILD)/test/%))
 SCHEDULES := $(SCHEDULE_SRC:test/%.c=$(BUILD)/test/%)
 EXAMPLES := $(EXAMPLE_SRC:%.c=$(BUILD)/%)
 FUZZ := $(FUZZ_SRC:test/fuzz/%.c=$(BUILD)/fuzz/%)
@@ -133,7 +135,7 @@ clean: ## remove everything that was built
 
 # What is built, and from what.
 
-tests: $(LIB) $(BIN) $(TESTS) $(SCHEDULES) $(EXAMPLES)
+tests: $(LIB) $(BIN) $(TESTS) $(SIM) $(SCHEDULES) $(EXAMPLES)
 examples: $(EXAMPLES)
 units: $(filter $(BUILD)/test/unit/%,$(TESTS))
 fuzzers: $(FUZZ)
@@ -168,6 +170,14 @@ $(TESTS): $(BUILD)/test/%: $(BUILD)/obj/test/%.o $(call obj,$(SUPPORT_SRC)) \
 		$(APP) $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(HF_CFLAGS) -o $@ $^ $(LIBS)
+
+# The whole server in the simulation: its objects as they are, before them what
+# stands in for libuv, threads and clocks, so that the archive's are not taken.
+$(SIM): $(call obj,$(SIM_SRC)) $(APP) $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(HF_CFLAGS) -Wl,--wrap=journal_io_wake \
+	    -Wl,--wrap=journal_io_wake_clear -Wl,--wrap=fopen -Wl,--wrap=getpid \
+	    -o $@ $^ $(LIB_LIBS)
 
 # As a user would: the public headers and the library.
 $(EXAMPLES): $(BUILD)/%: %.c $(LIB)

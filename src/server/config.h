@@ -30,6 +30,7 @@ struct config {
     uint64_t log_rotate_keep;
     uint64_t disk_warn_bytes; /* less than that free is told; 0: never */
     struct hold_bounds bounds;
+    struct journal_io *io; /* NULL: the real disk; outlives the server */
 };
 
 struct config config_default(void);

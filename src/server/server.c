@@ -279,7 +279,7 @@ static enum hf_status open_state(struct server *server, char *error)
     status = fault_from_environment(&server->io, error);
     if (status != HF_OK)
         return status;
-    opts.io = server->io;
+    opts.io = server->config.io != NULL ? server->config.io : server->io;
     uint64_t begun_ns = hf_clock_now_ns(server->clock);
     status = journal_open(&server->journal, &opts, &machine, error);
     if (status != HF_OK)

@@ -277,6 +277,11 @@ static void on_wake(void *context, uint64_t wake)
         return;
     }
     bool waits = !session->connected || session_open_calls(session) > 0;
+    if (session->finished && !waits) {
+        leave(client, false);
+        plan(client, 1);
+        return;
+    }
     if (waits && clients.healed)
         return; /* patient from now on */
     if (waits || client->leaving) {
@@ -365,6 +370,11 @@ void clients_heal(void)
 {
     clients.healed = true;
     sessions_heal();
+    for (size_t i = 0; i < clients.count; i++) {
+        struct client *client = &clients.list[i];
+        if (client->session != NULL && session_is_stuck(client->session))
+            leave(client, true);
+    }
 }
 
 void clients_pause(uint64_t ns)
@@ -376,6 +386,10 @@ void clients_read_all(void)
 {
     struct client *client = &clients.list[clients.count - 1];
 
+    for (size_t i = 0; i < clients.count; i++) { /* there is room for it */
+        if (!clients.list[i].reader && clients.list[i].session != NULL)
+            leave(&clients.list[i], false);
+    }
     if (!client->reader)
         add_client(clients.mix->clients, true);
     else

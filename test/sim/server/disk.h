@@ -48,7 +48,5 @@ void disk_fail(int error, bool batch);
 void disk_fill(uint64_t until_ns);
 /* Power goes at the disk call after so many others. */
 void disk_kill_in(uint64_t calls);
-/* True once a fault was reported to the journal, so that it has given up. */
-bool disk_failed(void);
 
 #endif

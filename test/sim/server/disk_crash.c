@@ -163,7 +163,6 @@ void disk_restart(bool power)
     disk_settle_changes(disk.change_count);
     memset(disk.fds, 0, sizeof disk.fds);
     disk.fail = 0;
-    disk.failed = false;
     disk.stall_ns = 0;
     disk.kill_in = 0;
 }

@@ -82,7 +82,6 @@ struct disk {
     uint64_t stall_ns;
     int fail;
     bool fail_batch;
-    bool failed;
     uint64_t full_until_ns;
     uint64_t kill_in;
 };

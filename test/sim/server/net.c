@@ -259,9 +259,20 @@ void wire_finish(struct wire *wire)
     finish(wire, &wire->up, 0);
 }
 
+static void on_drained(void *context, uint64_t number)
+{
+    (void)number;
+    end_client(context);
+}
+
 size_t wire_read(struct wire *wire, char *data, size_t len)
 {
-    return pipe_take(&wire->down, data, len);
+    struct pipe *pipe = &wire->down;
+    size_t got = pipe_take(pipe, data, len);
+
+    if (got > 0 && pipe->fin_arrived && pipe->taken == pipe->arrived)
+        world_after(0, on_drained, wire, 0);
+    return got;
 }
 
 void wire_close(struct wire *wire, bool reset)

@@ -265,7 +265,7 @@ static void on_watch(void *context, uint64_t number)
     (void)number;
     if (run.phase == PHASE_WORK)
         plan_faults();
-    if (run.up && disk_failed() && !run.ending) {
+    if (run.up && run.server->failed && !run.ending) {
         struct dice dice = dice_make(world_seed(), "failed", run.run, 0);
         run.ending = true;
         world_after(dice_scale(&dice, 1 * MS, 10 * S), on_restart, NULL,

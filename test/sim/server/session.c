@@ -49,6 +49,15 @@ size_t session_open_calls(const struct session *session)
     return session->count - session->answered;
 }
 
+bool session_is_stuck(const struct session *session)
+{
+    for (size_t i = session->answered; i < session->count; i++) {
+        if (session->calls[i]->id == 0)
+            return true;
+    }
+    return false;
+}
+
 /* ---- Answers. ---- */
 
 static void take_answer(struct session *session, struct hf_bytes reply)
@@ -315,6 +324,7 @@ void session_send(struct session *session, const char *data, size_t len)
 
 void session_finish(struct session *session)
 {
+    session->finished = true;
     wire_finish(session->wire);
 }
 

@@ -31,6 +31,7 @@ struct session {
     uint64_t stream; /* bytes sent */
     bool open;       /* the client has it */
     bool connected;
+    bool finished; /* it sends no more */
     bool slow;    /* reads a little at a time */
     bool reading; /* its next read is planned */
 };
@@ -54,6 +55,8 @@ void session_ask(struct session *session, const struct words *words,
 void session_send(struct session *session, const char *data, size_t len);
 void session_finish(struct session *session);
 void session_close(struct session *session, bool reset);
+/* What is no request, and perhaps not enough of one, is unanswered. */
+bool session_is_stuck(const struct session *session);
 /* Calls without an answer. */
 size_t session_open_calls(const struct session *session);
 /* What no server may do; NULL: nothing of that kind. */

@@ -171,6 +171,71 @@ static bool is_over(const struct model *model,
     return !request->waiting && stored_until(model, request) <= model->now_us;
 }
 
+/* A grant or renewal is told again: the lock may be another's by now. */
+static void bound_safe(struct model *model, const struct hold_command *c)
+{
+    struct hf_bytes body = hf_buf_bytes(&model->body);
+    uint64_t token = c->token;
+    int64_t left_ms = 0;
+
+    if (c->kind == HOLD_LOCK)
+        token = (uint64_t)reply_get_number(body, FIELD_TOKEN);
+    struct model_lock *lock = model_find_lock(model, c->name);
+    if (lock != NULL && lock->token == token)
+        left_ms = (int64_t)((lock->expires_us - model->now_us) / 1000);
+    if (left_ms < reply_get_number(body, FIELD_SAFE_MS))
+        reply_set_number(&model->body, FIELD_SAFE_MS, left_ms);
+}
+
+static void no_room(struct model *model)
+{
+    model_overloaded(model, "requests_max", model->bounds.requests_max);
+    model->full++;
+}
+
+static struct model_request *oldest_refusal(struct model *model)
+{
+    struct model_request *oldest = NULL;
+
+    for (size_t i = 0; i < model->request_count; i++) {
+        struct model_request *request = &model->requests[i];
+        if (!request->waiting && request->code != HOLD_OK &&
+            (oldest == NULL || request->stored_order < oldest->stored_order))
+            oldest = request;
+    }
+    return oldest;
+}
+
+/* Is there room for a new request? Refusals make some, if that is enough. */
+static bool make_room(struct model *model, struct hf_bytes id)
+{
+    struct model_request *own = find_request(model, id);
+    size_t needed = 0;
+
+    for (size_t i = 0; i < model->request_count; i++) {
+        struct model_request *request = &model->requests[i];
+        needed +=
+            request->waiting || (request->code == HOLD_OK && request != own);
+    }
+    if (needed >= model->bounds.requests_max) {
+        no_room(model);
+        return false;
+    }
+    if (own != NULL)
+        forget_request(model, own);
+    for (unsigned steps = 0; steps < HOLD_STEP_MAX; steps++) {
+        struct model_request *oldest = oldest_refusal(model);
+        if (oldest == NULL || model->request_count < model->bounds.requests_max)
+            break;
+        forget_request(model, oldest);
+        model->dropped++;
+    }
+    if (model->request_count < model->bounds.requests_max)
+        return true;
+    no_room(model);
+    return false;
+}
+
 /* True if `command` carries a REQ that settles it without being done. */
 static bool answer_from_request(struct model *model,
                                 const struct hold_command *command,
@@ -180,9 +245,7 @@ static bool answer_from_request(struct model *model,
 
     /* More may be due than one sweep takes; what is over is over. */
     if (known == NULL || is_over(model, known)) {
-        if (model->request_count < model->bounds.requests_max)
-            return false;
-        model_overloaded(model, "requests_max", model->bounds.requests_max);
+        return !make_room(model, command->request);
     } else if (!hf_bytes_equal(hf_buf_bytes(&known->record), shared)) {
         struct hf_buf *out = model_reply(model, HOLD_CONFLICT);
         reply_map(out, 1);
@@ -193,6 +256,9 @@ static bool answer_from_request(struct model *model,
         append(model_reply(model, known->code), hf_buf_bytes(&known->body));
         if (known->code == HOLD_OK || known->code == HOLD_BUSY)
             reply_age(&model->body, (model->now_us - known->stored_us) / 1000);
+        if (known->code == HOLD_OK &&
+            (command->kind == HOLD_LOCK || command->kind == HOLD_RENEW))
+            bound_safe(model, command);
     }
     return true;
 }
@@ -200,10 +266,7 @@ static bool answer_from_request(struct model *model,
 static void remember_request(struct model *model, struct hf_bytes id,
                              struct hf_bytes shared)
 {
-    struct model_request *old = find_request(model, id);
-
-    if (old != NULL)
-        forget_request(model, old);
+    assert(find_request(model, id) == NULL);
     assert(model->request_count < MODEL_MAX);
     struct model_request *request = &model->requests[model->request_count++];
     *request = (struct model_request){.id = model_text(id)};
@@ -212,6 +275,19 @@ static void remember_request(struct model *model, struct hf_bytes id,
         request->waiting = true;
     else
         store(model, request, model->code, hf_buf_bytes(&model->body));
+}
+
+/* A LOCK that is not done any more, because TIMEOUT was told. */
+static void remember_told(struct model *model, const struct hold_command *c,
+                          struct hf_bytes shared)
+{
+    struct model_request *known = find_request(model, c->request);
+
+    model_reply(model, HOLD_TIMED_OUT);
+    if (c->request.len == 0 || (known != NULL && !is_over(model, known)) ||
+        !make_room(model, c->request))
+        return;
+    remember_request(model, c->request, shared);
 }
 
 /* Time. */
@@ -266,14 +342,25 @@ static struct model_reservation *oldest_ended(struct model *model)
     return oldest;
 }
 
+/* Refusals go first of those that were answered at the same time. */
+static bool before(const struct model_request *a, const struct model_request *b)
+{
+    if (a->stored_us != b->stored_us)
+        return a->stored_us < b->stored_us;
+    if ((a->code == HOLD_OK) != (b->code == HOLD_OK))
+        return b->code == HOLD_OK;
+    return a->stored_order < b->stored_order;
+}
+
 static struct model_request *oldest_request(struct model *model)
 {
     struct model_request *oldest = NULL;
 
     for (size_t i = 0; i < model->request_count; i++) {
         struct model_request *request = &model->requests[i];
-        if (!request->waiting &&
-            (oldest == NULL || request->stored_order < oldest->stored_order))
+        if (request->waiting)
+            continue;
+        if (oldest == NULL || before(request, oldest))
             oldest = request;
     }
     return oldest;
@@ -322,6 +409,11 @@ uint64_t model_next_due_us(const struct model *model)
     return next;
 }
 
+bool model_is_behind(const struct model *model, uint64_t now_us)
+{
+    return first_due((struct model *)model).when <= now_us;
+}
+
 /* Commands about the whole. */
 
 static void forget_waiter(struct model *model, struct model_waiter *waiter)
@@ -352,6 +444,30 @@ static void abandon(struct model *model, const struct hold_command *c)
     else
         forget_ticket(model, c->token);
     model_reply(model, HOLD_OK);
+}
+
+static void time_out(struct model *model, const struct hold_command *c)
+{
+    struct model_waiter *waiter = NULL;
+
+    for (size_t i = 0; i < model->waiter_count; i++) {
+        if (c->name.len == 0 && model->waiters[i].ticket == c->token)
+            waiter = &model->waiters[i];
+    }
+    if (c->name.len > 0)
+        model_abandon_lock(model, c);
+    else if (waiter != NULL)
+        model_time_out(model, waiter);
+    model_reply(model, HOLD_OK);
+    struct model_request *request = find_request(model, c->request);
+    if (c->request.len == 0 || request == NULL || is_over(model, request))
+        return;
+    for (size_t i = 0; request->waiting && i < model->waiter_count; i++) {
+        if (model_is(&model->waiters[i].request, c->request))
+            model_time_out(model, &model->waiters[i]);
+    }
+    if (request->code != HOLD_TIMED_OUT)
+        store(model, request, HOLD_TIMED_OUT, hf_bytes("", 0));
 }
 
 static void set_bound(struct hold_bounds *bounds, struct hf_bytes name,
@@ -409,12 +525,13 @@ static void whole_command(struct model *model,
     model_reply(model, HOLD_OK);
     switch (command->kind) {
     case HOLD_RESTART:
-        while (model->waiter_count > 0)
-            forget_waiter(model, &model->waiters[0]);
         model->seq += (uint64_t)command->amount;
         break;
     case HOLD_ABANDON:
         abandon(model, command);
+        break;
+    case HOLD_TIMEOUT:
+        time_out(model, command);
         break;
     case HOLD_BOUNDS:
         for (uint32_t i = 0; i < command->item_count; i++)
@@ -429,26 +546,21 @@ static void whole_command(struct model *model,
     }
 }
 
-void model_apply(struct model *model, const struct hold_command *command,
-                 struct hf_bytes record)
+/* Locks and reservations: more may be due than one sweep takes, so the one
+ * that the command names is looked at on its own. */
+static void settle(struct model *model, const struct hold_command *command)
 {
-    struct hf_bytes shared =
-        hf_bytes(record.data + HOLD_RECORD_BODY, record.len - HOLD_RECORD_BODY);
-
-    model->event_count = 0;
-    model->answer_count = 0;
-    model->ticket = 0;
-    if (command->now_us > model->now_us)
-        model->now_us = command->now_us;
-    sweep(model);
-    if (command->kind < HOLD_LOCK) {
-        whole_command(model, command);
-        return;
-    }
     if (command->kind < HOLD_FENCE)
         model_settle_lock(model, command->name);
-    else if (command->kind >= HOLD_RESERVE)
+    else if (command->kind > HOLD_RESERVE)
         model_settle_reservation(model, command->name);
+}
+
+/* What a client asked for. */
+static void action(struct model *model, const struct hold_command *command,
+                   struct hf_bytes shared)
+{
+    settle(model, command);
     if (command->request.len > 0 && answer_from_request(model, command, shared))
         return;
     if (command->kind < HOLD_STOCK_SET)
@@ -459,6 +571,34 @@ void model_apply(struct model *model, const struct hold_command *command,
         model_reserve_command(model, command);
     if (command->request.len > 0)
         remember_request(model, command->request, shared);
+}
+
+void model_apply(struct model *model, const struct hold_command *command,
+                 struct hf_bytes record)
+{
+    static char same[HOLD_RECORD_MAX]; /* whether told or not */
+    struct hf_bytes shared =
+        hf_bytes(same + HOLD_RECORD_BODY, record.len - HOLD_RECORD_BODY);
+
+    memcpy(same, record.data, record.len);
+    hold_record_untell(same);
+    model->event_count = 0;
+    model->answer_count = 0;
+    model->ticket = 0;
+    if (command->now_us > model->now_us)
+        model->now_us = command->now_us;
+    while (command->kind == HOLD_RESTART && model->waiter_count > 0)
+        forget_waiter(model, &model->waiters[0]);
+    sweep(model);
+    if (command->kind >= HOLD_STOCK_SET && command->kind <= HOLD_RESERVE &&
+        model_is_behind(model, model->now_us))
+        model_reply(model, HOLD_AGAIN);
+    else if (command->kind < HOLD_LOCK)
+        whole_command(model, command);
+    else if (command->told)
+        remember_told(model, command, shared);
+    else
+        action(model, command, shared);
 }
 
 void model_free(struct model *model)

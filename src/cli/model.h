@@ -136,16 +136,23 @@ struct model {
     struct model_answer answers[MODEL_MAX];
     size_t event_count;
     struct model_event events[MODEL_MAX];
+
+    uint64_t dropped; /* refusals that made room, so far */
+    uint64_t full;    /* requests that found no room */
 };
 
 struct model *model_new(void);
 void model_free(struct model *model);
 
-/* Applies `command`, whose encoded form is `record`. */
+/* Applies `command`, whose encoded form is `record`; HOLD_AGAIN: not yet. */
 void model_apply(struct model *model, const struct hold_command *command,
                  struct hf_bytes record);
-/* Answers every kind that needs no journal, but for the lists. */
-void model_ask(struct model *model, const struct hold_command *command);
+/* Answers every kind that needs no journal, but for the lists. False: time
+ * must pass first; so it is for the lists if anything is over. */
+bool model_ask(struct model *model, const struct hold_command *command);
+/* True if a lock, wait or reservation is over at `now_us`, but was not swept.
+ */
+bool model_is_behind(const struct model *model, uint64_t now_us);
 /* When the next thing falls due, or UINT64_MAX. */
 uint64_t model_next_due_us(const struct model *model);
 /* The id that a reservation without one gets; `out` has 26 bytes. */

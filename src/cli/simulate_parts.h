@@ -95,7 +95,8 @@ void sim_fail_reply(struct sim *sim, const char *what,
                     enum hold_code expected_code, struct hf_bytes expected,
                     enum hold_code found_code, struct hf_bytes found);
 void sim_compare(struct sim *sim, const struct hold_out *out);
-void sim_compare_totals(struct sim *sim);
+/* `base` are the engine's figures when the model's were 0. */
+void sim_compare_totals(struct sim *sim, const struct hold_counts *base);
 /* Reads a listing in pages and compares it as a set. */
 void sim_compare_list(struct sim *sim, struct hold_command *command);
 

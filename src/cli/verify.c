@@ -5,7 +5,6 @@
 #include "cli/json.h"
 #include "cli/proof.h"
 #include "journal/journal.h"
-#include "server/server.h"
 
 /* The journal drives a proof as it would drive an engine. */
 
@@ -77,6 +76,9 @@ static void print_text(const char *dir, const struct proof_result *r,
         printf("  the last %s bytes are a write cut short by a crash; they do "
                "not count\n",
                grouped(stats->cut_bytes));
+    if (stats->unclean)
+        printf("  the end is not that of a clean stop: the next start skips "
+               "sequence numbers\n");
     printf("proved by replaying them:\n");
     printf("  events: %s, numbers strictly increasing from above %s to %s\n",
            grouped(r->event_count), grouped(r->first_seq),
@@ -114,6 +116,7 @@ static void print_json(const char *dir, const struct proof_result *r,
         {"disk_bytes", stats->disk_bytes},
         {"snapshot_bytes", stats->snapshot_bytes},
         {"cut_bytes", stats->cut_bytes},
+        {"unclean", stats->unclean},
         {"events", r->event_count},
         {"first_sequence", r->first_seq},
         {"last_sequence", r->last_seq},
@@ -220,7 +223,8 @@ int repair_main(int argc, char **argv)
         "repair",
         "DIR [--apply]",
         "Shows what has to be dropped from the damaged journal in DIR so that\n"
-        "it can be read again: everything from the first damaged batch on.\n"
+        "it can be read again: everything from the first batch on that is\n"
+        "damaged or missing. The next start then skips sequence numbers.\n"
         "With --apply it is dropped; the files are kept in DIR/dropped. No\n"
         "server may run on DIR.\n",
         "  holdfast repair ./data\n"
@@ -237,11 +241,6 @@ int repair_main(int argc, char **argv)
         return result;
     if (args.count != 1)
         return args_wrong(&spec, "one DIR is needed");
-    /* What is dropped was told to clients: its numbers must not come again. */
-    if (apply_it && server_mark_lossy(args.words[0]) != HF_OK) {
-        fprintf(stderr, "holdfast repair: cannot write to %s\n", args.words[0]);
-        return CLI_FAILED;
-    }
     if (journal_repair(args.words[0], apply_it, &text, error) == HF_OK) {
         printf("%.*s", (int)text.len, text.len > 0 ? text.data : "");
         result = CLI_DONE;

@@ -28,6 +28,7 @@ struct journal {
     size_t batch_max;      /* most bytes of records in one batch */
     struct journal_io *io; /* to be closed by us; NULL: the caller's */
     struct folder folder;
+    struct manifest manifest;
     struct keeper keeper;
     struct maker maker;
 
@@ -35,6 +36,7 @@ struct journal {
     uint64_t last;           /* highest batch committed */
     uint64_t synced;         /* highest batch known durable */
     uint64_t since_snapshot; /* bytes written behind the newest */
+    uint64_t note;           /* the owner's, for the next segment's start */
 
     enum journal_phase phase;
     enum journal_due due;

@@ -22,6 +22,9 @@ void test_fail(const char *file, int line, const char *format, ...)
 uint64_t test_seed(void);
 /* A new empty folder under $TMPDIR or /tmp, removed when the test ends. */
 const char *test_folder(void);
+/* Makes that folder in memory, where there is such a file system, if it is not
+ * made yet: for tests of many files in which only the process dies. */
+void test_folder_in_memory(void);
 
 #define TEST(name)                                                 \
     static void test_##name(void);                                 \

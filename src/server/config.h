@@ -33,7 +33,6 @@ struct config {
     uint64_t keepalive_ms; /* silence after which a client's host is probed */
     struct journal_io *io; /* NULL: the real disk */
     struct hold_bounds bounds;
-    struct journal_io *io; /* NULL: the real disk; outlives the server */
 };
 
 struct config config_default(void);

@@ -177,6 +177,7 @@ $(SIM): $(call obj,$(SIM_SRC)) $(APP) $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(HF_CFLAGS) -Wl,--wrap=journal_io_wake \
 	    -Wl,--wrap=journal_io_wake_clear -Wl,--wrap=fopen -Wl,--wrap=getpid \
+	    -Wl,--wrap=getsockopt -Wl,--wrap=setsockopt \
 	    -o $@ $^ $(LIB_LIBS)
 
 # As a user would: the public headers and the library.

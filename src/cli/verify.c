@@ -186,18 +186,28 @@ static int verify(const char *dir, bool json)
 int verify_main(int argc, char **argv)
 {
     bool json = false;
+    const char *history = NULL;
     const struct args_option options[] = {
+        {"history", "FILE", "check what clients were told instead", &history,
+         NULL, NULL, 0, 0},
         {"json", NULL, "report as JSON", NULL, NULL, &json, 0, 0},
     };
     const struct args_spec spec = {
         "verify",
-        "DIR [--json]",
+        "DIR [--json] | --history FILE [--json]",
         "Reads the journal in DIR without changing it, replays all of it and\n"
         "checks every step: sequence numbers and fence tokens only go up, no\n"
         "lock is granted while another holds it, stock adds up after every\n"
         "change, reservations end once. Prints what that proved. Exits 1 if\n"
-        "something is wrong or the journal is damaged, and says where.\n",
+        "something is wrong or the journal is damaged, and says where.\n"
+        "\n"
+        "With --history it checks a FILE of `holdfast bench --record`: "
+        "whether\n"
+        "a server that keeps its promises can have given these answers, by\n"
+        "the calls, the answers and their times alone. Prints how many it\n"
+        "checked, and each violation with its story.\n",
         "  holdfast verify ./data\n"
+        "  holdfast verify --history run.txt\n"
         "  holdfast verify --json /backup/data\n",
         options,
         sizeof options / sizeof options[0],
@@ -207,8 +217,10 @@ int verify_main(int argc, char **argv)
     int result = args_parse(&spec, argc, argv, &args);
     if (result != ARGS_GO)
         return result;
-    if (args.count != 1)
-        return args_wrong(&spec, "one DIR is needed");
+    if (history != NULL && args.count == 0)
+        return verify_history(history, json);
+    if (args.count != 1 || history != NULL)
+        return args_wrong(&spec, "one DIR or --history FILE is needed");
     return verify(args.words[0], json);
 }
 

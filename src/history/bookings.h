@@ -31,6 +31,7 @@ struct booking {
     uint32_t lo;
     uint32_t hi;
     uint32_t end;
+    uint32_t kept; /* surely pending or sold, up to there */
     uint32_t over;
     uint32_t sold_lo; /* possibly sold from then on */
     uint32_t sold_hi; /* surely sold from then on */

@@ -46,6 +46,13 @@ uint32_t check_at(const struct check *c, uint64_t us)
     return low;
 }
 
+uint32_t check_last(const struct check *c, uint64_t us)
+{
+    uint32_t next = us == UINT64_MAX ? c->end : check_at(c, us + 1);
+
+    return next == 0 || next == c->end ? next : next - 1;
+}
+
 uint64_t check_us(const struct check *c, uint32_t at)
 {
     return at < c->end ? c->history->events[at].time_us : UINT64_MAX;

@@ -147,6 +147,8 @@ uint32_t check_until(const struct check *c, uint32_t from, uint64_t until_us);
 /* The same as an instant, for one who looks at `at`; 0: nothing is sure. */
 uint64_t check_kept_us(const struct check *c, uint32_t from, uint32_t at,
                        uint64_t until_us);
+/* The last position at which that instant is not past. */
+uint32_t check_last(const struct check *c, uint64_t us);
 /* Something lasts so long from `at` on at the latest: the instant when it is
  * surely over, or UINT64_MAX. */
 uint64_t check_over_us(const struct check *c, uint32_t at, uint64_t ttl_ms);

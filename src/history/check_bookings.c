@@ -151,7 +151,7 @@ static enum hf_status add_lives(struct check *c, struct booking_view *view)
 
     life.proof = NULL;
     life.over = life.sold_hi = c->end;
-    life.end = 0;
+    life.end = life.kept = 0;
     for (size_t i = 0; status == HF_OK && i < view->count; i++) {
         const struct mention *m = &view->mentions[i];
         if (m->kind != MENTION_RESERVE || !m->call->may)
@@ -188,13 +188,12 @@ static enum hf_status judge(struct check *c, const struct mention *mentions,
 static enum hf_status add_nameless(struct check *c, const struct call *call)
 {
     uint64_t over_us = check_over_us(c, call->hi, call->ttl_ms);
-    struct booking booking = {
-        .reserve = call,
-        .lo = call->first,
-        .hi = c->end,
-        .over = over_us == UINT64_MAX ? c->end : check_at(c, over_us),
-        .sold_lo = c->end,
-        .sold_hi = c->end};
+    struct booking booking = {.reserve = call,
+                              .lo = call->first,
+                              .hi = c->end,
+                              .over = check_last(c, over_us),
+                              .sold_lo = c->end,
+                              .sold_hi = c->end};
     struct booking_view view = {.check = c};
 
     return add_booking(c, &view, &booking);

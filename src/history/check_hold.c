@@ -119,9 +119,7 @@ static void find_over(struct lock_view *view, struct hold *hold)
 {
     const struct check *c = view->check;
 
-    hold->over = c->end;
-    if (hold->over_us != UINT64_MAX)
-        hold->over = check_at(c, hold->over_us);
+    hold->over = check_last(c, hold->over_us);
     for (size_t i = 0; i < hold->count; i++) {
         const struct fact *fact = &hold->facts[i];
         if (fact->kind == FACT_UNLOCKED && fact->count == 0 &&
@@ -180,8 +178,8 @@ void hold_settle(struct lock_view *view, size_t n)
             uint64_t over_us = check_over_us(c, fact->hi, fact->call->ttl_ms);
             hold->over_us = over_us > hold->over_us ? over_us : hold->over_us;
         }
-        /* it was held when it was shown or changed, so all along */
-        if (proves(fact) && (fact->kind == FACT_SHOWN || fact->call->may))
+        /* it was held when it was changed, so all along */
+        if (proves(fact) && fact->kind != FACT_SHOWN && fact->call->may)
             hold->end = most(hold->end, fact->lo);
     }
     for (size_t i = hold->count; i-- > 0;) {
@@ -189,6 +187,11 @@ void hold_settle(struct lock_view *view, size_t n)
         if ((fact->kind == FACT_GRANT || fact->kind == FACT_RENEWED) &&
             fact->call->outcome == OUTCOME_DONE)
             promise(view, hold, fact);
+    }
+    hold->kept = hold->end;
+    for (size_t i = 0; i < hold->count; i++) {
+        if (hold->facts[i].kind == FACT_SHOWN)
+            hold->end = most(hold->end, hold->facts[i].lo);
     }
     find_over(view, hold);
 }
@@ -243,22 +246,25 @@ static void judge_count(struct lock_view *view, const struct hold *hold,
                     (long long)fact->count, (long long)low, (long long)high);
 }
 
-static void judge_shown(struct lock_view *view, const struct hold *hold,
+/* True: it is shown when it can be held. */
+static bool judge_shown(struct lock_view *view, const struct hold *hold,
                         const struct fact *fact)
 {
     struct check *c = view->check;
     unsigned long long token = hold->token;
 
-    if (fact->hi < hold->lo)
+    if (fact->hi < hold->lo) {
         check_found(c, "phantom", fact->call->id, hold->proof->id,
                     "lock %.*s is shown with token %llu before it was asked "
                     "for",
                     SHOW(view->name), token);
+        return false;
+    }
     if (fact->lo > hold->over) {
         check_found(c, "stale-read", fact->call->id, hold->proof->id,
                     "lock %.*s is shown with token %llu, whose hold was over",
                     SHOW(view->name), token);
-        return;
+        return false;
     }
     uint64_t left_us = (uint64_t)fact->safe_ms * US_PER_MS;
     if (hold->over_us != UINT64_MAX &&
@@ -274,16 +280,17 @@ static void judge_shown(struct lock_view *view, const struct hold *hold,
                     "lock %.*s, token %llu expires in %lld ms, which is "
                     "earlier than was promised",
                     SHOW(view->name), token, (long long)fact->safe_ms);
+    return true;
 }
 
-/* Who began a hold of which no grant was told? */
-static void judge_origin(struct lock_view *view, const struct hold *hold)
+/* Who began a hold of which no grant was told? False: nobody. */
+static bool judge_origin(struct lock_view *view, const struct hold *hold)
 {
     struct check *c = view->check;
     const struct fact *asked = NULL;
 
     if (hold->begin != NULL || !c->closed)
-        return;
+        return true;
     uint32_t floor = hold_floor(view, hold);
     for (size_t i = 0; i < view->asked_count; i++) {
         if (hold_may_begin(&view->loose[i], hold, floor))
@@ -300,6 +307,7 @@ static void judge_origin(struct lock_view *view, const struct hold *hold)
                     "have given it",
                     SHOW(view->name), (unsigned long long)hold->token,
                     SHOW(hold->owner));
+    return asked != NULL;
 }
 
 /* Something was done with it, or promised of it, when it was over. */
@@ -325,8 +333,16 @@ static void judge_late(struct lock_view *view, const struct hold *hold,
 void hold_judge(struct lock_view *view, const struct hold *hold)
 {
     struct check *c = view->check;
+    bool shared = hold->next != NULL && hold->next->hi < hold->kept;
 
-    judge_origin(view, hold);
+    if (!judge_origin(view, hold))
+        return; /* the rest is about one that there is */
+    if (shared)
+        check_found(c, "exclusion", hold->next->proof->id, hold->proof->id,
+                    "lock %.*s: token %llu was given while token %llu was "
+                    "held",
+                    SHOW(view->name), (unsigned long long)hold->next->token,
+                    (unsigned long long)hold->token);
     for (size_t i = 0; i < hold->count; i++) {
         const struct fact *fact = &hold->facts[i];
         if (fact->kind == FACT_MISSED && fact->lo > hold->hi &&
@@ -334,15 +350,9 @@ void hold_judge(struct lock_view *view, const struct hold *hold)
             check_found(c, "lost", fact->call->id, hold->proof->id,
                         "lock %.*s was held with token %llu all the time",
                         SHOW(view->name), (unsigned long long)hold->token);
-        if (fact->kind == FACT_SHOWN)
-            judge_shown(view, hold, fact);
-        judge_late(view, hold, fact);
-        judge_count(view, hold, fact);
+        if (!shared)
+            judge_late(view, hold, fact);
+        if (fact->kind != FACT_SHOWN || judge_shown(view, hold, fact))
+            judge_count(view, hold, fact);
     }
-    if (hold->next != NULL && hold->next->hi < hold->end)
-        check_found(c, "exclusion", hold->next->proof->id, hold->proof->id,
-                    "lock %.*s: token %llu was given while token %llu was "
-                    "held",
-                    SHOW(view->name), (unsigned long long)hold->next->token,
-                    (unsigned long long)hold->token);
 }

@@ -97,7 +97,7 @@ static void add_share(struct product_view *view, const struct share *share)
     if (sold)
         put(&view->sold_from, b->sold_hi, quantity);
     else
-        put(&view->kept_to, end, quantity);
+        put(&view->kept_to, b->kept > end ? b->kept : end, quantity);
 }
 
 static int by_version(const void *a, const void *b)

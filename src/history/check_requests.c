@@ -140,11 +140,13 @@ static struct call *choose(struct call **calls, size_t count)
     return chosen;
 }
 
+/* `first`: where an earlier generation began that it may be one with;
+ * CHECK_NEVER: there is none. */
 static void settle(struct check *c, struct call **calls, size_t count,
-                   bool loose)
+                   uint32_t first)
 {
     struct call *kept = NULL;
-    uint32_t first = calls[0]->lo;
+    bool loose = first != CHECK_NEVER;
     bool refused = false;
 
     for (size_t i = 0; i < count; i++) {
@@ -187,7 +189,8 @@ static void split(struct check *c, struct call **calls, size_t count)
             if (hi < until && !check_flushed(c, first->lo, hi))
                 continue;
         }
-        settle(c, calls + start, i - start, start > 0);
+        settle(c, calls + start, i - start,
+               start > 0 ? calls[0]->first : CHECK_NEVER);
         start = i;
     }
 }

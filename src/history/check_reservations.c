@@ -34,6 +34,7 @@ static void promise(struct booking_view *view, const struct mention *m)
     struct booking *b = view->booking;
     uint64_t until_us = call->told_us + (uint64_t)m->expires_ms * US_PER_MS;
     uint32_t cut = check_next_flush(c, call->lo);
+    uint32_t given_back = cut;
 
     for (size_t i = 0; i < view->count; i++) {
         const struct mention *other = &view->mentions[i];
@@ -41,6 +42,8 @@ static void promise(struct booking_view *view, const struct mention *m)
             continue;
         if (other->kind == MENTION_END && other->call->first < cut)
             cut = other->call->first;
+        if (other->call->verb == VERB_CANCEL && other->call->first < given_back)
+            given_back = other->call->first;
         if (other->kind == MENTION_EXTEND) {
             uint64_t other_us = check_us(c, other->call->first) +
                                 other->call->ttl_ms * US_PER_MS;
@@ -53,8 +56,10 @@ static void promise(struct booking_view *view, const struct mention *m)
         view->until_at = call->hi;
         view->until_cut = cut;
     }
+    uint32_t kept = end < given_back ? end : given_back;
     end = end < cut ? end : cut;
     b->end = end > b->end ? end : b->end;
+    b->kept = kept > b->kept ? kept : b->kept;
 }
 
 /* When it may have begun, and how long it can be pending at the most. */
@@ -92,34 +97,61 @@ static void find_origin(struct booking_view *view)
     }
 }
 
-/* Several lives, or not known which: what is said then says little. */
+static bool same_items(const struct call *a, const struct call *b)
+{
+    struct hf_bytes sku[2];
+    int64_t quantity[2];
+    size_t left = 0;
+    size_t right = 0;
+
+    while (check_item(a, &left, &sku[0], &quantity[0])) {
+        if (!check_item(b, &right, &sku[1], &quantity[1]) ||
+            quantity[0] != quantity[1] || !hf_bytes_equal(sku[0], sku[1]))
+            return false;
+    }
+    return !check_item(b, &right, &sku[1], &quantity[1]);
+}
+
+/* When it can have ended at the earliest. */
+static uint64_t earliest_end_us(const struct booking_view *view)
+{
+    uint64_t earliest_us = UINT64_MAX;
+
+    for (size_t i = 0; i < view->count; i++) {
+        const struct mention *m = &view->mentions[i];
+        uint64_t us = check_us(view->check, m->call->first);
+        if (!m->call->may || m->kind > MENTION_EXTEND)
+            continue;
+        if (m->kind != MENTION_END)
+            us += m->call->ttl_ms * US_PER_MS;
+        earliest_us = us < earliest_us ? us : earliest_us;
+    }
+    return earliest_us;
+}
+
+/* May the id have had several lives, or several sets of items? Then what is
+ * said of it says little. */
 static bool is_unsure(const struct booking_view *view)
 {
     const struct check *c = view->check;
     const struct booking *b = view->booking;
-    uint32_t last = b->end > 0 ? b->end - 1 : 0;
+    uint64_t end_us = earliest_end_us(view);
+    uint64_t keep_us = c->opts.ended_full ? 0 : c->opts.ended_keep_us;
     uint32_t kept =
-        check_until(c, last, check_us(c, last) + c->opts.ended_keep_us);
+        end_us == UINT64_MAX ? c->end : check_until(c, b->lo, end_us + keep_us);
+    size_t reserves = 0;
+    bool late = false;
 
     for (size_t i = 0; i < view->count; i++) {
         const struct mention *m = &view->mentions[i];
-        if (m->kind != MENTION_RESERVE || m->call == b->reserve ||
-            !m->call->may)
+        if (m->kind != MENTION_RESERVE || !m->call->may)
             continue;
-        if (c->opts.ended_full || m->call->hi >= kept ||
-            m->call->word_count != b->reserve->word_count)
+        reserves++;
+        late = late || m->call->hi >= kept;
+        if (!same_items(m->call, b->reserve))
             return true;
-        size_t left = 0;
-        size_t right = 0;
-        struct hf_bytes sku[2];
-        int64_t quantity[2];
-        while (check_item(m->call, &left, &sku[0], &quantity[0])) {
-            if (!check_item(b->reserve, &right, &sku[1], &quantity[1]) ||
-                quantity[0] != quantity[1] || !hf_bytes_equal(sku[0], sku[1]))
-                return true;
-        }
     }
-    return check_flushed(c, b->lo, c->end);
+    return (reserves > 1 && late) || check_flushed(c, b->lo, c->end);
 }
 
 void booking_settle(struct booking_view *view)
@@ -135,7 +167,8 @@ void booking_settle(struct booking_view *view)
         if (m->status == BOOKING_PENDING && is_done(m) && m->call->may)
             promise(view, m);
     }
-    b->over = view->over_us == UINT64_MAX ? c->end : check_at(c, view->over_us);
+    b->kept = b->kept > b->end ? b->kept : b->end;
+    b->over = check_last(c, view->over_us);
     for (size_t i = 0; i < view->count; i++) {
         const struct mention *m = &view->mentions[i];
         bool ended = m->status != BOOKING_NONE && m->status != BOOKING_PENDING;
@@ -153,7 +186,7 @@ static void judge_status(struct booking_view *view, const struct mention *m,
     struct check *c = view->check;
     const struct booking *b = view->booking;
 
-    if (m->status == BOOKING_PENDING && m->kind != MENTION_END &&
+    if (m->status == BOOKING_PENDING && m->kind != MENTION_EXTEND &&
         m->call->may && m->call->first > b->over)
         check_found(c, "status", m->call->id, b->proof->id,
                     "reservation %.*s had ended, and is pending again",

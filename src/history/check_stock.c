@@ -46,13 +46,16 @@ static enum hf_status add_product(struct gather *g, const struct call *call,
     bool negative = note->available < 0 || note->reserved < 0 || note->sold < 0;
     if (negative ||
         __builtin_add_overflow(note->available, note->reserved, &sum) ||
-        __builtin_add_overflow(sum, note->sold, &sum) || sum != note->total)
+        __builtin_add_overflow(sum, note->sold, &sum) || sum != note->total) {
         check_found(c, "sum", call->id, 0,
                     "product %.*s: total %lld, available %lld, reserved %lld, "
                     "sold %lld",
                     SHOW(note->sku), (long long)note->total,
                     (long long)note->available, (long long)note->reserved,
                     (long long)note->sold);
+        g->notes.count--;
+        return HF_OK;
+    }
     if (call->verb == VERB_STOCK_GET || call->verb == VERB_STOCK_LIST)
         return check_number_given(c, (uint64_t)note->version, 0, note->hi,
                                   call->id);

@@ -49,6 +49,7 @@ struct hold {
     uint32_t lo;
     uint32_t hi;
     uint32_t end;
+    uint32_t kept; /* as `end`, but for what reads show */
     uint32_t over;
     uint64_t over_us;
     uint64_t until_us;       /* the longest promise */

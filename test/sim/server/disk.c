@@ -40,7 +40,6 @@ void disk_kill_in(uint64_t calls)
     disk.kill_in = calls + 1;
 }
 
-
 void disk_heal(void)
 {
     disk.healed = true;

@@ -14,6 +14,10 @@
 #define STORY_WORD 60  /* bytes of a word that a story shows */
 #define STORY_TEXT 300 /* bytes of a reply */
 
+/* Lines of a story before and after what it is about. */
+#define STORY_LINES 50
+#define STORY_AFTER 12
+
 enum { RECORD_SAY = 100 };
 
 struct item {
@@ -225,16 +229,49 @@ static void print_bytes(struct hf_bytes bytes, size_t most, FILE *out)
         fprintf(out, "... (%zu bytes)", bytes.len);
 }
 
-static void print_item(const struct item *item, FILE *out)
+static double story_ms(uint64_t time_us)
+{
+    return ((double)time_us - 1e9) / 1000;
+}
+
+/* The answer to the call at `at`, and when it was read and answered. */
+static void print_answer(size_t at, FILE *out)
+{
+    const struct item *call = &record.items[at];
+
+    for (size_t i = at + 1; i < record.count; i++) {
+        const struct item *item = &record.items[i];
+        if (item->wire != call->wire)
+            continue;
+        if (item->event == HISTORY_CLOSED)
+            break;
+        if (item->id != call->id)
+            continue;
+        if (item->event == HISTORY_ARRIVED)
+            fprintf(out, " [read %.3f]", story_ms(item->time_us));
+        else if (item->event == HISTORY_SENT)
+            fprintf(out, " [answered %.3f]", story_ms(item->time_us));
+        if (item->event != HISTORY_ANSWER)
+            continue;
+        fprintf(out, " <- %.3f ", story_ms(item->time_us));
+        print_bytes(hf_bytes(record.bytes + item->at, item->len), STORY_TEXT,
+                    out);
+        return;
+    }
+    fprintf(out, " (no answer)");
+}
+
+static void print_item(size_t at, FILE *out)
 {
     static const char *const names[] = {
-        [HISTORY_OPEN] = "connects",       [HISTORY_CLOSED] = "is closed",
-        [HISTORY_GONE] = "reset is heard", [HISTORY_ARRIVED] = "is read",
-        [HISTORY_SENT] = "is answered",
+        [HISTORY_OPEN] = "connects",
+        [HISTORY_CLOSED] = "is closed",
+        [HISTORY_GONE] = "reset is heard by the server",
     };
+    const struct item *item = &record.items[at];
     struct hf_bytes words[WORDS_MAX];
 
-    fprintf(out, "%12.3f ms  ", ((double)item->time_us - 1e9) / 1000);
+    fprintf(out, "%12.3f ms  ", story_ms(item->time_us));
     if (item->event == RECORD_SAY) {
         fprintf(out, "** %.*s\n", (int)item->len, record.bytes + item->at);
         return;
@@ -243,24 +280,21 @@ static void print_item(const struct item *item, FILE *out)
         fprintf(out, "** server %s\n",
                 item->event == HISTORY_START   ? "starts"
                 : item->event == HISTORY_CRASH ? "crashes"
+                : item->event == HISTORY_DATE  ? "has another date"
                                                : "is stopped");
         return;
     }
-    fprintf(out, "client %llu ", (unsigned long long)item->wire);
-    if (item->id != 0)
-        fprintf(out, "#%llu ", (unsigned long long)item->id);
+    fprintf(out, "client %llu", (unsigned long long)item->wire);
     if (item->event == HISTORY_CALL) {
         size_t count = words_of(item, words);
+        fprintf(out, " #%llu", (unsigned long long)item->id);
         for (size_t i = 0; i < count; i++) {
             fputc(' ', out);
             print_bytes(words[i], STORY_WORD, out);
         }
-    } else if (item->event == HISTORY_ANSWER) {
-        fprintf(out, "   <- ");
-        print_bytes(hf_bytes(record.bytes + item->at, item->len), STORY_TEXT,
-                    out);
+        print_answer(at, out);
     } else {
-        fprintf(out, "%s", names[item->event]);
+        fprintf(out, " %s", names[item->event]);
     }
     fputc('\n', out);
 }
@@ -279,25 +313,58 @@ static void mark_ids(const struct hf_bytes *keys, size_t count, char *ids,
     }
 }
 
+/* Is it part of the story? */
+static bool is_told(const struct item *item, bool all, const char *ids,
+                    const char *wires)
+{
+    if (item->event == HISTORY_ARRIVED || item->event == HISTORY_SENT ||
+        item->event == HISTORY_ANSWER)
+        return false; /* told with the call */
+    if (all || item->wire == 0)
+        return true;
+    if (item->event == HISTORY_OPEN)
+        return false;
+    return item->id == 0 ? wires[item->wire] : ids[item->id];
+}
+
+/* Where the story begins, so that it has not many more than STORY_LINES lines
+ * before the call `id`. */
+static size_t find_start(uint64_t id, bool all, const char *ids,
+                         const char *wires)
+{
+    size_t last = record.count;
+    size_t lines = 0;
+
+    for (size_t i = 0; i < record.count && id != 0; i++) {
+        if (record.items[i].event == HISTORY_CALL && record.items[i].id == id)
+            last = i;
+    }
+    while (last > 0 && lines < STORY_LINES)
+        lines += is_told(&record.items[--last], all, ids, wires);
+    return id == 0 ? 0 : last;
+}
+
 void record_story(uint64_t id, uint64_t other, FILE *out)
 {
     struct hf_bytes keys[KEYS_MAX];
     size_t count = find_keys(id, other, keys);
     size_t most = record.count + 2;
+    bool all = id == 0 && other == 0;
     char *ids = calloc(most, 1);
     char *wires = calloc(most, 1);
+    size_t after = 0;
 
     assert(ids != NULL && wires != NULL);
     mark_ids(keys, count, ids, wires, most);
-    for (size_t i = 0; i < record.count; i++) {
-        const struct item *item = &record.items[i];
-        bool mark = item->id == 0 && item->wire > 0;
-        bool all = id == 0 && other == 0;
-        if (item->event == HISTORY_OPEN && !all)
+    size_t i = find_start(id > other ? id : other, all, ids, wires);
+    if (i > 0)
+        fprintf(out, "   ...\n");
+    for (bool seen = all; i < record.count && after < STORY_AFTER; i++) {
+        seen = seen || record.items[i].id == (id > other ? id : other);
+        if (!is_told(&record.items[i], all, ids, wires))
             continue;
-        if (all || item->wire == 0 || (mark && wires[item->wire]) ||
-            (item->id != 0 && ids[item->id]))
-            print_item(item, out);
+        print_item(i, out);
+        after += seen && !all;
     }
     free(ids);
     free(wires);

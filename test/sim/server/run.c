@@ -113,6 +113,7 @@ static void fill_fault(const struct fault *fault)
     case FAULT_DATE: {
         int64_t by_us = (int64_t)(fault->size_ns / 1000);
         world_set_date(fault->number % 2 ? by_us : -by_us);
+        record_mark(0, 0, HISTORY_DATE);
         record_say("the date is set %s by %lld ms",
                    fault->number % 2 ? "forth" : "back",
                    (long long)(by_us / 1000));
@@ -396,6 +397,8 @@ static void judge(void)
         .request_keep_us = bounds.request_keep_ms * 1000,
         .ended_keep_us = bounds.ended_keep_ms * 1000,
         .answer_within_us = ANSWER_US,
+        .start_slack_us = 1000,
+        .ended_full = run.mix.memory_max != 0,
         .requests_full = run.mix.requests_max != 0,
     };
     char error[HISTORY_ERROR_MAX];

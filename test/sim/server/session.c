@@ -308,8 +308,7 @@ void session_ask(struct session *session, const struct words *words,
     call->id = ++all.ids;
     session->stream += len;
     call->end = session->stream;
-    record_call(session->wire->number, call->id, list,
-                words_list(words, list));
+    record_call(session->wire->number, call->id, list, words_list(words, list));
     wire_write(session->wire, bytes, len);
 }
 

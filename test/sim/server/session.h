@@ -32,8 +32,8 @@ struct session {
     bool open;       /* the client has it */
     bool connected;
     bool finished; /* it sends no more */
-    bool slow;    /* reads a little at a time */
-    bool reading; /* its next read is planned */
+    bool slow;     /* reads a little at a time */
+    bool reading;  /* its next read is planned */
 };
 
 /* What a client hears of its session. */

@@ -3,6 +3,8 @@
 
 #include <arpa/inet.h>
 #include <assert.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 
 #include "sim/server/net.h"
@@ -98,6 +100,49 @@ int uv_tcp_getpeername(const uv_tcp_t *tcp, struct sockaddr *name, int *len)
     return uv_ip4_addr(wire->local ? "127.0.0.1" : "10.0.0.1",
                        (int)(20000 + wire->number % 40000),
                        (struct sockaddr_in *)name);
+}
+
+/* Not a descriptor: the wire's number, for the two calls below. */
+#define FD_FIRST 1000000
+
+int uv_fileno(const uv_handle_t *handle, uv_os_fd_t *fd)
+{
+    const struct wire *wire = loop_wire(handle);
+
+    if (wire == NULL || uv_is_closing(handle))
+        return UV_EBADF;
+    *fd = FD_FIRST + (int)wire->number;
+    return 0;
+}
+
+int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len);
+int __wrap_setsockopt(int fd, int level, int name, const void *value,
+                      socklen_t len);
+
+int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len)
+{
+    struct tcp_info *info = value;
+    const struct wire *wire = net_first();
+
+    assert(level == IPPROTO_TCP && name == TCP_INFO && *len == sizeof *info);
+    while (wire != NULL && wire->number != (uint64_t)(fd - FD_FIRST))
+        wire = wire->next;
+    assert(wire != NULL);
+    memset(info, 0, sizeof *info);
+    info->tcpi_state = wire->reset            ? TCP_CLOSE
+                       : wire->up.fin_arrived ? TCP_CLOSE_WAIT
+                                              : TCP_ESTABLISHED;
+    return 0;
+}
+
+int __wrap_setsockopt(int fd, int level, int name, const void *value,
+                      socklen_t len)
+{
+    (void)level;
+    (void)name;
+    (void)value;
+    (void)len;
+    return fd >= FD_FIRST ? 0 : -1;
 }
 
 int uv_listen(uv_stream_t *stream, int backlog, uv_connection_cb call)

@@ -178,6 +178,7 @@ $(SIM): $(call obj,$(SIM_SRC)) $(APP) $(LIB)
 	$(CC) $(HF_CFLAGS) -Wl,--wrap=journal_io_wake \
 	    -Wl,--wrap=journal_io_wake_clear -Wl,--wrap=fopen -Wl,--wrap=getpid \
 	    -Wl,--wrap=getsockopt -Wl,--wrap=setsockopt \
+	    -Wl,--wrap=hf_limiter_open \
 	    -o $@ $^ $(LIB_LIBS)
 
 # As a user would: the public headers and the library.

@@ -21,7 +21,7 @@
 #define SEEDS_SLOW    40u /* with a sanitizer */
 #define COMMANDS      2000u
 #define TWICE         5u /* seeds that are run twice, to be compared */
-#define FAILURES_TOLD 10
+#define FAILURES_TOLD 25
 
 struct job {
     struct run_opts opts;

@@ -10,6 +10,7 @@
 
 #include "base/memory.h"
 #include "holdfast/event.h"
+#include "holdfast/limiter.h"
 #include "holdfast/pool.h"
 #include "holdfast/scheduler.h"
 #include "journal/disk.h"
@@ -97,6 +98,21 @@ pid_t __wrap_getpid(void);
 pid_t __wrap_getpid(void)
 {
     return 4711;
+}
+
+enum hf_status __wrap_hf_limiter_open(struct hf_limiter **out,
+                                      const struct hf_limiter_opts *opts);
+enum hf_status __real_hf_limiter_open(struct hf_limiter **out,
+                                      const struct hf_limiter_opts *opts);
+
+/* Its hash would be seeded by addresses. */
+enum hf_status __wrap_hf_limiter_open(struct hf_limiter **out,
+                                      const struct hf_limiter_opts *opts)
+{
+    struct hf_limiter_opts seeded = *opts;
+
+    seeded.seed = 1 + dice_below(&dice, 1000000);
+    return __real_hf_limiter_open(out, &seeded);
 }
 
 /* ---- Events: one thread, so that only until() has to do anything. ---- */

@@ -37,12 +37,20 @@ static struct {
     char *bytes;
     size_t len;
     size_t room;
+    size_t promised; /* items that the history has */
 } record;
 
 void record_begin(void)
 {
     record.count = 0;
     record.len = 0;
+    record.promised = SIZE_MAX;
+}
+
+void record_lossy(void)
+{
+    if (record.promised == SIZE_MAX)
+        record.promised = record.count;
 }
 
 void record_end(void)
@@ -156,7 +164,8 @@ struct history *record_history(void)
 {
     struct history *history = history_new();
 
-    for (size_t i = 0; i < record.count && history != NULL; i++) {
+    for (size_t i = 0; i < record.count && i < record.promised && history;
+         i++) {
         if (to_history(history, &record.items[i]) != HF_OK) {
             history_free(history);
             history = NULL;

@@ -22,6 +22,9 @@ void record_mark(uint64_t wire, uint64_t id, enum history_event event);
 /* What the harness did to the server, or the server to its log. */
 void record_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* From here on what was told may have been lost, and nothing is promised:
+ * the history ends. */
+void record_lossy(void);
 /* As a history; NULL without memory. */
 struct history *record_history(void);
 /* The calls with these ids, what they name, and what was done meanwhile; both

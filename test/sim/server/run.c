@@ -35,6 +35,7 @@ static struct {
     bool power;      /* the next death takes what was not synced */
     bool stop_asked; /* of this run of the server */
     bool ending;     /* a restart is planned because the journal failed */
+    bool lossy;      /* acknowledged things may have been lost */
     size_t fault_next;
     uint64_t memory_left; /* callbacks that get no memory */
     uint64_t memory_after;
@@ -77,11 +78,20 @@ static void die(bool power)
     world_kill();
 }
 
+/* What was acknowledged without a sync may be gone: nothing is promised. */
+static void lose(void)
+{
+    run.lossy = true;
+    record_lossy();
+}
+
 static void on_killed(void)
 {
     disk_cut();
     net_kill();
     record_say(run.power ? "power fails" : "SIGKILL");
+    if (run.power && run.mix.sync != JOURNAL_ALWAYS)
+        lose();
     record_mark(0, 0, HISTORY_CRASH);
     run.result->crashes++;
 }
@@ -396,7 +406,7 @@ static void judge(void)
     struct history_opts opts = {
         .request_keep_us = bounds.request_keep_ms * 1000,
         .ended_keep_us = bounds.ended_keep_ms * 1000,
-        .answer_within_us = ANSWER_US,
+        .answer_within_us = run.lossy ? 0 : ANSWER_US,
         .start_slack_us = 1000,
         .ended_full = run.mix.memory_max != 0,
         .requests_full = run.mix.requests_max != 0,

@@ -176,6 +176,30 @@ struct hf_buf *model_answer(struct model *model, enum hold_code code,
                             uint64_t ticket);
 /* Makes what was written by model_answer() the answer of REQ `id`. */
 void model_store_answer(struct model *model, struct hf_bytes id);
+void model_store(struct model *model, struct model_request *request,
+                 enum hold_code code, struct hf_bytes body);
+
+struct model_request *model_find_request(struct model *model,
+                                         struct hf_bytes id);
+/* The one that is forgotten next, or NULL. */
+struct model_request *model_oldest_request(struct model *model);
+uint64_t model_stored_until(const struct model *model,
+                            const struct model_request *request);
+/* It was answered, and its time is over. */
+bool model_request_over(const struct model *model,
+                        const struct model_request *request);
+void model_forget_request(struct model *model, struct model_request *request);
+/* True if `command` carries a REQ that settles it without being done. `shared`
+ * is what its repetitions share with it. */
+bool model_answer_from_request(struct model *model,
+                               const struct hold_command *command,
+                               struct hf_bytes shared);
+/* Remembers the reply just written. */
+void model_remember_request(struct model *model, struct hf_bytes id,
+                            struct hf_bytes shared);
+/* A LOCK that is not done any more, because TIMEOUT was told. */
+void model_remember_told(struct model *model, const struct hold_command *c,
+                         struct hf_bytes shared);
 /* Closes the gap that item `at` of an array leaves. */
 void model_close_gap(void *array, size_t item_bytes, size_t *count, size_t at);
 

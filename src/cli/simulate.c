@@ -363,6 +363,7 @@ static void step_ask(struct sim *sim)
                      told ? "not answered" : "answered too early");
         else if (told)
             sim_compare(sim, out);
+        sim->early += !told;
     }
     if (look && !sim->failed)
         expect_digest(sim, "a question changed something", before, sim->engine);
@@ -415,6 +416,12 @@ static void print_text(const struct sim *sim)
            (unsigned long long)sim->answers, (unsigned long long)sim->events,
            (unsigned long long)sim->refused, (unsigned long long)sim->images,
            (unsigned long long)sim->replays, (unsigned long long)sim->starved);
+    printf(
+        "%llu requests dropped to make room, %llu found none, %llu questions "
+        "came too early, %llu pages ended by their steps\n",
+        (unsigned long long)sim->model->dropped,
+        (unsigned long long)sim->model->full, (unsigned long long)sim->early,
+        (unsigned long long)sim->cut);
     printf("digest %016llx\n", (unsigned long long)hold_digest(sim->engine));
 }
 

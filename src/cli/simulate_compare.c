@@ -423,6 +423,10 @@ void sim_compare_list(struct sim *sim, struct hold_command *command)
         if (command->count > 0 && on_page > command->count)
             sim_fail(sim, "list", "expected: a page of at most %llu\nfound: %u",
                      (unsigned long long)command->count, on_page);
+        if (out->work > HOLD_STEPS_MAX + HOLD_NAME_MAX * HOLD_NAME_MAX)
+            sim_fail(sim, "list", "found: %llu steps",
+                     (unsigned long long)out->work);
+        sim->cut += out->work > HOLD_STEPS_MAX;
         listed += on_page;
         for (size_t i = 0; i < count; i++) {
             if (!found[i] && make_entry(sim, command, i, &entry))

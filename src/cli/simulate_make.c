@@ -66,9 +66,8 @@ static uint64_t make_time(struct sim *sim)
     if (sim_chance(sim, 2) && sim_chance(sim, 50))
         return now_us - sim_below(sim, 5000000);
     if (sim->profile.wide) {
-        sim->now_us += sim_below(sim, 1500) == 0
-                           ? sim->profile.ttl_max_ms * 2000
-                           : sim_below(sim, 3);
+        sim->now_us += sim_below(sim, 700) == 0 ? sim->profile.ttl_max_ms * 2000
+                                                : sim_below(sim, 3);
         return sim->now_us;
     }
     if (!sim_chance(sim, sim->profile.jump_percent))
@@ -440,7 +439,8 @@ void sim_make_ask(struct sim *sim, struct sim_command *out)
     static const enum hold_kind kinds[] = {HOLD_LOCK_INFO, HOLD_STOCK_GET,
                                            HOLD_LOCK_LIST, HOLD_STOCK_LIST,
                                            HOLD_RESERVATION};
-    static const char *const patterns[] = {"", "*", "n1*", "?[0-5]", "a*"};
+    static const char *const patterns[] = {
+        "", "*", "n1*", "?[0-5]", "a*", "*xxxxxxxxxxxxxxxxxxxxxxxxz"};
     struct hold_command *c = &out->command;
 
     clear(c);
@@ -459,7 +459,8 @@ void sim_make_ask(struct sim *sim, struct sim_command *out)
             c->items[i].sku = pick_name(sim, sim->profile.products + 1);
         break;
     default: /* lists */
-        c->name = hf_bytes_text(patterns[sim_below(sim, 5)]);
+        c->name = hf_bytes_text(
+            patterns[sim_below(sim, sizeof patterns / sizeof patterns[0])]);
         c->count = sim_below(sim, 6);
         break;
     }

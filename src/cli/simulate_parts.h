@@ -72,6 +72,8 @@ struct sim {
     uint64_t images;
     uint64_t replays;
     uint64_t starved; /* allocations that were made to fail */
+    uint64_t early;   /* questions for which time had to pass first */
+    uint64_t cut;     /* pages of listings that ended by their steps */
     bool failed;
     const struct hold_command *current; /* for the report */
 };

@@ -71,6 +71,10 @@ static void about_persistence(struct info *info)
     line(info, "journal_records", j.record_count);
     line(info, "journal_bytes", j.byte_count);
     line(info, "journal_slow_commits", j.pending_count);
+    line(info, "journal_waiting_ms",
+         s->in_flight
+             ? (hf_clock_now_ns(s->clock) - s->slow_since_ns) / 1000000
+             : 0);
     line(info, "journal_sync_last_us", j.sync_last_ns / 1000);
     line(info, "journal_sync_max_us", j.sync_max_ns / 1000);
     line(info, "journal_disk_bytes", j.disk_bytes);
@@ -116,6 +120,7 @@ static void about_stats(struct info *info)
         {"locks_released", EVENT_LOCK_RELEASED},
         {"locks_expired", EVENT_LOCK_EXPIRED},
         {"fences_raised", EVENT_FENCE_RAISED},
+        {"fences_deleted", EVENT_FENCE_DELETED},
         {"stock_changes", EVENT_STOCK_CHANGED},
         {"stock_deletes", EVENT_STOCK_DELETED},
         {"reserved", EVENT_RESERVED},

@@ -52,7 +52,8 @@ static const struct command commands[] = {
     {.name = "LOCKS",
      .syntax = "[pattern] [CURSOR n] [COUNT n]",
      .summary = "Lists held locks, in pages",
-     .reply = "map: locks (list of maps) cursor (0: that was all)",
+     .reply =
+         "map: locks (list of maps, perhaps empty) cursor (0: that was all)",
      .group = "lock",
      .flags = COMMAND_READ | COMMAND_HELD,
      .kind = HOLD_LOCK_LIST,
@@ -116,7 +117,8 @@ static const struct command commands[] = {
     {.name = "STOCK LIST",
      .syntax = "[pattern] [CURSOR n] [COUNT n]",
      .summary = "Lists products, in pages",
-     .reply = "map: products (list of maps) cursor (0: that was all)",
+     .reply = "map: products (list of maps, perhaps empty) cursor (0: that was "
+              "all)",
      .group = "stock",
      .flags = COMMAND_READ | COMMAND_HELD,
      .kind = HOLD_STOCK_LIST,

@@ -20,6 +20,7 @@ void test_fail(const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4), noreturn));
 /* TEST_SEED from the environment, else a fixed one; printed on failure. */
 uint64_t test_seed(void);
+void test_one_thread(void);
 /* A new empty folder under $TMPDIR or /tmp, removed when the test ends. */
 const char *test_folder(void);
 /* Makes that folder in memory, where there is such a file system, if it is not
@@ -33,6 +34,16 @@ void test_folder_in_memory(void);
         test_register(#name, test_##name);                         \
     }                                                              \
     static void test_##name(void)
+
+/* Says that no test of the file starts a thread, and makes every start fail.
+ * tools/test then does not run it under the thread sanitizer, which would find
+ * nothing and take long. */
+#define TEST_ONE_THREAD                                       \
+    __attribute__((constructor)) static void one_thread(void) \
+    {                                                         \
+        test_one_thread();                                    \
+    }                                                         \
+    _Static_assert(1, "for the semicolon")
 
 #define CHECK(condition)                                              \
     do {                                                              \

@@ -259,6 +259,7 @@ TEST(a_fence_takes_tokens_that_are_not_older_than_the_newest)
     engine_bound("fences_max", 2);
     EXPECT(engine_fence("card", 1), "OVERLOADED name=fences_max maximum=2");
     EXPECT(engine_fence("tape", 2), "OK"); /* the old ones go on */
+    EXPECT(engine_fence("card", 0), "OK"); /* nothing is kept */
 }
 
 TEST(a_fence_refuses_a_token_that_was_never_given)

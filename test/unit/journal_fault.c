@@ -323,6 +323,64 @@ TEST(a_background_sync_that_fails_makes_the_journal_fail)
     test_disk_release(&disk);
 }
 
+/* The sync fails while the switch behind it in the same thread is still to
+ * come: nobody asks for the new segment any more. */
+TEST(a_segment_that_comes_after_the_failure_is_closed)
+{
+    struct test_disk disk;
+    struct rig rig;
+    enum hf_status status = HF_OK;
+
+    open_disk(&disk, false);
+    int descriptors = count_descriptors();
+    rig_init(&rig, "j", &disk.io);
+    rig.opts.sync = JOURNAL_INTERVAL;
+    CHECK_EQ(rig_open(&rig), HF_OK);
+    await_spare(&rig);
+    CHECK_EQ(write_blocks(&rig, 1), HF_OK);
+    test_disk_hold(&disk, TEST_DISK_SYNC);
+    journal_tend(rig.journal, UINT64_MAX / 2);
+    test_disk_await_held(&disk);
+    while (status == HF_OK) {
+        CHECK_EQ(rig_append(&rig, 1, 40), HF_OK);
+        status = rig_start(&rig);
+    }
+    CHECK_EQ(status, HF_PENDING);
+    test_disk_fail(&disk, TEST_DISK_SYNC, 0, EIO);
+    test_disk_let_go(&disk);
+    while (rig_files(&rig, "journal-", 0, NULL) < 2)
+        sched_yield();
+    journal_tend(rig.journal, UINT64_MAX / 2);
+    CHECK(strstr(journal_error(rig.journal), "sync of ") != NULL);
+    rig_close(&rig);
+    CHECK_EQ(count_descriptors(), descriptors);
+    test_disk_release(&disk);
+}
+
+TEST(a_journal_that_has_failed_begins_nothing_new)
+{
+    struct test_disk disk;
+    struct rig rig;
+
+    open_disk(&disk, false);
+    rig_init(&rig, "j", &disk.io);
+    rig.opts.snapshot_bytes = 1;
+    CHECK_EQ(rig_open(&rig), HF_OK);
+    CHECK_EQ(write_blocks(&rig, 2), HF_OK);
+    test_disk_fail(&disk, TEST_DISK_BATCH, 0, EIO);
+    CHECK_EQ(write_blocks(&rig, 1), HF_IO);
+    journal_tend(rig.journal, UINT64_MAX / 2); /* a snapshot is due */
+    CHECK(!journal_snapshot_running(rig.journal));
+    CHECK_EQ(rig_stats(&rig).snapshot_starts, 0);
+    rig_close(&rig);
+    CHECK_EQ(rig_open(&rig), HF_OK);
+    journal_tend(rig.journal, UINT64_MAX / 2);
+    CHECK(journal_snapshot_running(rig.journal));
+    rig_await_snapshot(&rig);
+    rig_close(&rig);
+    test_disk_release(&disk);
+}
+
 /* In this mode only the end of a segment makes anything durable. */
 TEST(a_full_segment_is_synced_in_every_mode)
 {

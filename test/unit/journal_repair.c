@@ -119,6 +119,39 @@ TEST(repair_falls_back_to_an_older_snapshot_whose_journal_is_there)
     test_disk_release(&disk);
 }
 
+/* As if a crash had come before the segments behind the snapshot's back were
+ * removed: everything is still there. */
+TEST(repair_does_without_a_missing_snapshot_if_it_can)
+{
+    struct test_disk disk;
+    struct rig whole;
+    struct rig rig;
+    char name[64];
+
+    struct journal_io *io = test_disk_quick(&disk);
+    rig_init(&whole, "whole", io);
+    rig_init(&rig, "j", io);
+    CHECK_EQ(rig_open(&whole), HF_OK);
+    CHECK_EQ(rig_write(&whole, 12), HF_OK);
+    rig_close(&whole);
+    rig_copy(&whole, &rig);
+    CHECK_EQ(rig_open(&whole), HF_OK);
+    CHECK_EQ(journal_snapshot(whole.journal), HF_OK);
+    rig_await_snapshot(&whole);
+    CHECK_EQ(rig_write(&whole, 2), HF_OK);
+    rig_stop(&whole);
+    for (int i = rig_files(&rig, "journal-", 0, NULL); i > 0; i--) {
+        rig_files(&rig, "journal-", i - 1, name);
+        struct hf_buf file = rig_read_file(rig_path(&rig, name));
+        rig_write_file(rig_path(&whole, name), file.data, file.len);
+        hf_buf_release(&file);
+    }
+    CHECK_EQ(rig_files(&whole, "snapshot-", 0, name), 1);
+    CHECK_EQ(remove(rig_path(&whole, name)), 0);
+    repair_and_expect(&whole, &whole.acked, name);
+    test_disk_release(&disk);
+}
+
 TEST(repair_of_a_sound_journal_does_nothing)
 {
     struct test_disk disk;

@@ -152,6 +152,8 @@ static void on_death(int number)
         printf("FAIL seed %llu dies of signal %d\n",
                (unsigned long long)job.opts.seed, number);
         print_replay(stdout);
+        if (job.seeds == 1)
+            run_story(&(struct run_result){0}, stdout);
         fflush(stdout);
     }
     signal(number, SIG_DFL);
@@ -160,8 +162,9 @@ static void on_death(int number)
 
 static void tell_failure(const struct run_result *result)
 {
-    printf("FAIL seed %llu: %s: %s\n", (unsigned long long)job.opts.seed,
-           result->rule, result->text);
+    printf("FAIL seed %llu: %s: %s (#%llu, #%llu)\n",
+           (unsigned long long)job.opts.seed, result->rule, result->text,
+           (unsigned long long)result->id, (unsigned long long)result->other);
     print_replay(stdout);
     if (job.shrink)
         shrink(&job.opts, result, stdout);
@@ -207,6 +210,13 @@ int main(int argc, char **argv)
     make_folder();
     signal(SIGABRT, on_death);
     signal(SIGSEGV, on_death);
+    if (job.shrink && shrink_dies(&job.opts)) {
+        result = (struct run_result){
+            .rule = "dies", .clients = CLIENTS_MAX, .faults = FAULTS_MAX};
+        for (size_t i = 0; i < CLIENTS_MAX; i++)
+            result.client_turns[i] = job.opts.commands;
+        shrink(&job.opts, &result, stdout);
+    }
     uint64_t first = job.opts.seed;
     clock_t begun = clock();
     for (; job.opts.seed < first + job.seeds; job.opts.seed++) {

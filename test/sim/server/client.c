@@ -9,6 +9,7 @@
 
 #define AGAIN_MAX 16
 #define BULK      300u
+#define EPOCH     150u /* requests until other names are in use */
 
 struct client {
     uint64_t number;
@@ -55,7 +56,8 @@ static void ask(struct client *client, struct dice *dice,
     const struct mix *mix = clients.mix;
 
     session_ask(client->session, words, dice_hit(dice, mix->inline_));
-    clients.sent++;
+    if (++clients.sent % EPOCH == 0)
+        make_epoch++;
 }
 
 static void ask_again(struct client *client, struct dice *dice)
@@ -161,7 +163,9 @@ static void read_all(struct client *client, struct dice *dice)
             words_add(&words, "s%u", (unsigned)(i - mix->names));
         } else if (i < mix->names + mix->skus + mix->ids) {
             words_add(&words, "RESERVATION");
-            words_add(&words, "r%u", (unsigned)(i - mix->names - mix->skus));
+            words_add(
+                &words, "r%u",
+                (unsigned)(make_epoch * mix->ids + i - mix->names - mix->skus));
         } else if (i % 2 == 0) {
             words_add(&words, "LOCKS");
         } else {
@@ -324,6 +328,7 @@ void clients_begin(const struct mix *mix, const struct client_masks *masks,
     assert(mix->clients <= CLIENTS_MAX);
     memset(&clients, 0, sizeof clients);
     memset(&knows_all, 0, sizeof knows_all);
+    make_epoch = 0;
     clients.mix = mix;
     clients.masks = masks;
     clients.limit = limit;

@@ -11,6 +11,7 @@
 #define ULL(number) ((unsigned long long)(number))
 
 struct knows knows_all;
+uint64_t make_epoch;
 
 /* What a request is made from. */
 struct making {
@@ -20,6 +21,14 @@ struct making {
     uint64_t client;
     struct words *out;
 };
+
+/* Names of reservations come into use and go out of it: one that was forgotten
+ * and is used again would stand for two. */
+static void add_named_id(struct making *m)
+{
+    words_add(m->out, "r%llu",
+              ULL(make_epoch * m->mix->ids + dice_below(m->dice, m->mix->ids)));
+}
 
 void words_add(struct words *words, const char *format, ...)
 {
@@ -117,7 +126,7 @@ static void add_id(struct making *m)
                                      knows_all.ids, knows_all.id_count);
 
     if (known == NULL || dice_hit(m->dice, 300))
-        words_add(m->out, "r%llu", ULL(dice_below(m->dice, m->mix->ids)));
+        add_named_id(m);
     else
         words_add(m->out, "%s", known->name);
 }
@@ -238,7 +247,7 @@ static void make_reservation(struct making *m, enum make_kind kind)
     if (dice_hit(m->dice, 600))
         words_add(m->out, "*");
     else
-        words_add(m->out, "r%llu", ULL(dice_below(m->dice, m->mix->ids)));
+        add_named_id(m);
     add_items(m);
     if (!dice_hit(m->dice, 30))
         add_ms(m, "TTL", m->mix->ttl_ms);
@@ -438,6 +447,7 @@ static void make_other(struct making *m, enum make_kind kind)
         break;
     case MAKE_FLUSH:
         words_add(m->out, "FLUSHALL");
+        make_epoch++;
         break;
     default:
         make_wrong(m);

@@ -41,6 +41,8 @@ struct knows {
 
 /* What all clients were told. */
 extern struct knows knows_all;
+/* Which names of reservations are in use. */
+extern uint64_t make_epoch;
 
 void words_add(struct words *words, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -35,13 +35,24 @@ static bool still_fails(void)
     }
     if (child < 0 || waitpid(child, &status, 0) != child)
         return false;
+    if (strcmp(state.rule, "dies") == 0)
+        return WIFSIGNALED(status);
     return WIFEXITED(status) && WEXITSTATUS(status) == 1;
+}
+
+/* A run that dies is left to a child, which tells how it ended. */
+bool shrink_dies(const struct run_opts *opts)
+{
+    memset(&state, 0, sizeof state);
+    state.opts = *opts;
+    snprintf(state.rule, sizeof state.rule, "dies");
+    return still_fails();
 }
 
 static void cut_length(void)
 {
     uint64_t low = 1;
-    uint64_t high = state.opts.commands;
+    uint64_t high = state.opts.limit ? state.opts.limit : state.opts.commands;
 
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
@@ -96,7 +107,7 @@ static void drop_turns(uint64_t client, uint64_t turns)
 void shrink(const struct run_opts *opts, const struct run_result *found,
             FILE *out)
 {
-    struct run_result result;
+    struct run_result result = {0};
 
     memset(&state, 0, sizeof state);
     state.opts = *opts;
@@ -112,6 +123,7 @@ void shrink(const struct run_opts *opts, const struct run_result *found,
             drop_turns(i, found->client_turns[i]);
     }
     drop_faults(found->faults);
+    fflush(out);
     run_seed(&state.opts, &result);
     fprintf(out, "shrunk to %llu requests in %llu tries: %s: %s\n",
             (unsigned long long)result.sent, (unsigned long long)state.tries,

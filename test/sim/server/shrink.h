@@ -8,6 +8,8 @@
  * rule; prints what is left and its story. */
 void shrink(const struct run_opts *opts, const struct run_result *found,
             FILE *out);
+/* Does the run die of an assertion or the like? */
+bool shrink_dies(const struct run_opts *opts);
 /* True in a run that only tries. */
 bool shrink_is_trying(void);
 

@@ -142,11 +142,12 @@ static void print_json(const struct bench *bench, const struct load *load)
 }
 
 static int fail(const struct bench *bench, const char *what,
-                enum hf_status status)
+                const struct client *client, enum hf_status status)
 {
-    fprintf(stderr, "holdfast bench: %s %s:%llu: %s\n", what,
-            bench->address.host, (unsigned long long)bench->address.port,
-            hf_status_text(status));
+    char reason[CLIENT_REASON_MAX];
+
+    client_explain(client, &bench->address, status, reason);
+    fprintf(stderr, "holdfast bench: %s%s\n", what, reason);
     return status == HF_INVALID || status == HF_NOMEM ? CLI_FAILED
                                                       : CLI_UNREACHABLE;
 }
@@ -156,8 +157,16 @@ static int measure(struct bench *bench, const struct work *work,
                    struct load *load)
 {
     bool stock = strcmp(bench->work, "reserve") == 0;
-    enum hf_status status = HF_OK;
+    struct client client;
+    struct client_target target;
 
+    /* is anybody there at all? */
+    enum hf_status status = client_open(
+        &client, &bench->address,
+        client_now_ns() + CLIENT_CONNECT_MS * (uint64_t)1000000, &target);
+    client_close(&client);
+    if (status != HF_OK)
+        return fail(bench, "", &client, status);
     if (stock && bench->prepare)
         status = audit_prepare(&bench->address, bench->options.keys,
                                bench->stock, &bench->record);
@@ -165,7 +174,7 @@ static int measure(struct bench *bench, const struct work *work,
         status = audit_read(&bench->address, bench->options.keys,
                             &bench->before, &bench->record);
     if (status != HF_OK)
-        return fail(bench, "cannot prepare stock at", status);
+        return fail(bench, "cannot prepare the stock: ", &client, status);
     status =
         load_open(load, work, &bench->options, &bench->address, &bench->record);
     if (status == HF_OK)
@@ -174,13 +183,13 @@ static int measure(struct bench *bench, const struct work *work,
         status = audit_read(&bench->address, bench->options.keys, &bench->after,
                             &bench->record);
     if (status != HF_OK)
-        return fail(bench, "the run ended early at", status);
+        return fail(bench, "the run ended early: ", &client, status);
     return CLI_DONE;
 }
 
 static int run(struct bench *bench, const struct work *work)
 {
-    static struct load load;
+    static struct load load = {.epoll = -1};
     int code;
 
     if (!record_open(&bench->record, bench->record_path))

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <sys/epoll.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -342,10 +343,10 @@ enum hf_status load_open(struct load *load, const struct work *work,
                          const struct client_address *address,
                          struct record *record)
 {
-    *load = (struct load){.options = options,
-                          .work = work,
-                          .record = record,
-                          .tag = (uint32_t)getpid()};
+    *load = (struct load){
+        .options = options, .work = work, .record = record, .epoll = -1};
+    if (getrandom(&load->tag, sizeof load->tag, 0) != (ssize_t)sizeof load->tag)
+        return HF_IO;
     hf_random_init(&load->random, client_now_ns());
     raise_file_limit();
     load->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -384,5 +385,6 @@ void load_close(struct load *load)
     hf_free(load->conns);
     load->conns = NULL;
     hf_spread_close(load->times);
-    close(load->epoll);
+    if (load->epoll >= 0)
+        close(load->epoll);
 }

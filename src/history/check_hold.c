@@ -275,7 +275,7 @@ static bool judge_shown(struct lock_view *view, const struct hold *hold,
                     "than anybody asked for",
                     SHOW(view->name), token, (long long)fact->safe_ms);
     if (fact->lo > hold->until_at && fact->hi < hold->until_cut &&
-        check_us(c, fact->hi) + left_us + US_PER_MS <
+        check_us(c, fact->hi) + left_us + CHECK_ROUNDED_US <
             check_kept_us(c, hold->until_at, fact->hi, hold->until_us))
         check_found(c, "expiry", fact->call->id, hold->proof->id,
                     "lock %.*s, token %llu expires in %lld ms, which is "

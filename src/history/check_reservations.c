@@ -236,7 +236,7 @@ static void judge_time(struct booking_view *view, const struct mention *m)
                     "anybody asked for",
                     SHOW(view->id), (long long)m->expires_ms);
     if (call->first > view->until_at && call->hi < view->until_cut &&
-        check_us(c, call->hi) + left_us + US_PER_MS <
+        check_us(c, call->hi) + left_us + CHECK_ROUNDED_US <
             check_kept_us(c, view->until_at, call->hi, view->until_us))
         check_found(c, "expiry", call->id, b->proof->id,
                     "reservation %.*s expires in %lld ms, which is earlier "

@@ -28,6 +28,10 @@
 /* Ticks in one batch while more is due than one of them handles. */
 #define TICKS_MAX 16
 
+/* Calls of the engine in one turn that only swept what was due, 256 things
+ * each: a turn stays short, however much is due at once. */
+#define TURN_SWEEPS_MAX 16
+
 /* What the journal adds to a record. */
 #define RECORD_HEAD_BYTES 4u
 
@@ -100,12 +104,15 @@ static void answer_write(struct server *server, const struct entry *entry,
         answer_note_grant(server, took_ns);
 }
 
-static void apply_write(struct server *server, const struct entry *entry,
+/* False: so much was due that the rest of it is left to the next turn. */
+static bool apply_write(struct server *server, const struct entry *entry,
                         struct hf_bytes record)
 {
     const struct hold_out *out;
 
     do {
+        if (server->turn_sweeps++ >= TURN_SWEEPS_MAX)
+            return false;
         out = hold_apply(server->engine, record);
         assert(out != NULL); /* we encoded it */
         metrics_events(&server->metrics, out);
@@ -122,6 +129,8 @@ static void apply_write(struct server *server, const struct entry *entry,
         waits_drop(server, entry->wait);
     else
         waits_applied(server, entry->wait, out);
+    server->turn_sweeps--; /* what was not all swept counts */
+    return true;
 }
 
 /* As of the time of the engine, which passed for it: see queue_ask(). */
@@ -158,13 +167,15 @@ static void refuse_write(struct server *server, const struct entry *entry,
     }
 }
 
-static void apply_entry(struct server *server, struct entry *entry,
-                        bool journaled, size_t *at)
+/* False: it is to be called again in the next turn. */
+static bool apply_entry(struct server *server, struct entry *entry,
+                        bool journaled)
 {
     struct hf_bytes record;
+    size_t at = server->apply_at;
 
     if (entry->dropped)
-        return;
+        return true;
     if (entry->refused != HF_OK) {
         refuse_write(server, entry, entry->refused);
     } else if (entry->ask) {
@@ -172,25 +183,32 @@ static void apply_entry(struct server *server, struct entry *entry,
     } else if (!journaled) {
         refuse_write(server, entry, HF_IO);
     } else {
-        enum hf_status status = journal_committed(server->journal, at, &record);
+        enum hf_status status =
+            journal_committed(server->journal, &at, &record);
         assert(status == HF_OK);
         (void)status;
-        apply_write(server, entry, record);
+        if (!apply_write(server, entry, record))
+            return false;
+        server->apply_at = at;
     }
+    return true;
 }
 
-/* The flying batch is durable, or has failed: apply it and answer. */
+/* The flying batch is durable, or has failed: apply it and answer. When so
+ * much is due that this would take long, it is done over several turns. */
 static void apply_batch(struct server *server, bool journaled)
 {
     struct batch *batch = &server->flying;
-    size_t at = 0;
 
     answer_now(server);
-    for (size_t i = 0; i < batch->count; i++) {
-        struct entry *entry = &batch->entries[i];
-        apply_entry(server, entry, journaled, &at);
+    for (; server->apply_next < batch->count; server->apply_next++) {
+        struct entry *entry = &batch->entries[server->apply_next];
+        server->applying = !apply_entry(server, entry, journaled);
+        if (server->applying)
+            return;
         if (entry->conn != NULL)
             conn_unpend(entry->conn);
+        entry->conn = NULL;
     }
     batch->count = 0;
     batch->records.len = 0;
@@ -271,6 +289,10 @@ static void gather_verdicts(struct server *server)
 /* Commits what was gathered. False: nothing to do, or the disk is busy. */
 static bool commit_round(struct server *server)
 {
+    if (server->applying) {
+        apply_batch(server, true);
+        return !server->applying;
+    }
     if (server->in_flight)
         return false;
     gather_verdicts(server);
@@ -282,12 +304,14 @@ static bool commit_round(struct server *server)
     server->flying = *batch;
     *batch = empty;
     server->in_flight = true;
+    server->apply_next = 0;
+    server->apply_at = 0;
     server->flying_records = 0;
     hand_over(server, &server->flying);
     server->flying_bytes = journal_batch_bytes(server->journal);
     if (server->flying_records == 0) {
         apply_batch(server, true); /* questions only */
-        return true;
+        return !server->applying;
     }
     hf_counter_add(server->metrics.commits, 1);
     enum hf_status status = journal_commit(server->journal);
@@ -297,7 +321,7 @@ static bool commit_round(struct server *server)
         return false;
     }
     apply_batch(server, status == HF_OK);
-    return true;
+    return !server->applying;
 }
 
 void commit_turn(struct server *server)
@@ -306,7 +330,8 @@ void commit_turn(struct server *server)
     for (int i = 0; i < TURN_ROUNDS_MAX && commit_round(server); i++)
         conn_flush_dirty(server);
     commit_arm(server);
-    if (!server->in_flight && (!commit_is_idle(server) || server->dirty))
+    if (server->applying ||
+        (!server->in_flight && (!commit_is_idle(server) || server->dirty)))
         uv_idle_start(&server->again, server_again);
     else
         uv_idle_stop(&server->again);
@@ -316,7 +341,7 @@ void commit_poll(struct server *server)
 {
     enum hf_status status = journal_poll(server->journal);
 
-    if (status == HF_PENDING || !server->in_flight)
+    if (status == HF_PENDING || !server->in_flight || server->applying)
         return; /* asked all the same: asking clears the wake-up */
     report_slow(&server->report,
                 hf_clock_now_ns(server->clock) - server->slow_since_ns, true);

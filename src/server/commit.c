@@ -201,6 +201,8 @@ static void apply_batch(struct server *server, bool journaled)
     struct batch *batch = &server->flying;
 
     answer_now(server);
+    if (!journaled)
+        fail(server);
     for (; server->apply_next < batch->count; server->apply_next++) {
         struct entry *entry = &batch->entries[server->apply_next];
         server->applying = !apply_entry(server, entry, journaled);
@@ -217,8 +219,6 @@ static void apply_batch(struct server *server, bool journaled)
     if (journaled && server->flying_records > 0)
         metrics_batch(&server->metrics, server->flying_records,
                       server->flying_bytes, journal_sync_ns(server->journal));
-    if (!journaled)
-        fail(server);
 }
 
 /* ---- Commit. ---- */

@@ -146,6 +146,7 @@ static void about_stats(struct info *info)
     line(info, "requests_refused", counts.requests_refused);
     count_line(info, "requests_share_refused", m->shares_refused);
     line(info, "turn_work_max", info->server->turn_work_max);
+    line(info, "turn_sweeps_max", info->server->turn_sweeps_max);
     line(info, "turn_steps_max", info->server->turn_steps_max);
     for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
         count_line(info, events[i].name, m->events[events[i].kind]);

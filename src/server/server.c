@@ -54,6 +54,8 @@ static void on_turn_end(uv_check_t *handle)
         server->waits.owed != NULL || server->applying)
         commit_turn(server);
     server->turn++;
+    if (server->turn_sweeps > server->turn_sweeps_max)
+        server->turn_sweeps_max = server->turn_sweeps;
     server->turn_sweeps = 0;
     server->turn_steps = 0;
 }

@@ -66,10 +66,11 @@ struct server {
     struct batch flying;   /* being committed */
     bool in_flight;
     uint64_t flying_records;
-    bool applying;          /* it is durable, and applied over several turns */
-    size_t apply_next;      /* the entry to be applied next */
-    size_t apply_at;        /* where its record is in the journal's batch */
-    uint64_t turn_sweeps;   /* of what is due, in this turn */
+    bool applying;        /* it is durable, and applied over several turns */
+    size_t apply_next;    /* the entry to be applied next */
+    size_t apply_at;      /* where its record is in the journal's batch */
+    uint64_t turn_sweeps; /* of what is due, in this turn */
+    uint64_t turn_sweeps_max;
     uint64_t answer_ns;     /* the time as of the answers being given */
     uint64_t flying_bytes;  /* in the journal's batch under way */
     uint64_t slow_since_ns; /* when a commit that outlasted its turn began */

@@ -86,7 +86,7 @@ static void give_back(struct server *server, struct hf_bytes record,
         waits_orphan(server, c->name, token);
 }
 
-static void answer_write(struct server *server, const struct entry *entry,
+static void answer_write(struct server *server, struct entry *entry,
                          struct hf_bytes record, const struct hold_out *out)
 {
     if (entry->kind == HOLD_BOUNDS)
@@ -96,8 +96,7 @@ static void answer_write(struct server *server, const struct entry *entry,
     bool granted = entry->kind == HOLD_LOCK && out->code == HOLD_OK;
     answer_applied(server, entry->conn, out->code, out->body);
     uint64_t took_ns = answer_note(server, entry->kind, entry->came_ns);
-    if (entry->has_request && out->code == HOLD_OK)
-        share_add(server, conn_host(entry->conn));
+    entry->succeeded = out->code == HOLD_OK;
     if (granted && entry->conn->closing)
         give_back(server, record, out->body);
     else if (granted)
@@ -105,7 +104,7 @@ static void answer_write(struct server *server, const struct entry *entry,
 }
 
 /* False: so much was due that the rest of it is left to the next turn. */
-static bool apply_write(struct server *server, const struct entry *entry,
+static bool apply_write(struct server *server, struct entry *entry,
                         struct hf_bytes record)
 {
     const struct hold_out *out;
@@ -208,6 +207,8 @@ static void apply_batch(struct server *server, bool journaled)
         server->applying = !apply_entry(server, entry, journaled);
         if (server->applying)
             return;
+        if (entry->shared)
+            share_settle(server, conn_host(entry->conn), entry->succeeded);
         if (entry->conn != NULL)
             conn_unpend(entry->conn);
         entry->conn = NULL;
@@ -219,6 +220,7 @@ static void apply_batch(struct server *server, bool journaled)
     if (journaled && server->flying_records > 0)
         metrics_batch(&server->metrics, server->flying_records,
                       server->flying_bytes, journal_sync_ns(server->journal));
+    conn_unpark(server);
 }
 
 /* ---- Commit. ---- */
@@ -236,7 +238,11 @@ static void withdraw(struct server *server, struct batch *batch,
     if (entry->dropped) {
         hold_forget(server->engine, c);
     } else if (entry->told) {
+        hold_forget(server->engine, c);
+        c->told = true;
         hold_record_tell(batch->records.data + entry->at);
+        status = hold_prepare(server->engine, c);
+        entry->refused = status; /* it needs less than was given back */
     }
 }
 
@@ -250,7 +256,7 @@ static void hand_over(struct server *server, struct batch *batch)
         if (entry->wait != NULL && entry->kind == HOLD_LOCK &&
             entry->wait->end != END_NONE)
             withdraw(server, batch, entry);
-        if (entry->dropped)
+        if (entry->dropped || entry->refused != HF_OK)
             continue;
         struct hf_bytes record = entry_record(batch, entry);
         entry->refused = journal_append(server->journal, record);

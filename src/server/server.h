@@ -89,8 +89,9 @@ struct server {
     struct conn *spare_conn; /* for a client that finds no memory */
     bool accept_owed;        /* a client waits for it */
     uint32_t conn_count;
-    uint64_t conn_id;   /* the last one given */
-    struct conn *dirty; /* those with something to write or to go on with */
+    uint64_t conn_id;    /* the last one given */
+    struct conn *parked; /* until a batch has been applied */
+    struct conn *dirty;  /* those with something to write or to go on with */
     struct resp_request request;
     struct hold_command command;
     char *read_buffer;
@@ -132,6 +133,8 @@ uint64_t server_now_us(const struct server *server);
  * again in the next turn, or when nothing of the connection is pending. */
 bool submit_admits(const struct server *server, const struct conn *conn,
                    const struct hold_command *command);
+/* True if the listings of this turn have used its budget. */
+bool submit_is_spent(const struct server *server);
 /* Takes a command of the connection on its way; the answer is in the
  * connection's output when it is known. */
 void submit_command(struct server *server, struct conn *conn,

@@ -97,6 +97,22 @@ static void wait_for_turn(struct conn *conn)
     server->parked = conn;
 }
 
+/* An inline request is changed by decoding, and may be decoded again: a copy of
+ * its line is. */
+static enum hf_status decode(struct server *server, char *data, size_t len)
+{
+    if (data[0] != '*') {
+        const char *end = memchr(data, '\n', len);
+        if (end != NULL)
+            len = (size_t)(end - data) + 1;
+        if (len > SERVER_LINE_BYTES)
+            len = SERVER_LINE_BYTES;
+        memcpy(server->line, data, len);
+        data = server->line;
+    }
+    return resp_decode(data, len, &server->request);
+}
+
 /* Runs the whole requests at the start of `data`; returns the bytes used. */
 static size_t run_requests(struct conn *conn, char *data, size_t len)
 {
@@ -110,14 +126,12 @@ static size_t run_requests(struct conn *conn, char *data, size_t len)
             conn_touch(conn);
             break;
         }
-        if (commit_is_full(server) || (data[at] != '*' && conn->pending > 0)) {
-            /* an inline request is changed by decoding: once only */
+        if (commit_is_full(server)) {
             conn->barrier = true;
             conn_touch(conn);
             break;
         }
-        enum hf_status status =
-            resp_decode(data + at, len - at, &server->request);
+        enum hf_status status = decode(server, data + at, len - at);
         if (status == HF_MORE)
             break;
         if (status != HF_OK && conn->pending > 0) {

@@ -346,7 +346,9 @@ static enum hf_status set_up_memory(struct server *server)
 {
     server->read_buffer = hf_alloc(SERVER_READ_BYTES);
     server->spare_conn = hf_alloc_zeroed(sizeof(struct conn));
-    if (server->read_buffer == NULL || server->spare_conn == NULL)
+    server->line = hf_alloc(SERVER_LINE_BYTES);
+    if (server->read_buffer == NULL || server->spare_conn == NULL ||
+        server->line == NULL)
         return HF_NOMEM;
     enum hf_status status = waits_open(&server->waits);
     return status == HF_OK ? shares_open(&server->shares) : status;
@@ -524,6 +526,7 @@ void server_close(struct server *server)
     shares_close(&server->shares);
     hf_free(server->spare_conn);
     hf_free(server->read_buffer);
+    hf_free(server->line);
     report_stopped(&server->report);
     report_close(&server->report);
 }

@@ -95,6 +95,7 @@ struct server {
     struct resp_request request;
     struct hold_command command;
     char *read_buffer;
+    char *line;         /* an inline request being run */
     uint64_t files_max; /* that clients may have open */
     uint64_t started_ns;
     uint64_t tend_count;
@@ -108,6 +109,9 @@ struct server {
 
 /* Size of one read, and of what a connection may have unanswered. */
 #define SERVER_READ_BYTES (64u * 1024)
+
+/* Longer than any inline request may be. */
+#define SERVER_LINE_BYTES (RESP_INLINE_MAX + 16)
 
 /* HF_OK, or an error whose text is in `error` (JOURNAL_ERROR_MAX bytes). */
 enum hf_status server_open(struct server *server, const struct config *config,

@@ -192,6 +192,7 @@ static bool is_listing(enum hold_kind kind)
 static bool can_list(const struct server *server, const struct conn *conn)
 {
     return conn->pending == 0 && server->orphans == 0 &&
+           !submit_is_spent(server) && /* all clients share a budget */
            (server->failed ||
             hold_due_us(server->engine) > server_now_us(server));
 }
@@ -217,8 +218,6 @@ bool submit_admits(const struct server *server, const struct conn *conn,
     if (conn->pending > 0 &&
         (may_wait(command) || is_too_much(server, conn, command)))
         return false;
-    if (!is_write && submit_is_spent(server))
-        return false; /* listings of all clients share a budget */
     if (is_listing(command->kind) && !can_list(server, conn))
         return false;
     /* While more is due than one record handles, ticks go first: what depends

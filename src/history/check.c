@@ -110,11 +110,11 @@ uint64_t check_over_us(const struct check *c, uint32_t at, uint64_t ttl_ms)
         __builtin_add_overflow(over_us, check_us(c, at), &over_us))
         return UINT64_MAX;
     for (size_t i = next_start(c, at); i < c->start_count; i++) {
-        if (check_us(c, c->starts[i]) >= over_us)
-            break;
         if (c->dated_at < c->starts[i])
             return UINT64_MAX;
-        over_us += c->opts.start_slack_us;
+        /* its date may be behind, and what was over is not yet */
+        if (check_us(c, c->starts[i]) < over_us + c->opts.start_slack_us)
+            over_us += c->opts.start_slack_us;
     }
     return over_us;
 }

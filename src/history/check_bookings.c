@@ -150,7 +150,7 @@ static enum hf_status add_lives(struct check *c, struct booking_view *view)
     enum hf_status status = HF_OK;
 
     life.proof = NULL;
-    life.over = life.sold_hi = c->end;
+    life.hi = life.over = life.sold_hi = c->end;
     life.end = life.kept = 0;
     for (size_t i = 0; status == HF_OK && i < view->count; i++) {
         const struct mention *m = &view->mentions[i];

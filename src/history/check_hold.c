@@ -51,7 +51,8 @@ uint32_t hold_floor(const struct lock_view *view, const struct hold *hold)
 }
 
 /* The promise of `fact` (a grant or a renewal): up to where it surely holds.
- * Whatever may come after it and make it shorter is taken to have come. */
+ * Whatever may come after it and make it shorter is taken to have come. One
+ * that was made when the hold was over is a violation of its own. */
 static void promise(struct lock_view *view, struct hold *hold,
                     const struct fact *fact)
 {
@@ -61,7 +62,7 @@ static void promise(struct lock_view *view, struct hold *hold,
     uint64_t until_us;
     uint32_t cut = check_next_flush(c, call->lo);
 
-    if (fact->safe_ms <= 0 ||
+    if (fact->safe_ms <= 0 || call->lo > hold->over ||
         __builtin_add_overflow(call->told_us, safe_us, &until_us))
         return;
     if (check_until(c, call->lo, until_us) <= hold->end &&
@@ -105,7 +106,7 @@ static void find_origin(struct lock_view *view, struct hold *hold)
         hold->over_us = over_us > hold->over_us ? over_us : hold->over_us;
         asked = true;
         if (hold->begin == NULL)
-            hold->lo = least(hold->lo, fact->call->lo);
+            hold->lo = least(hold->lo, fact->call->first);
     }
     if (hold->begin == NULL && !asked)
         hold->lo = 0;
@@ -182,6 +183,7 @@ void hold_settle(struct lock_view *view, size_t n)
         if (proves(fact) && fact->kind != FACT_SHOWN && fact->call->may)
             hold->end = most(hold->end, fact->lo);
     }
+    find_over(view, hold);
     for (size_t i = hold->count; i-- > 0;) {
         const struct fact *fact = &hold->facts[i];
         if ((fact->kind == FACT_GRANT || fact->kind == FACT_RENEWED) &&
@@ -193,7 +195,6 @@ void hold_settle(struct lock_view *view, size_t n)
         if (hold->facts[i].kind == FACT_SHOWN)
             hold->end = most(hold->end, hold->facts[i].lo);
     }
-    find_over(view, hold);
 }
 
 /* How many times it is held, by what was told: at least and at most, while
@@ -274,7 +275,7 @@ static bool judge_shown(struct lock_view *view, const struct hold *hold,
                     "than anybody asked for",
                     SHOW(view->name), token, (long long)fact->safe_ms);
     if (fact->lo > hold->until_at && fact->hi < hold->until_cut &&
-        check_us(c, fact->hi) + left_us + US_PER_MS <
+        check_us(c, fact->hi) + left_us + CHECK_ROUNDED_US <
             check_kept_us(c, hold->until_at, fact->hi, hold->until_us))
         check_found(c, "expiry", fact->call->id, hold->proof->id,
                     "lock %.*s, token %llu expires in %lld ms, which is "

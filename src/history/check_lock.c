@@ -171,14 +171,15 @@ static bool was_gone(const struct check *c, const struct fact *asked,
     uint32_t gone = check_gone(c, call->client);
 
     if (call->wait_ms == 0 || call->request.len > 0 || gone == CHECK_NEVER ||
-        call->outcome != OUTCOME_UNKNOWN || !call->alone)
+        call->outcome != OUTCOME_UNKNOWN || !call->alone ||
+        shown->hi > call->run_end)
         return false;
     uint64_t gone_us = check_us(c, gone) + GONE_SLACK_US;
     uint64_t held_us = (uint64_t)(shown->held_ms + 1) * US_PER_MS;
     if (shown->held_ms >= 0 && check_us(c, shown->lo) > gone_us + held_us)
         return true;
     return call->arrived_at != CHECK_NEVER && call->sent_at == CHECK_NEVER &&
-           shown->hi < call->run_end && check_us(c, shown->lo) > gone_us;
+           check_us(c, shown->lo) > gone_us;
 }
 
 static void judge_gone(const struct lock_view *view, const struct hold *hold,

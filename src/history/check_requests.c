@@ -140,16 +140,17 @@ static struct call *choose(struct call **calls, size_t count)
     return chosen;
 }
 
+/* `*first`: the lowest `lo` of the generations before, which a loose one may
+ * be a repetition of. */
 static void settle(struct check *c, struct call **calls, size_t count,
-                   bool loose)
+                   bool loose, uint32_t *first)
 {
     struct call *kept = NULL;
-    uint32_t first = calls[0]->lo;
     bool refused = false;
 
     for (size_t i = 0; i < count; i++) {
         struct call *call = calls[i];
-        first = call->lo < first ? call->lo : first;
+        *first = call->lo < *first ? call->lo : *first;
         call->may = call->sure = false;
         refused =
             refused || (is_kept(call) && call->outcome == OUTCOME_REFUSED &&
@@ -165,7 +166,7 @@ static void settle(struct check *c, struct call **calls, size_t count,
             kept = call;
     }
     for (size_t i = 0; i < count; i++)
-        calls[i]->first = first;
+        calls[i]->first = *first;
     struct call *chosen = choose(calls, count);
     if (chosen == NULL || (refused && chosen->outcome == OUTCOME_UNKNOWN))
         return;
@@ -177,6 +178,7 @@ static void settle(struct check *c, struct call **calls, size_t count,
 static void split(struct check *c, struct call **calls, size_t count)
 {
     size_t start = 0;
+    uint32_t lowest = calls[0]->lo;
 
     for (size_t i = 1; i <= count; i++) {
         const struct call *first = calls[start];
@@ -187,7 +189,7 @@ static void split(struct check *c, struct call **calls, size_t count)
             if (hi < until && !check_flushed(c, first->lo, hi))
                 continue;
         }
-        settle(c, calls + start, i - start, start > 0);
+        settle(c, calls + start, i - start, start > 0, &lowest);
         start = i;
     }
 }

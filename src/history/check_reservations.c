@@ -27,18 +27,21 @@ static bool proves(const struct mention *m)
     return m->kind != MENTION_ABSENT && m->status != BOOKING_NONE;
 }
 
+/* A repeated REQ is told what was, from its first call on. A time that is told
+ * again is rounded to either side: less a millisecond. */
 static void promise(struct booking_view *view, const struct mention *m)
 {
     const struct check *c = view->check;
     const struct call *call = m->call;
     struct booking *b = view->booking;
-    uint64_t until_us = call->told_us + (uint64_t)m->expires_ms * US_PER_MS;
-    uint32_t cut = check_next_flush(c, call->lo);
+    uint64_t left_ms = m->expires_ms > 0 ? (uint64_t)m->expires_ms - 1 : 0;
+    uint64_t until_us = call->told_us + left_ms * US_PER_MS;
+    uint32_t cut = check_next_flush(c, call->first);
     uint32_t given_back = cut;
 
     for (size_t i = 0; i < view->count; i++) {
         const struct mention *other = &view->mentions[i];
-        if (other == m || other->call->hi < call->lo || !other->call->may)
+        if (other == m || other->call->hi < call->first || !other->call->may)
             continue;
         if (other->kind == MENTION_END && other->call->first < cut)
             cut = other->call->first;
@@ -50,7 +53,7 @@ static void promise(struct booking_view *view, const struct mention *m)
             until_us = other_us < until_us ? other_us : until_us;
         }
     }
-    uint32_t end = check_until(c, call->lo, until_us);
+    uint32_t end = check_until(c, call->first, until_us);
     if (until_us > view->until_us) {
         view->until_us = until_us;
         view->until_at = call->hi;
@@ -233,7 +236,7 @@ static void judge_time(struct booking_view *view, const struct mention *m)
                     "anybody asked for",
                     SHOW(view->id), (long long)m->expires_ms);
     if (call->first > view->until_at && call->hi < view->until_cut &&
-        check_us(c, call->hi) + left_us + US_PER_MS <
+        check_us(c, call->hi) + left_us + CHECK_ROUNDED_US <
             check_kept_us(c, view->until_at, call->hi, view->until_us))
         check_found(c, "expiry", call->id, b->proof->id,
                     "reservation %.*s expires in %lld ms, which is earlier "
@@ -245,7 +248,7 @@ static void judge_absent(struct booking_view *view, const struct mention *m)
 {
     struct check *c = view->check;
     const struct booking *b = view->booking;
-    uint32_t last = b->end > b->hi ? b->end - 1 : b->hi;
+    uint32_t last = b->end > b->lo ? b->end - 1 : b->lo;
     uint32_t kept = b->end;
 
     if (!c->opts.ended_full)

@@ -10,9 +10,9 @@
  * The journal knows nothing of what its records mean. Whoever owns the state
  * describes it as a `struct journal_machine`: how to make an empty one, how to
  * apply a record, how to save and load it. Recovery is "newest snapshot, then
- * every later record in order"; a snapshot is made the same way by a
- * background thread from files that are sealed, so that neither a fork nor a
- * pause of the loop is needed.
+ * every later record in order"; a snapshot is made the same way in the
+ * background from files that are sealed, so that neither a fork nor a pause of
+ * the loop is needed.
  *
  * Threads: one thread calls everything here (the loop). A thread of the
  *          journal's own prepares segments and syncs; a snapshot is made by a
@@ -52,8 +52,8 @@ enum journal_sync {
 typedef enum hf_status journal_sink(void *context, const void *data,
                                     size_t len);
 
-/* The state whose commands are journaled. Every call may be made from the
- * journal's background thread, for a machine that this thread created. */
+/* The state whose commands are journaled. Every call may be made from a thread
+ * of the process's pool, for a machine that it created. */
 struct journal_machine {
     void *context;
     /* An empty machine, or NULL without memory. */

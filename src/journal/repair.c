@@ -18,6 +18,7 @@
 #include "base/memory.h"
 #include "journal/recover.h"
 #include "journal/snapshot.h"
+#include "journal/state.h"
 
 #define DROPPED          "dropped"
 #define DROPPED_NAME_MAX (FOLDER_NAME_MAX + 32)
@@ -364,10 +365,30 @@ static enum hf_status repair_folder(struct repair *repair, bool apply)
     return status;
 }
 
+enum hf_status journal_repair_on(struct journal_io *io, const char *dir,
+                                 bool apply, struct hf_buf *text, char *error)
+{
+    struct repair repair = {.text = text, .error = error};
+    enum hf_status status = folder_open(
+        &repair.folder, dir, apply ? FOLDER_WRITE : FOLDER_READ, io, error);
+
+    if (status != HF_OK)
+        return status;
+    repair.manifest_end =
+        manifest_read(&repair.folder, &repair.manifest, error);
+    status = repair.manifest_end == HF_IO
+                 ? HF_IO
+                 : folder_list(&repair.folder, &repair.list, error);
+    if (status == HF_OK)
+        status = repair_folder(&repair, apply);
+    folder_list_release(&repair.list);
+    folder_close(&repair.folder);
+    return status;
+}
+
 enum hf_status journal_repair(const char *dir, bool apply, struct hf_buf *text,
                               char *error)
 {
-    struct repair repair = {.text = text, .error = error};
     struct journal_io *io;
 
     error[0] = '\0';
@@ -375,18 +396,7 @@ enum hf_status journal_repair(const char *dir, bool apply, struct hf_buf *text,
     if (status != HF_OK)
         return journal_say(error, status, "cannot read %s: %s", dir,
                            hf_status_text(status));
-    status = folder_open(&repair.folder, dir,
-                         apply ? FOLDER_WRITE : FOLDER_READ, io, error);
-    if (status == HF_OK) {
-        status = manifest_read(&repair.folder, &repair.manifest, error);
-        repair.manifest_end = status;
-        if (status != HF_IO)
-            status = folder_list(&repair.folder, &repair.list, error);
-        if (status == HF_OK)
-            status = repair_folder(&repair, apply);
-        folder_list_release(&repair.list);
-        folder_close(&repair.folder);
-    }
+    status = journal_repair_on(io, dir, apply, text, error);
     io->close(io);
     return status;
 }

@@ -217,11 +217,10 @@ enum hf_status segment_reader_open(struct segment_reader *reader,
 
 static bool padding_is_zero(const char *data, const struct batch *batch)
 {
+    static const char zeros[JOURNAL_BLOCK];
     size_t at = BATCH_HEADER_BYTES + batch->records.len;
 
-    while (at < batch->disk_bytes && data[at] == 0)
-        at++;
-    return at == batch->disk_bytes;
+    return memcmp(data + at, zeros, batch->disk_bytes - at) == 0;
 }
 
 enum hf_status segment_reader_batch(struct segment_reader *reader,

@@ -55,6 +55,10 @@ struct journal {
     char error[JOURNAL_ERROR_MAX];
 };
 
+/* journal_repair() on a disk of the caller's. */
+enum hf_status journal_repair_on(struct journal_io *io, const char *dir,
+                                 bool apply, struct hf_buf *text, char *error);
+
 /* Finishes what is under way, whatever time it takes. */
 void journal_settle(struct journal *journal);
 

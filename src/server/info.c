@@ -72,9 +72,8 @@ static void about_persistence(struct info *info)
     line(info, "journal_bytes", j.byte_count);
     line(info, "journal_slow_commits", j.pending_count);
     line(info, "journal_waiting_ms",
-         s->in_flight
-             ? (hf_clock_now_ns(s->clock) - s->slow_since_ns) / 1000000
-             : 0);
+         s->in_flight ? (hf_clock_now_ns(s->clock) - s->slow_since_ns) / 1000000
+                      : 0);
     line(info, "journal_sync_last_us", j.sync_last_ns / 1000);
     line(info, "journal_sync_max_us", j.sync_max_ns / 1000);
     line(info, "journal_disk_bytes", j.disk_bytes);

@@ -257,14 +257,18 @@ static bool is_gone(const struct wait *wait)
 static void held_in_vain(struct server *server, struct wait *wait,
                          struct hf_bytes grant)
 {
-    if (wait->end == END_GONE && wait->request.len > 0) {
-        release(server, wait); /* it can still be asked for */
-        return;
+    bool keep = wait->end == END_GONE && wait->request.len > 0;
+
+    if (!keep) { /* else it can still be asked for */
+        wait->state = WAIT_HELD;
+        wait->token = (uint64_t)reply_get_number(grant, FIELD_TOKEN);
+        server->orphans++;
     }
-    wait->state = WAIT_HELD;
-    wait->token = (uint64_t)reply_get_number(grant, FIELD_TOKEN);
-    server->orphans++;
-    if (!wait->owed)
+    if (wait->judged)
+        return; /* a verdict before its own has granted it */
+    if (keep)
+        release(server, wait);
+    else if (!wait->owed)
         owe(&server->waits, wait);
 }
 
@@ -497,7 +501,8 @@ bool waits_verdict(struct server *server, struct hold_command *command,
         .kind = wait->end == END_GONE ? HOLD_ABANDON : HOLD_TIMEOUT,
         .now_us = hold_now_us(server->engine), /* no time passes by it */
     };
-    if (wait->state == WAIT_QUEUED) {
+    wait->judged_queued = wait->state == WAIT_QUEUED;
+    if (wait->judged_queued) {
         command->token = wait->ticket;
     } else {
         if (wait->end == END_TOLD)
@@ -521,5 +526,8 @@ void waits_judged(struct server *server, struct wait *wait)
 {
     if (wait->conn != NULL)
         tell_timeout(server, wait);
-    release(server, wait);
+    if (wait->judged_queued && wait->state == WAIT_HELD)
+        waits_owe_again(server, wait); /* it came too late: another one */
+    else
+        release(server, wait);
 }

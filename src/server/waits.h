@@ -57,11 +57,12 @@ struct wait {
     struct conn *conn; /* NULL: nobody is to be told any more */
     enum wait_state state;
     enum wait_end end;
-    bool owed;       /* in the list of verdicts */
-    bool judged;     /* its verdict is on its way */
-    bool has_ticket; /* found by its ticket */
-    bool promised;   /* the place under its ticket is promised */
-    bool counted;    /* its end was counted */
+    bool owed;          /* in the list of verdicts */
+    bool judged;        /* its verdict is on its way */
+    bool judged_queued; /* that verdict is about its ticket */
+    bool has_ticket;    /* found by its ticket */
+    bool promised;      /* the place under its ticket is promised */
+    bool counted;       /* its end was counted */
     uint64_t ticket;
     uint64_t token;
     uint64_t deadline_us;

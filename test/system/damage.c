@@ -15,8 +15,9 @@
 #include "support/server.h"
 #include "support/test.h"
 
-#define WRITES      200
-#define FOR_EVER_MS 3600000
+#define WRITES        200
+#define FOR_EVER_MS   3600000
+#define SEGMENT_BYTES (4u << 20) /* quickly made, and room for all writes */
 
 static struct test_server server;
 static struct test_wire wire;
@@ -26,8 +27,9 @@ static void start(void)
     if (server.pid > 0)
         test_server_kill(&server);
     test_wire_close(&wire);
-    test_server_start(&server,
-                      &(struct test_server_opts){.dir = test_folder()});
+    test_server_start(
+        &server, &(struct test_server_opts){.dir = test_folder(),
+                                            .segment_bytes = SEGMENT_BYTES});
     test_server_connect(&server, &wire);
 }
 

@@ -105,6 +105,8 @@ says $'src/hold/some.c:19\n    - free(copy);\n    + ;'
 expect "the tree is as it was" "$before" \
     "$(cd "$tree" && find . -name build -prune -o -type f -exec cksum {} + | sort)"
 
+check "so is the copy that it worked in" diff -r "$tree/src" "$tree/build/mutate/1/src"
+
 mutate --plain src/hold
 says "7 mutants, 0 to try"
 says "2 survived"

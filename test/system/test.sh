@@ -150,10 +150,12 @@ small() { # FILE LINE: a test that passes
     chmod +x "$tree/$1"
 }
 small tools/tidy ''
-small test/unit/any.sh ''
+small test/unit/any.sh 'echo "$HOLDFAST_SAN $SCHEDULES" >>"$SEEN"'
 small test/unit/single.sh '# tests: one thread'
 small test/system/plain.sh ''
 small test/system/both.sh '# tests: also under sanitizers'
+export SEEN=$folder/seen
+unset SCHEDULES
 # ran ARGUMENT...: what ran, sorted; sets last.
 ran() {
     output=$(unset TEST_LOGS && "$tree/tools/test" "$@" 2>&1) || true
@@ -165,6 +167,8 @@ expect "all of them run, and with each sanitizer those that gain by it" "\
 address/system/both address/unit/any address/unit/single \
 system/both system/plain thread/system/both thread/unit/any \
 unit/any unit/single " "$names"
+expect "each has its number of schedules" " |address 1000|thread 300" \
+    "$(paste -sd'|' "$SEEN")"
 expect "each is counted" "10 passed, 0 failed" "$last" # tidy too
 ran thread
 expect "one sanitizer: every suite" \

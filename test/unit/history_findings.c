@@ -197,7 +197,7 @@ TEST(a_repetition_promises_what_was_given_back)
     told(&t, 2, "LOCK a OWNER B TTL 9000", "token 4 safe_ms 9000 count 1");
     told(&t, 1, "LOCK a OWNER A TTL 9000 REQ r",
          "token 3 safe_ms 8990 count 1");
-    TOLD_BAD(&t, "exclusion");
+    TOLD_BAD(&t, "promise");
 }
 
 TEST(a_grant_was_told_and_its_repetition_says_time_out)

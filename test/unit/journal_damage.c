@@ -402,6 +402,12 @@ TEST(a_lost_batch_that_was_known_to_be_on_disk_is_damage)
     rig_craft(&rig, 1, 5, 1 << 3, 1);
     rig_craft(&rig, 6, 8, 0, 3);
     expect_refusal(&rig, "journal-0000000000000001.seg", 3 * JOURNAL_BLOCK);
+
+    rig_init(&rig, "k", &disk.io); /* only an empty segment's header says so */
+    CHECK_EQ(mkdir(rig.opts.dir, 0700), 0);
+    rig_craft(&rig, 1, 5, 1 << 5, 4);
+    rig_craft(&rig, 6, 5, 0, 5);
+    expect_refusal(&rig, "journal-0000000000000001.seg", 5 * JOURNAL_BLOCK);
     test_disk_release(&disk);
 }
 

@@ -5,6 +5,7 @@
  * every acknowledged record. Only after a crash may the last batch of all be
  * lost, to damage in that batch itself, and then the end is called unclean.
  */
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -20,10 +21,10 @@
 /* Every place of these blocks' beginnings, and every so many bytes of the
  * rest. */
 #define DENSE_BYTES 72
-#define STEP_BYTES  61
+#define STEP_BYTES  127
 
 /* Every so many cases the folder is really opened, not only read. */
-#define OPEN_EVERY 41
+#define OPEN_EVERY 67
 
 enum hurt { HURT_FLIP, HURT_CUT, HURT_LONGER, HURT_REMOVE };
 
@@ -110,17 +111,23 @@ static void take_up(struct enemy *enemy, const char *name)
     }
 }
 
+static void write_byte(const char *path, size_t at, char byte)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+    CHECK(fd >= 0);
+    CHECK_EQ(pwrite(fd, &byte, 1, (off_t)at), 1);
+    close(fd);
+}
+
 static void hurt_file(struct enemy *enemy, const char *path, enum hurt hurt,
                       size_t at)
 {
     struct hf_buf *file = &enemy->file;
-    char *byte = file->data + at;
 
     switch (hurt) {
     case HURT_FLIP:
-        *byte = (char)(*byte ^ 1 << at % 8);
-        rig_write_file(path, file->data, file->len);
-        *byte = (char)(*byte ^ 1 << at % 8);
+        write_byte(path, at, (char)(file->data[at] ^ 1 << at % 8));
         break;
     case HURT_CUT:
         rig_write_file(path, file->data, at);
@@ -251,7 +258,10 @@ static void try_case(struct enemy *enemy, const char *name, enum hurt hurt,
     hurt_file(enemy, path, hurt, at);
     enum hf_status status =
         journal_read(dir, tally_machine(), &state, &stats, error);
-    rig_write_file(path, enemy->file.data, enemy->file.len);
+    if (hurt == HURT_FLIP)
+        write_byte(path, at, enemy->file.data[at]);
+    else
+        rig_write_file(path, enemy->file.data, enemy->file.len);
     check_verdict(enemy, name, hurt, at, status, state, stats.unclean, error);
     hf_free(state);
     if (enemy->cases++ % OPEN_EVERY == 0)

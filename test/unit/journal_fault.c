@@ -12,7 +12,7 @@
 
 /* Enough for the end of a segment in every round of live(). The work of a test
  * that lets each call fail grows with the square of it. */
-#define ROUND_BATCHES 7
+#define ROUND_BATCHES 5
 
 static void open_disk(struct test_disk *disk, bool thread)
 {
@@ -115,6 +115,21 @@ static bool live_and_fail(struct rig *rig, struct test_disk *disk)
     return failed;
 }
 
+/* What is there after a clean stop, read without opening it. */
+static void check_stopped(struct rig *rig)
+{
+    struct journal_stats stats;
+    void *state = NULL;
+
+    CHECK_EQ(journal_read(rig->opts.dir, tally_machine(), &state, &stats,
+                          rig->error),
+             HF_OK);
+    CHECK_EQ(((struct tally *)state)->count, rig->acked.count);
+    CHECK(((struct tally *)state)->hash == rig->acked.hash);
+    CHECK(!stats.unclean);
+    hf_free(state);
+}
+
 /* Lets every single call fail in turn. */
 static void fail_each(const struct fault *fault)
 {
@@ -135,10 +150,7 @@ static void fail_each(const struct fault *fault)
         done = !live_and_fail(&rig, &disk);
         CHECK_EQ(rig_write(&rig, ROUND_BATCHES), HF_OK);
         rig_stop(&rig);
-        CHECK_EQ(rig_open(&rig), HF_OK);
-        rig_check(&rig);
-        CHECK(!rig_stats(&rig).unclean);
-        rig_close(&rig);
+        check_stopped(&rig);
         test_disk_release(&disk);
         CHECK_EQ(count_descriptors(), descriptors);
     }

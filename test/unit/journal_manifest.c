@@ -18,6 +18,14 @@ static void open_rig(struct rig *rig, const char *name, struct test_disk *disk)
     rig_init(rig, name, test_disk_quick(disk));
 }
 
+static void empty_folder(struct rig *rig)
+{
+    char name[64];
+
+    while (rig_files(rig, "", 0, name) > 0)
+        CHECK_EQ(unlink(rig_path(rig, name)), 0);
+}
+
 /* Opens, finds everything, and says whether the end was clean. */
 static bool opens_clean(struct rig *rig)
 {
@@ -209,6 +217,42 @@ TEST(removals_of_a_cut_may_reach_the_disk_in_any_order)
     test_disk_release(&disk);
 }
 
+/* As in journal_damage, in a folder that has a manifest, which names the last
+ * of the segments that go. */
+TEST(a_crash_at_any_call_of_a_cut_changes_nothing)
+{
+    struct tally two = rig_crafted(2);
+    bool done = false;
+
+    for (uint64_t at = 0; !done; at++) {
+        struct test_disk disk;
+        struct rig rig;
+
+        open_rig(&rig, "j", &disk);
+        (void)mkdir(rig.opts.dir, 0700);
+        rig_craft(&rig, 1, 5, 1 << 3, 1);
+        rig_craft(&rig, 6, 8, 0, 1);
+        rig_craft(&rig, 9, 9, 0, 1);
+        make_modern(&rig, first_segment, 0);
+        make_modern(&rig, "journal-0000000000000006.seg", 1);
+        make_modern(&rig, "journal-0000000000000009.seg", 6);
+        write_manifest(&rig, 9);
+        disk.dead = disk.torn = true;
+        test_disk_fail(&disk, TEST_DISK_CHANGES, at, EIO);
+        if (rig_open(&rig) == HF_OK)
+            rig_close(&rig);
+        done = !test_disk_failed(&disk);
+        disk.dead = false;
+        test_disk_fail(&disk, 0, UINT64_MAX, 0);
+        rig.acked = rig.tried = two;
+        CHECK(!opens_clean(&rig));
+        rig_close(&rig);
+        rig_expect(&rig, &two);
+        empty_folder(&rig);
+        test_disk_release(&disk);
+    }
+}
+
 /* Which slot is hit does not matter; the next life writes both. */
 TEST(one_damaged_slot_of_the_manifest_costs_no_more_than_the_clean_end)
 {
@@ -396,7 +440,6 @@ TEST(a_crash_at_any_call_while_a_folder_is_brought_up_to_date_loses_nothing)
         for (uint64_t at = 0; !done; at++) {
             struct test_disk disk;
             struct rig rig;
-            char name[64];
 
             open_rig(&rig, "j", &disk);
             (void)mkdir(rig.opts.dir, 0700);
@@ -416,8 +459,7 @@ TEST(a_crash_at_any_call_while_a_folder_is_brought_up_to_date_loses_nothing)
             rig_stop(&rig);
             CHECK(opens_clean(&rig));
             rig_close(&rig);
-            while (rig_files(&rig, "", 0, name) > 0)
-                CHECK_EQ(unlink(rig_path(&rig, name)), 0);
+            empty_folder(&rig);
             test_disk_release(&disk);
         }
     }

@@ -7,6 +7,8 @@
 #include "support/clock.h"
 #include "support/limiting.h"
 
+TEST_ONE_THREAD;
+
 TEST(the_classic_lets_ten_go_and_then_one_a_second)
 {
     struct test_clock clock = {.now_ns = 5 * SECOND};

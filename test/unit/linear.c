@@ -6,6 +6,8 @@
 #include "support/models.h"
 #include "support/test.h"
 
+TEST_ONE_THREAD;
+
 #define CALLS_MAX 8u
 
 /* A call by thread `from % 100`, for tests in which that does not matter. */

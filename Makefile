@@ -16,35 +16,42 @@ CC := gcc
 endif
 SAN ?=
 ifneq ($(SAN),)
-ifneq ($(words $(SAN)) $(filter-out address undefined thread,$(SAN)),1 )
-$(error SAN=$(SAN) is unknown: it is address, undefined or thread)
+ifneq ($(words $(SAN)) $(filter-out address thread,$(SAN)),1 )
+$(error SAN=$(SAN) is unknown: it is address or thread)
 endif
 endif
 BUILD := build$(if $(SAN),/san-$(SAN))
 JOBS ?= $(shell nproc)
-FUZZ_SECONDS ?= 60
+FUZZ_SECONDS ?= 30
+MINUTES ?= 60
 PREFIX ?= /usr/local
 VERSION := $(shell sed -n 's|^\#define HOLDFAST_VERSION "\(.*\)"|\1|p' src/server/version.h)
 
 WARN := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes \
 	-Wmissing-prototypes -Werror
-CFLAGS ?= -O2 -g
-SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all \
-	-fno-omit-frame-pointer)
+# Sanitizers are told lines by -g1; the rest of -g only makes links slow.
+CFLAGS ?= $(if $(SAN),-O1 -g1,-O2 -g)
+# Warnings that gcc derives from optimized code; the plain build has them.
+FALSE_WITH_SAN := -Wno-format-truncation -Wno-restrict -Wno-maybe-uninitialized
+SANFLAGS_address := -fsanitize=address,undefined
+SANFLAGS_thread := -fsanitize=thread
+SANFLAGS := $(if $(SAN),$(SANFLAGS_$(SAN)) -fno-sanitize-recover=all \
+	-fno-omit-frame-pointer $(FALSE_WITH_SAN))
 BASE_CFLAGS := -std=c11 -D_GNU_SOURCE -Iinclude -Isrc \
 	-isystem /usr/include/postgresql \
 	-include src/base/banned.h $(WARN) $(CFLAGS) -pthread -MMD -MP
 HF_CFLAGS := $(BASE_CFLAGS) $(SANFLAGS)
-FUZZ_CFLAGS := $(BASE_CFLAGS) -Itest -fno-sanitize-recover=all
+FUZZ_CFLAGS = $(BASE_CFLAGS) -O1 -g1 -Itest -fno-sanitize-recover=all
 LIB_LIBS := -lxxhash -luring -lsqlite3 -lpq -lhiredis -lm
 LIBS := -luv $(LIB_LIBS)
 
 LIB_DIRS := base sync exec flow meter keep hold journal resp
 STEP_DIRS := base sync exec flow meter keep
-APP_DIRS := server cli
+FUZZ_DIRS := base sync exec journal resp # what the targets read with
+APP_DIRS := history server cli
 LIB_SRC := $(wildcard $(LIB_DIRS:%=src/%/*.c))
 APP_SRC := $(filter-out src/cli/main.c,$(wildcard $(APP_DIRS:%=src/%/*.c)))
-SUPPORT_SRC := $(filter-out test/support/schedule.c,\
+SUPPORT_SRC := $(filter-out test/support/schedule.c test/support/syscall.c,\
 	$(wildcard test/support/*.c))
 STEP_SRC := $(wildcard $(STEP_DIRS:%=src/%/*.c))
 SCHEDULE_SRC := $(wildcard test/schedule/*.c)
@@ -64,6 +71,8 @@ C_FILES = $(shell find include src test bench examples -name node_modules \
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 step_obj = $(patsubst %.c,$(BUILD)/step/obj/%.o,$(1))
 fuzz_obj = $(patsubst %.c,$(BUILD)/fuzz/obj/%.o,$(1))
+# What shows to the thread sanitizer what it would not see.
+SHOWN := $(if $(filter thread,$(SAN)),$(call obj,test/support/syscall.c))
 LIB := $(BUILD)/libholdfast.a
 APP := $(BUILD)/app.a
 BIN := $(BUILD)/holdfast
@@ -83,7 +92,8 @@ all: $(LIB) $(BIN) ## build the library and the holdfast command
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / \
 	    { printf "make %-10s %s\n", $$1, $$2 }' Makefile
-	@echo 'SAN=address|undefined|thread builds (and tests) with a sanitizer.'
+	@echo 'SAN=address|thread builds (and tests) with sanitizers:'
+	@echo 'address and undefined in one, or thread.'
 
 run: ## install what is missing, build, serve with the data in ./data
 	@tools/setup run
@@ -96,6 +106,11 @@ test: ## install what is missing, build and run every test
 
 unit: ## build and run the unit tests only
 	@JOBS=$(JOBS) tools/test --only unit $(SAN)
+
+soak: ## run the long tests for MINUTES=60, going on where it was stopped
+	@tools/setup test
+	@$(MAKE) --no-print-directory -s -j$(JOBS) tests $(if $(SAN),,fuzzers)
+	@JOBS=$(JOBS) SAN=$(SAN) tools/soak $(MINUTES)
 
 bench: ## install the peers that are missing, measure against them
 	@tools/setup bench
@@ -147,7 +162,7 @@ $(APP): $(call obj,$(APP_SRC))
 	@rm -f $@
 	ar rcs $@ $^
 
-$(BIN): $(call obj,src/cli/main.c) $(APP) $(LIB)
+$(BIN): $(call obj,src/cli/main.c) $(SHOWN) $(APP) $(LIB)
 	$(CC) $(HF_CFLAGS) -o $@ $^ $(LIBS)
 
 $(BUILD)/obj/test/%.o: test/%.c Makefile
@@ -165,7 +180,7 @@ $(BUILD)/obj/%.o: %.c Makefile
 	$(CC) $(HF_CFLAGS) -c -o $@ $<
 
 $(TESTS): $(BUILD)/test/%: $(BUILD)/obj/test/%.o $(call obj,$(SUPPORT_SRC)) \
-		$(APP) $(LIB)
+		$(SHOWN) $(APP) $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(HF_CFLAGS) -o $@ $^ $(LIBS)
 
@@ -184,7 +199,7 @@ $(BUILD)/step/step.a: $(call step_obj,$(STEP_SRC))
 	@rm -f $@
 	ar rcs $@ $^
 
-STEP_SUPPORT := $(addprefix test/support/,schedule.c test.c history.c linear.c \
+STEP_SUPPORT := $(addprefix test/support/,schedule.c test.c calls.c linear.c \
 	models.c)
 $(SCHEDULES): $(BUILD)/test/%: $(BUILD)/step/obj/test/%.o \
 		$(call step_obj,$(STEP_SUPPORT)) $(BUILD)/step/step.a
@@ -206,7 +221,7 @@ $(BUILD)/fuzz/obj/%.o: %.c Makefile
 	    -c -o $@ $<
 
 $(FUZZ): $(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/test/fuzz/%.o \
-		$(call fuzz_obj,$(LIB_SRC))
+		$(call fuzz_obj,$(wildcard $(FUZZ_DIRS:%=src/%/*.c)))
 	clang $(FUZZ_CFLAGS) -fsanitize=fuzzer,address,undefined -o $@ $^ \
 	    $(LIB_LIBS)
 
@@ -265,6 +280,6 @@ $(CONTESTS): $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o \
 	$(CXX) $(CFLAGS) $(SANFLAGS) -pthread -o $@ $^ $(LIBS_$(*F)) $(LIB_LIBS)
 
 .SECONDARY:
-.PHONY: all help run test unit bench setup tidy fmt fmt-check install clean \
+.PHONY: all help run test unit soak bench setup tidy fmt fmt-check install clean \
 	tests units fuzzers benches examples
 -include $(shell find $(BUILD)/obj $(BUILD)/step/obj $(BUILD)/fuzz/obj -name '*.d' 2>/dev/null)

@@ -26,7 +26,7 @@
 
 enum hold_kind {
     /* journaled: they change state */
-    HOLD_TICK = 1,       /* time has passed */
+    HOLD_TICK = 1,       /* time has passed; amount: see engine.h */
     HOLD_RESTART = 2,    /* a server starts: nobody waits; seq + amount */
     HOLD_ABANDON = 3,    /* an answer reaches nobody; see engine.h */
     HOLD_BOUNDS = 4,     /* settings: items are name = value */
@@ -89,6 +89,12 @@ static inline bool hold_kind_is_write(enum hold_kind kind)
 
 /* Where the part begins that two repetitions of a command share. */
 #define HOLD_RECORD_BODY 8u
+
+/* Makes a record that of the same command with `told`. */
+static inline void hold_record_tell(char *record)
+{
+    record[11] = (char)(record[11] | 0x80);
+}
 
 /* Makes a record that of the same command without `told`. */
 static inline void hold_record_untell(char *record)

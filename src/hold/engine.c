@@ -304,6 +304,17 @@ static enum hf_status decode(struct hold_engine *e, struct hf_bytes record)
     return HF_OK;
 }
 
+bool hold_kind_is_exact(enum hold_kind kind)
+{
+    return is_action(kind) && actions[kind].exact;
+}
+
+static bool is_exact(const struct hold_command *c)
+{
+    return hold_kind_is_exact(c->kind) ||
+           (c->kind == HOLD_TICK && c->amount != 0);
+}
+
 /* Applies e->command, which `record` is. */
 static void apply(struct hold_engine *e, struct hf_bytes record)
 {
@@ -314,7 +325,7 @@ static void apply(struct hold_engine *e, struct hf_bytes record)
     if (c->kind == HOLD_RESTART)
         drop_waiters(e); /* before a lock that is over goes to one of them */
     due_sweep(e);        /* which needs no memory */
-    if (is_action(c->kind) && actions[c->kind].exact && hold_is_behind(e)) {
+    if (is_exact(c) && hold_is_behind(e)) {
         e->out.code = HOLD_AGAIN;
         return;
     }

@@ -141,6 +141,10 @@ uint64_t hold_next_due_us(const struct hold_engine *engine);
  * the last sweep reached its bound. */
 bool hold_is_behind(const struct hold_engine *engine);
 
+/* True for the kinds whose outcome depends on everything that is due: they,
+ * and a HOLD_TICK with an amount, are applied in as many calls as it takes. */
+bool hold_kind_is_exact(enum hold_kind kind);
+
 uint64_t hold_now_us(const struct hold_engine *engine);
 uint64_t hold_seq(const struct hold_engine *engine);
 struct hold_bounds hold_get_bounds(const struct hold_engine *engine);

@@ -110,6 +110,9 @@ static void add_counters(struct opening *o)
             m->errors[i] =
                 counter(o, "holdfast_errors_total",
                         "Error replies by their code.", "code", code_name(i));
+    m->shares_refused =
+        counter(o, "holdfast_requests_share_refused_total",
+                "REQ refused: the client has filled its share.", NULL, NULL);
     m->refusals =
         counter(o, "holdfast_refused_without_journal_total",
                 "Writes refused, or answered again, from memory.", NULL, NULL);
@@ -132,7 +135,7 @@ static void add_command(struct opening *o, size_t index)
     bool known = index < table_count();
     const char *name = known ? table_at(index)->name : "unknown";
 
-    if (known && table_at(index)->run == NULL) {
+    if (known && table_at(index)->kind != 0) {
         assert((size_t)table_at(index)->kind < KINDS);
         o->metrics->by_kind[table_at(index)->kind] = (uint16_t)index;
     }
@@ -170,7 +173,8 @@ static void add_commands(struct opening *o)
 
 static void add_times(struct opening *o)
 {
-    static const char *const ends[WAIT_ENDS] = {"granted", "timeout", "left"};
+    static const char *const ends[METRICS_ENDS] = {"granted", "timeout",
+                                                   "left"};
     struct metrics *m = o->metrics;
     struct hf_metric acquire = {
         .name = "holdfast_lock_acquire_seconds",
@@ -178,7 +182,7 @@ static void add_times(struct opening *o)
         .scale = NS};
 
     keep(o, hf_meter_window(m->meter, &acquire, NULL, &m->acquire_ns));
-    for (size_t i = 0; i < WAIT_ENDS; i++)
+    for (size_t i = 0; i < METRICS_ENDS; i++)
         m->wait_us[i] = histogram(
             o,
             (struct hf_metric){.name = "holdfast_lock_wait_seconds",

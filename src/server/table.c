@@ -319,6 +319,7 @@ static const struct command commands[] = {
      .reply = "OK",
      .group = "server",
      .flags = COMMAND_HELD | COMMAND_ADMIN,
+     .kind = HOLD_BOUNDS,
      RUN(admin_config_set, 4, 4)},
     {.name = "COMMAND",
      .syntax = "[COUNT | LIST | DOCS [name ...] | INFO [name ...]]",
@@ -463,7 +464,10 @@ static void run_function(struct server *server, struct conn *conn,
         request->count <= command->args_max) {
         uint64_t came_ns = hf_clock_now_ns(server->clock);
         command->run(server, conn, request);
-        if (conn->limit_wait == 0) /* else it is not answered yet */
+        if (is_long)
+            conn_spend(conn, CONN_LONG_WORK * CONN_STEPS_A_WORK);
+        /* else it is not answered yet */
+        if (conn->limit_wait == 0 && conn->pending == 0)
             metrics_took(&server->metrics, index_of(command),
                          hf_clock_now_ns(server->clock) - came_ns);
         return;
@@ -490,8 +494,6 @@ static void run_admitted(struct server *server, struct conn *conn,
         if ((command->flags & COMMAND_ADMIN) != 0)
             report_admin(&server->report, conn, command->name);
         commit_submit(server, conn, &server->command);
-        if (server->command.wait_ms > 0)
-            conn->barrier = true; /* what follows waits for its answer */
     }
 }
 
@@ -510,6 +512,9 @@ bool table_run(struct server *server, struct conn *conn,
                    (command->flags & (COMMAND_HELD | COMMAND_ADMIN)) != 0;
     if (at_once && conn->pending > 0)
         return false; /* answered after what is on its way */
+    if (command != NULL && command->run == NULL && error[0] == '\0' &&
+        !commit_admits(server, conn, &server->command))
+        return false;
     metrics_command(&server->metrics, index_of(command));
     conn_touch(conn);
     if (command != NULL && error[0] == '\0') {

@@ -2,6 +2,8 @@
 # simulate.sh - the engine against the naive model, SIM_STEPS steps in all: some
 # fixed seeds, and one of today that no run had before. Any of them can be run
 # again by hand: holdfast simulate --seed N --steps N.
+#
+# tests: one thread
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

@@ -95,6 +95,9 @@ void test_daemon_at_exit(void (*end)(void))
     ends[end_count++] = end;
 }
 
+/* What is taken is kept by a datagram socket of the same number for as long as
+ * the program runs: another test that looks for a port passes it by, also while
+ * the daemon is down. */
 uint16_t test_daemon_port(void)
 {
     struct hf_random random;
@@ -108,11 +111,15 @@ uint16_t test_daemon_port(void)
                                       .sin_port = htons(port),
                                       .sin_addr.s_addr =
                                           htonl(INADDR_LOOPBACK)};
+        int mark = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
         int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        int taken = bind(fd, (struct sockaddr *)&address, sizeof address);
+        bool ours =
+            bind(mark, (struct sockaddr *)&address, sizeof address) == 0 &&
+            bind(fd, (struct sockaddr *)&address, sizeof address) == 0;
         close(fd);
-        if (taken == 0)
+        if (ours)
             return port;
+        close(mark);
     }
     test_fail(__FILE__, __LINE__, "no free port");
 }

@@ -618,7 +618,8 @@ void schedule_check(const struct schedule_case *c)
         setting("SCHEDULES", c->schedules > 0 ? c->schedules : DEFAULT_RUNS);
     uint64_t seed = only;
     enum schedule_result result =
-        only > 0 ? run_one(c, only, true) : schedule_try(c, 1, count, &seed);
+        only > 0 ? run_one(c, only, true)
+                 : schedule_try(c, setting("SCHEDULE_FIRST", 1), count, &seed);
 
     if (result != SCHEDULE_OK)
         test_fail(__FILE__, __LINE__, "%s: SCHEDULE_SEED=%llu: %s", c->name,

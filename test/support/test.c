@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/thread.h"
 
 #define TESTS_MAX 512
 
@@ -18,6 +19,7 @@ static struct {
 static int test_count;
 static const char *running;
 static jmp_buf escape;
+static bool one_thread;
 static char folder[PATH_MAX];
 
 void test_register(const char *name, void (*body)(void))
@@ -26,6 +28,11 @@ void test_register(const char *name, void (*body)(void))
         abort();
     tests[test_count].name = name;
     tests[test_count++].body = body;
+}
+
+void test_one_thread(void)
+{
+    one_thread = true;
 }
 
 void test_fail(const char *file, int line, const char *format, ...)
@@ -88,6 +95,15 @@ const char *test_folder(void)
     return folder;
 }
 
+void test_folder_in_memory(void)
+{
+    if (folder[0] != '\0')
+        return;
+    snprintf(folder, sizeof folder, "/dev/shm/holdfast-test-XXXXXX");
+    if (mkdtemp(folder) == NULL)
+        folder[0] = '\0'; /* then as ever */
+}
+
 /* A function of its own, so that longjmp cannot clobber the loop's locals. */
 static bool run_one(int index)
 {
@@ -107,6 +123,8 @@ int main(int argc, char **argv)
     int passed = 0;
     int failed = 0;
 
+    if (one_thread)
+        hf_thread_fail_after(0);
     for (int i = 0; i < test_count; i++) {
         if (argc > 1 && strstr(tests[i].name, argv[1]) == NULL)
             continue;

@@ -20,8 +20,12 @@ void test_fail(const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4), noreturn));
 /* TEST_SEED from the environment, else a fixed one; printed on failure. */
 uint64_t test_seed(void);
+void test_one_thread(void);
 /* A new empty folder under $TMPDIR or /tmp, removed when the test ends. */
 const char *test_folder(void);
+/* Makes that folder in memory, where there is such a file system, if it is not
+ * made yet: for tests of many files in which only the process dies. */
+void test_folder_in_memory(void);
 
 #define TEST(name)                                                 \
     static void test_##name(void);                                 \
@@ -30,6 +34,16 @@ const char *test_folder(void);
         test_register(#name, test_##name);                         \
     }                                                              \
     static void test_##name(void)
+
+/* Says that no test of the file starts a thread, and makes every start fail.
+ * tools/test then does not run it under the thread sanitizer, which would find
+ * nothing and take long. */
+#define TEST_ONE_THREAD                                       \
+    __attribute__((constructor)) static void one_thread(void) \
+    {                                                         \
+        test_one_thread();                                    \
+    }                                                         \
+    _Static_assert(1, "for the semicolon")
 
 #define CHECK(condition)                                              \
     do {                                                              \

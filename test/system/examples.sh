@@ -15,7 +15,8 @@ trap 'rm -rf "$folder"' EXIT
 san=${HOLDFAST_SAN:-}
 library=$(dirname "${HOLDFAST:-build/holdfast}")/libholdfast.a
 flags=(-std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -g -O1 -I include)
-[[ -z $san ]] || flags+=("-fsanitize=$san" -fno-sanitize-recover=all)
+[[ -z $san ]] || flags+=("-fsanitize=${san/address/address,undefined}"
+    -fno-sanitize-recover=all)
 
 # example HEADER: the lines of its example, without the stars.
 example() {

@@ -139,6 +139,45 @@ run
 expect "nothing at all is counted" "0 passed, 0 failed" "$last"
 expect "and is no success" 1 "$status"
 
+
+# Which tests run with which sanitizer, in a tree of four.
+tree=$folder/tree
+mkdir -p "$tree"/{tools,test/{unit,system}}
+cp tools/test "$tree/tools"
+printf 'all tests units fuzzers:\n' >"$tree/Makefile"
+small() { # FILE LINE: a test that passes
+    printf '#!/bin/bash\n%s\necho "it: 1 passed, 0 failed"\n' "$2" >"$tree/$1"
+    chmod +x "$tree/$1"
+}
+small tools/tidy ''
+small test/unit/any.sh 'echo "$HOLDFAST_SAN $SCHEDULES" >>"$SEEN"'
+small test/unit/single.sh '# tests: one thread'
+small test/system/plain.sh ''
+small test/system/both.sh '# tests: also under sanitizers'
+export SEEN=$folder/seen
+unset SCHEDULES
+# ran ARGUMENT...: what ran, sorted; sets last.
+ran() {
+    output=$(unset TEST_LOGS && "$tree/tools/test" "$@" 2>&1) || true
+    last=${output##*$'\n'}
+    names=$(awk '$1 == "ok" && $2 ~ "/" { print $2 }' <<<"$output" | sort | tr '\n' ' ')
+}
+ran
+expect "all of them run, and with each sanitizer those that gain by it" "\
+address/system/both address/unit/any address/unit/single \
+system/both system/plain thread/system/both thread/unit/any \
+unit/any unit/single " "$names"
+expect "each has its number of schedules" " |address 1000|thread 300" \
+    "$(paste -sd'|' "$SEEN")"
+expect "each is counted" "10 passed, 0 failed" "$last" # tidy too
+ran thread
+expect "one sanitizer: every suite" \
+    "thread/system/both thread/system/plain thread/unit/any " "$names"
+ran --only system address
+expect "one suite" "address/system/both address/system/plain " "$names"
+ran undefined
+check "undefined is a part of address" grep -q '^tools/test address' <<<"$output"
+
 status=0
 output=$(tools/test --only nonsense 2>&1) || status=$?
 expect "an unknown suite is a usage error" 2 "$status"

@@ -8,6 +8,8 @@
 #include "support/policies.h"
 #include "support/test.h"
 
+TEST_ONE_THREAD;
+
 #define ROOM  1000u
 #define POINT 1.0 /* per cent */
 

@@ -15,6 +15,8 @@
 #include "keep/dedup_state.h"
 #include "support/test.h"
 
+TEST_ONE_THREAD;
+
 #define WINDOW 1000u
 
 static struct hf_dedup *open_with(struct hf_dedup_opts opts)

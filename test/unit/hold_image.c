@@ -6,6 +6,8 @@
 #include "base/random.h"
 #include "support/engine.h"
 
+TEST_ONE_THREAD;
+
 /* One image: its pieces behind each other. */
 static struct hf_buf image;
 static size_t piece_ends[64];

@@ -10,6 +10,8 @@
 #include "base/random.h"
 #include "support/test.h"
 
+TEST_ONE_THREAD;
+
 #define HOUR_NS UINT64_C(3600000000000)
 
 static struct hf_spread *open_spread(uint32_t digits, uint64_t lowest,

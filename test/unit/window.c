@@ -9,6 +9,8 @@
 #include "holdfast/inspect.h"
 #include "support/test.h"
 
+TEST_ONE_THREAD;
+
 #define SECOND UINT64_C(1000000000)
 
 static struct hf_window *open_window(uint64_t span_ns, uint32_t slices,

@@ -395,6 +395,8 @@ static void fill(struct sim *sim, struct sim_command *out)
         make_bounds(sim, c);
         break;
     case HOLD_TICK:
+        c->amount = sim_chance(sim, 50);
+        break;
     case HOLD_FLUSH:
         break;
     default:

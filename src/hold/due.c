@@ -65,11 +65,9 @@ static uint64_t ended_due_us(const struct hold_engine *e)
 
 static uint64_t answered_due_us(const struct hold_engine *e)
 {
-    uint32_t oldest = request_oldest(e);
-
-    if (oldest == 0)
+    if ((e->done.first | e->refused.first) == 0)
         return UINT64_MAX;
-    return request_at(e, oldest)->stored_us +
+    return request_at(e, request_oldest(e))->stored_us +
            e->bounds.request_keep_ms * US_PER_MS;
 }
 
@@ -100,11 +98,12 @@ uint64_t hold_next_due_us(const struct hold_engine *e)
 {
     uint64_t next_us = hold_due_us(e);
 
-    if (ended_due_us(e) < next_us)
-        next_us = ended_due_us(e);
-    if (answered_due_us(e) < next_us)
-        next_us = answered_due_us(e);
-    return next_us;
+    uint64_t ended_us = ended_due_us(e);
+    uint64_t answered_us = answered_due_us(e);
+
+    if (ended_us < next_us)
+        next_us = ended_us;
+    return answered_us < next_us ? answered_us : next_us;
 }
 
 bool hold_is_behind(const struct hold_engine *e)

@@ -19,6 +19,9 @@
  *   - Memory is promised before a record is journaled (hold_prepare), so that
  *     applying it cannot fail.
  *
+ * HOLD_TICK lets time pass: what is due is swept, as before every record. With
+ * an amount other than 0 all of it, in as many calls as it takes.
+ *
  * HOLD_ABANDON undoes what was asked by somebody who is gone: the wait with
  * ticket `token` leaves its queue; with a name, the hold with that token is
  * given back instead, once.

@@ -199,6 +199,11 @@ TEST(a_reservation_ends_once_and_stays_so)
     told(&t, 2, "RESERVATION r", BOOKED("CONFIRMED", 0));
     TOLD_BAD(&t, "status");
 
+    begin_reserved(&t); /* nor later */
+    told_wait(&t, 11000);
+    told(&t, 2, "RESERVATION r", BOOKED("CANCELLED", 0));
+    TOLD_BAD(&t, "status");
+
     begin_reserved(&t); /* its time is not over */
     told(&t, 2, "CONFIRM r", "-EXPIRED reservation 'r' expired 5 ms ago");
     TOLD_BAD(&t, "status");

@@ -258,6 +258,11 @@ TEST(a_reservation_has_its_items_and_its_maker)
     told(&t, 1, "RESERVATION q",
          "id q status PENDING expires_ms 10 items [ sku s quantity 1 ]");
     TOLD_BAD(&t, "phantom");
+
+    begin(&t); /* it was asked for later only */
+    told(&t, 1, "RESERVATION r", BOOKED("PENDING", 9999));
+    told(&t, 1, RESERVE, BOOKED("PENDING", 9998));
+    TOLD_BAD(&t, "phantom");
 }
 
 TEST(the_time_of_a_reservation_is_as_it_was_promised)

@@ -178,6 +178,17 @@ TEST(what_is_surely_held_is_shown)
 
     told_begin(&t);
     told(&t, 1, "LOCK a OWNER x TTL 10000", GRANT(3));
+    told(&t, 2, "LOCKS b*", "locks [ ] cursor 0");
+    told(&t, 2, "LOCKS a* COUNT 1", "locks [ ] cursor 0");
+    told(&t, 2, "LOCKS", "locks [ ] cursor 7");
+    TOLD_GOOD(&t);
+    told_begin(&t);
+    told(&t, 1, "LOCK a OWNER x TTL 10000", GRANT(3));
+    told(&t, 2, "LOCKS a*", "locks [ ] cursor 0");
+    TOLD_BAD(&t, "missing");
+
+    told_begin(&t);
+    told(&t, 1, "LOCK a OWNER x TTL 10000", GRANT(3));
     told(&t, 2, "LOCK a OWNER y", BUSY("z"));
     TOLD_BAD(&t, "busy");
 

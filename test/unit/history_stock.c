@@ -172,10 +172,15 @@ TEST(products_are_there_until_they_are_deleted)
     told(&t, 2, "STOCK GET t s", "[ null | null ]");
     TOLD_BAD(&t, "missing");
 
+    begin(&t);
+    told(&t, 2, "STOCK LIST", "products [ ] cursor 0");
+    TOLD_BAD(&t, "missing");
+
     begin_reserved(&t);
     told(&t, 1, "CONFIRM r", BOOKED("CONFIRMED", 0));
     told(&t, 1, "STOCK DEL s", "+OK");
     told(&t, 2, "STOCK GET s", "-NOTFOUND no product 's'");
+    told(&t, 2, "STOCK LIST", "products [ ] cursor 0");
     told(&t, 1, "STOCK SET s 3", SET(3, 9));
     told(&t, 2, "STOCK GET s", SEEN(3, 3, 0, 0, 9));
     TOLD_GOOD(&t);

@@ -26,6 +26,9 @@
 #define CHECK_NEVER UINT32_MAX
 #define US_PER_MS   1000u
 
+/* Times in a reply are rounded down, and aged by what it took to make it. */
+#define CHECK_ROUNDED_US 3000u
+
 enum verb {
     VERB_OTHER,
     VERB_LOCK,

@@ -3,8 +3,8 @@
  * validate is called by the borrower or, if there is a pool and the borrower
  * has a deadline, by a task of the pool that the borrower waits for:
  *
- *   borrower  RUNNING --------- waits ---------> DONE: it has the slot still
- *                     \\----- its time is over -> LEFT: the task has it
+ *   RUNNING --- validate has returned ------> DONE: the borrower has the slot
+ *      `------- the borrower's time is over -> LEFT: the task has it
  *
  * Who changes the state first says which. A task that finds LEFT gives the
  * resource back, or destroys it, for somebody who has gone.

@@ -85,10 +85,10 @@ int main(int argc, char **argv)
     if (journal_open(&journal, &opts, &engine, error))
         drive_fail(argv[1], error);
     write_all(journal, !strcmp(argv[2], "locks"), drive_number(argv[3]));
-    if (journal_flush(journal))
-        drive_fail("flush", journal_error(journal));
     if (!strcmp(argv[4], "snapshot"))
         snapshot(journal);
+    if (journal_stop(journal))
+        drive_fail("stop", journal_error(journal));
     journal_close(journal);
     hold_free(engine);
     return 0;

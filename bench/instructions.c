@@ -69,7 +69,7 @@ __attribute__((noinline)) static void handle(char *input, size_t len)
                                      : hold_ask(engine, &command);
     reply.len = 0;
     if (out->code != HOLD_OK ||
-        reply_write(&reply, 3, out->code, out->body) != HF_OK)
+        reply_write(&reply, 3, out->code, out->body, 0) != HF_OK)
         drive_fail("reply", "a command that must succeed did not");
     measure(found, &command, out);
 }

@@ -7,6 +7,8 @@
  * rate keeps us from asking for more than 2,000 pages a second, and the last
  * page that is done opens the latch on which main() waits.
  */
+#define _POSIX_C_SOURCE 200809L /* strndup, nanosleep: not in C11 */
+
 #include <holdfast/adder.h>
 #include <holdfast/latch.h>
 #include <holdfast/map.h>
@@ -17,6 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#define BURST   100    /* pages at once */
+#define PAGE_NS 500000 /* then one in so long */
 
 static const char *folder;
 static struct hf_pool *pool;
@@ -48,7 +53,8 @@ static void wait_for_our_turn(void)
 
     while ((wait_ns = hf_rate_take(&rate, 1,
                                    hf_clock_now_ns(hf_clock_system()))) != 0) {
-        struct timespec pause = {.tv_nsec = (long)wait_ns};
+        struct timespec pause = {.tv_sec = (time_t)(wait_ns / 1000000000),
+                                 .tv_nsec = (long)(wait_ns % 1000000000)};
         nanosleep(&pause, NULL);
     }
 }
@@ -104,7 +110,7 @@ int main(int argc, char **argv)
     if (hf_pool_open(&pool, &opts) || hf_map_open(&seen, NULL) ||
         hf_adder_init(&pages) || hf_adder_init(&links) ||
         hf_adder_init(&missing) || hf_latch_init(&all_done, 1, NULL) ||
-        hf_rate_init(&rate, 100, 500000)) {
+        hf_rate_init(&rate, BURST, PAGE_NS)) {
         fprintf(stderr, "crawler: out of memory, or a bad number\n");
         return 1;
     }

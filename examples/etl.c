@@ -6,6 +6,8 @@
  * up, then that of the stage before, and in the end it is the reader that
  * waits. Every tenth of the rows a line shows how full the queues are.
  */
+#define _POSIX_C_SOURCE 200809L /* nanosleep: not in C11 */
+
 #include <holdfast/pipeline.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -288,8 +288,8 @@ enum hf_status hf_cache_put_loaded(struct hf_cache *cache, const void *key,
                                    size_t key_len, void *value, uint64_t ttl_ns,
                                    uint64_t stamp);
 
-/* Warm-up: puts them one after the other until one fails; `count` tells how
- * many got in. HF_OK, HF_INVALID, HF_NOMEM. */
+/* Warm-up: puts them one after the other until one fails; `done` gets how many
+ * got in. HF_OK, HF_INVALID, HF_NOMEM. */
 struct hf_cache_item {
     const void *key;
     size_t key_len;

@@ -16,10 +16,12 @@
  *   const struct hf_clock *clock = hf_clock_system();
  *   uint64_t deadline_ns = hf_clock_after_ms(clock, 250);
  *   assert(deadline_ns > hf_clock_now_ns(clock));
+ *   assert(hf_clock_now_ns(NULL) > 0); // the same
  */
 #ifndef HOLDFAST_CLOCK_H
 #define HOLDFAST_CLOCK_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -44,16 +46,20 @@ const struct hf_clock *hf_clock_system(void);
 
 static inline uint64_t hf_clock_now_ns(const struct hf_clock *clock)
 {
+    if (clock == NULL)
+        clock = hf_clock_system();
     return clock->now_ns(clock->context);
 }
 
 static inline uint64_t hf_clock_wall_us(const struct hf_clock *clock)
 {
+    if (clock == NULL)
+        clock = hf_clock_system();
     return clock->wall_us(clock->context);
 }
 
-/* The deadline that long from now (NULL: by the system's clock); HF_FOREVER if
- * that is beyond the end of time. */
+/* The deadline that long from now; HF_FOREVER if that is beyond the end of
+ * time. */
 uint64_t hf_clock_after_ns(const struct hf_clock *clock, uint64_t ns);
 uint64_t hf_clock_after_ms(const struct hf_clock *clock, uint64_t ms);
 

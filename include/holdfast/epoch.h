@@ -26,8 +26,9 @@
  *           provided that the link was still part of the structure. The link
  *           of a node that has been removed may lead to one that is gone: look
  *           after the load whether its node was marked, and start again if so.
- *   make    hf_epoch_born(reader, &node->epoch_node), then publish it.
- *   remove  unlink it for good by a seq_cst read-modify-write, then
+ *   make    hf_epoch_born(reader, &node->epoch_node), then publish it, by
+ *           hf_epoch_change().
+ *   remove  unlink it for good by hf_epoch_change(), then
  *           hf_epoch_retire(reader, &node->epoch_node), once.
  *
  * Threads: any. Enter and leave nest. A reader is the thread's own: it is not
@@ -39,7 +40,8 @@
  *
  *   lock-free            allocates                     frees exactly once
  *   enter, load, leave,  a record at a thread's first  yes
- *   born, retire         enter
+ *   change, born,        enter
+ *   retire
  *
  * Example:
  *
@@ -47,8 +49,13 @@
  *   assert(hf_epoch_open(&epoch, NULL) == HF_OK);
  *   struct hf_epoch_node *node = malloc(sizeof *node);
  *   struct hf_epoch_reader *reader = hf_epoch_enter(epoch);
+ *   struct hf_atomic_ptr link = {NULL}; // others look at it
+ *   void *found = NULL;
  *   assert(node != NULL && reader != NULL);
  *   hf_epoch_born(reader, node);
+ *   assert(hf_epoch_change(&link, &found, node)); // now it is to be found
+ *   found = hf_epoch_load(reader, &link);
+ *   assert(hf_epoch_change(&link, &found, NULL)); // and now no longer
  *   hf_epoch_retire(reader, node); // by default freed by free()
  *   hf_epoch_leave(reader);
  *   hf_epoch_close(epoch);
@@ -56,6 +63,7 @@
 #ifndef HOLDFAST_EPOCH_H
 #define HOLDFAST_EPOCH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "holdfast/atomic.h"
@@ -113,12 +121,18 @@ enum hf_status hf_epoch_open(struct hf_epoch **epoch,
 void hf_epoch_close(struct hf_epoch *epoch);
 
 /* NULL without memory: at a thread's first enter only, and only if 16 others
- * or more had records already. */
+ * or more had records already. The calls below do nothing with a NULL reader.
+ */
 struct hf_epoch_reader *hf_epoch_enter(struct hf_epoch *epoch);
 void hf_epoch_leave(struct hf_epoch_reader *reader);
 /* What the link holds; as a node it may be read until leave. */
 void *hf_epoch_load(struct hf_epoch_reader *reader,
                     const struct hf_atomic_ptr *link);
+
+/* Puts `value` into the link if `*expected` is there; else `*expected` becomes
+ * what is. A sequentially consistent compare-and-swap: publishes a node, and
+ * orders its removal before its retirement. */
+bool hf_epoch_change(struct hf_atomic_ptr *link, void **expected, void *value);
 
 /* To be called before the node is published. */
 void hf_epoch_born(struct hf_epoch_reader *reader, struct hf_epoch_node *node);

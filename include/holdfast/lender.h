@@ -11,7 +11,9 @@
  * Resources are made when they are needed, up to `max`, by the lender's own
  * thread or on a pool. Meanwhile whoever waits can be served by a return,
  * however long a create takes or however often it fails. A create that failed
- * is tried again after a pause that doubles.
+ * is tried again after a pause that doubles. One whose resource fails its first
+ * validate has failed as well. Why it failed is told to `observe`, to whoever
+ * waits in vain (`code` of its loan), and in the figures.
  *
  * Order: strict. Whoever comes when others wait goes behind them, also if
  * something is free just then; a returned resource is handed to the first. One
@@ -28,6 +30,13 @@
  * it is due. With `direct` there is no thread: borrowers create for themselves,
  * and hf_lender_tend() does the upkeep, from a job of an hf_scheduler or from
  * the user's own loop.
+ *
+ * Deadlines: a borrower that waits leaves when its time has come. It cannot
+ * leave a callback that it is inside of: validate, destroy of what validate
+ * refused and, with `direct`, create. If one refuses what it has after the
+ * deadline it begins no other; so it is late by one call of each at most, and
+ * what turns out to be fit is lent even then. A try (HF_NOW) validates what is
+ * idle until one is fit. A validate that can hang needs a time-out of its own.
  *
  * The end: shut() lends nothing more: who waits leaves with HF_CLOSED, what is
  * idle is destroyed, and so is what comes back. await() waits until all is
@@ -102,12 +111,17 @@ struct hf_loan {
     void *resource;
     const struct hf_lender *lender; /* private, as is the next */
     uint64_t id;
+    /* Set if borrow fails with HF_TIMEOUT or HF_FAILED: what the last create
+     * said, or the first validate of what it made. 0: nothing is wrong, all
+     * were out. */
+    int code;
 };
 
 enum hf_lender_event {
     HF_LENDER_CREATED,
     HF_LENDER_FAILED,  /* create failed, with `code` */
-    HF_LENDER_BROKEN,  /* validate or reset said no, or it was discarded */
+    HF_LENDER_BROKEN,  /* validate or reset said no, with `code`, or it was
+                        * discarded */
     HF_LENDER_RETIRED, /* too old, idle for too long, or too many */
     HF_LENDER_LEAKED,  /* held for longer than leak_ns; told once a loan */
 };
@@ -142,6 +156,9 @@ struct hf_lender_opts {
     uint32_t room; /* what max can be raised to later; 0: max */
     bool unfair;   /* see above */
     bool direct;   /* see above */
+    /* Open makes `min` of them, or one, before it returns, and fails if create
+     * does. Else it is open before there is anything, and tries for ever. */
+    bool eager;
     /* Where create runs; outlives the lender. NULL: in its own thread, one
      * after the other, and upkeep waits meanwhile. */
     struct hf_pool *pool;
@@ -153,7 +170,7 @@ struct hf_lender_opts {
                        * all go at once; 0: 10; at most 100 */
     uint64_t idle_ns; /* retired when idle for so long, down to min; 0: never */
     uint64_t leak_ns; /* a loan that lasts longer is told; 0: none is */
-    /* Of the pause after a create that failed. */
+    /* Of the pause after a create that failed, or a first validate. */
     uint64_t pause_ns;     /* the first; 0: 10 ms */
     uint64_t pause_max_ns; /* 0: 1 s, or pause_ns if that is more */
     /* Notes when each loan began, for out(); leak_ns does so as well. That is
@@ -176,6 +193,7 @@ struct hf_lender_stats {
     uint64_t waits;    /* loans that had to be waited for */
     uint64_t created;
     uint64_t failed;      /* creates that failed */
+    int code;             /* as in hf_loan, now */
     uint64_t destroyed;   /* of the created; for these reasons: */
     uint64_t broken;      /*   validate or reset said no, or discarded */
     uint64_t retired;     /*   by age, idle time, or a smaller max */
@@ -188,7 +206,9 @@ struct hf_lender_stats {
 
 /* HF_INVALID: lender, create or destroy is NULL, min is above max, max above
  * room or HF_LENDER_MAX, spread above 100, pause_max_ns below pause_ns, or
- * `direct` and a pool. HF_NOMEM: no memory, or no room for the thread. */
+ * `direct` and a pool. HF_NOMEM: no memory, or no room for the thread.
+ * HF_FAILED: `eager`, and a create failed; `observe` was told its code, and
+ * what was made before is destroyed. */
 enum hf_status hf_lender_open(struct hf_lender **lender,
                               const struct hf_lender_opts *opts);
 /* Lends nothing more. Again is harmless. */
@@ -202,8 +222,9 @@ void hf_lender_close(struct hf_lender *lender);
 /* Gets a resource. `who` names the borrower to whoever looks for it: it is kept
  * by pointer, and must last as long as the lender; NULL: nobody. HF_NOW takes
  * an idle one if nobody waits; with `direct` it may create one. Whoever gives
- * up while there is room leaves the wish to create one behind. HF_TIMEOUT,
- * HF_CLOSED; HF_FAILED: with `direct`, create failed. */
+ * up while there is room leaves the wish to create one behind. HF_TIMEOUT and,
+ * with `direct`, HF_FAILED: `loan->code` says what create said; HF_CLOSED. Of
+ * the loan nothing else is written then. */
 enum hf_status hf_lender_borrow(struct hf_lender *lender, const char *who,
                                 uint64_t deadline_ns, struct hf_loan *loan);
 /* Gives it back, from any thread, also after shut. HF_INVALID: this loan is not

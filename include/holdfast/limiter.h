@@ -145,7 +145,8 @@ struct hf_limiter_stats {
     uint64_t allowed;
     uint64_t denied;
     uint64_t shadow_denied; /* pairs that a shadow rule would have denied */
-    uint64_t refused;       /* keys_max, or no memory */
+    uint64_t refused;       /* not decided: keys_max, no memory, a key that is
+                             * too long, own numbers out of range */
     uint64_t keys;          /* that are kept */
     uint64_t keys_max;
     uint64_t bytes; /* of memory, all of it */
@@ -190,9 +191,11 @@ enum hf_status hf_limiter_list(struct hf_limiter *limiter,
 /* ---- Decisions. ---- */
 
 /* Takes what every ask asks, or nothing. HF_OK: decided, see `answer`.
- * HF_INVALID; HF_NOTFOUND: a rule was removed; HF_FULL: a new key beyond
- * keys_max, or a new log beyond log_bytes_max; HF_NOMEM; HF_CLOSED: nothing was
- * taken, `answer` is untouched. */
+ * HF_INVALID: an argument, a key longer than HF_LIMITER_KEY_MAX, or own numbers
+ * out of range (the last two are counted as refused); HF_NOTFOUND: a rule was
+ * removed; HF_FULL: a new key beyond keys_max, or a new log beyond
+ * log_bytes_max; HF_NOMEM; HF_CLOSED: nothing was taken, `answer` is untouched.
+ */
 enum hf_status hf_limiter_take(struct hf_limiter *limiter,
                                const struct hf_limiter_call *call,
                                struct hf_limiter_answer *answer);
@@ -206,8 +209,11 @@ enum hf_status hf_limiter_peek(struct hf_limiter *limiter,
 enum hf_status hf_limiter_refund(struct hf_limiter *limiter,
                                  const struct hf_limiter_call *call,
                                  uint64_t taken_ns);
-/* The classic: one permit of the default rule, by the limiter's clock. False
- * also when it could not be decided. `key` is a C string. */
+/* The classic: one permit of the default rule, by the limiter's clock. `key` is
+ * a C string. False also where take would fail: it is shut; keys_max is
+ * reached, there is no memory, or the key is longer than HF_LIMITER_KEY_MAX,
+ * all of which count as refused. Where keys may be so long, hash them first, or
+ * use take, which tells. */
 bool hf_limiter_allow(struct hf_limiter *limiter, const char *key);
 
 /* Takes, and waits until it can or the deadline has passed. Those who wait for

@@ -105,7 +105,8 @@ enum hf_pool_kind {
 enum hf_pool_reject {
     HF_POOL_ABORT,          /* submit returns HF_FULL or HF_CLOSED */
     HF_POOL_DISCARD,        /* the new task is dropped, counted, observed */
-    HF_POOL_DISCARD_OLDEST, /* of the lowest priority that is queued */
+    HF_POOL_DISCARD_OLDEST, /* of the lowest priority that is queued; or the
+                             * new task, if all of those are more urgent */
     HF_POOL_CALLER_RUNS,    /* the submitter runs it, unless shut down */
     HF_POOL_BLOCK,          /* wait until there is room or the deadline */
     HF_POOL_ASK,            /* call `ask` */
@@ -189,8 +190,8 @@ struct hf_pool_stats {
  * HF_NOMEM: no memory, or the system has no room for the threads. */
 enum hf_status hf_pool_open(struct hf_pool **pool,
                             const struct hf_pool_opts *opts);
-/* The process's own: DYNAMIC, opened at the first call, never closed; NULL if
- * that failed. */
+/* The process's own: DYNAMIC, opened at the first call, never closed
+ * (hf_pool_close() leaves it alone: others use it); NULL if that failed. */
 struct hf_pool *hf_pool_default(void);
 /* shutdown, await for ever, free. Not from a task of the pool. NULL is
  * allowed. */

@@ -13,16 +13,19 @@
  *
  * Other rules answer the same calls:
  *
- *   kind             lets through                                   state
- *   HF_RATE_BUCKET   `burst` at once, `permits` per span_ns         1 word
- *   HF_RATE_GCRA     the same in GCRA's words: one, and `burst`     1 word
- *                    more at once
- *   HF_RATE_FIXED    `permits` from k * span to (k + 1) * span      1 word
- *   HF_RATE_SLIDING  `permits` per span: this window's, and last    1 word, or
- *                    window's by the share of it that still counts  2 and a
- * lock HF_RATE_LOG      `permits` in any span_ns, whenever it begins   8 bytes
- * a permit, lock HF_RATE_LEASES   `permits` at a time; one that is not given
- * the same back comes back span_ns after it was taken
+ *   kind             lets through                               state
+ *   HF_RATE_BUCKET   `burst` at once, `permits` per span_ns     1 word
+ *   HF_RATE_GCRA     the same in GCRA's words: one, and         1 word
+ *                    `burst` more at once
+ *   HF_RATE_FIXED    `permits` from k * span to (k + 1) * span  1 word
+ *   HF_RATE_SLIDING  `permits` per span: this window's, and     1 word, or 2
+ *                    those of the last one by the share of it   and a lock
+ *                    that still counts
+ *   HF_RATE_LOG      `permits` in any span_ns, whenever it      8 bytes a
+ *                    begins                                     permit, lock
+ *   HF_RATE_LEASES   `permits` at a time; one that is not       the same
+ *                    given back comes back span_ns after it
+ *                    was taken
  *
  * The rate need not be a whole number of nanoseconds a permit. n permits are
  * earned in n * span_ns / permits, never more and never less however long it

@@ -208,7 +208,7 @@ void hf_skipmap_stats(struct hf_skipmap *map, struct hf_skipmap_stats *out);
 /* A number as a key of 8 bytes that sorts as the number does, and back. */
 static inline void hf_skipmap_key_u64(unsigned char key[8], uint64_t number)
 {
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < 8 && key != NULL; i++)
         key[i] = (unsigned char)(number >> (56 - 8 * i));
 }
 
@@ -216,7 +216,7 @@ static inline uint64_t hf_skipmap_u64_of(const unsigned char key[8])
 {
     uint64_t number = 0;
 
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < 8 && key != NULL; i++)
         number = number << 8 | key[i];
     return number;
 }

@@ -105,8 +105,8 @@ struct hf_tiered_opts {           /* all of it is copied */
     uint32_t l1_count;            /* entries of a thread, a power of two from
                                    * 2 on; 0: 256 */
     bool no_l1;                   /* where threads are many and keys cold */
-    uint32_t promote;             /* one of so many hits of L2 goes to L1;
-                                   * 0: each */
+    uint32_t promote;             /* one of so many hits of L2 goes to L1, of
+                                   * each thread and of all together; 0: each */
     uint64_t l2_bytes;            /* 0: 64 MiB */
     uint64_t ttl_ns;              /* in L2 and L3; 0: 5 minutes */
     uint64_t negative_ttl_ns;     /* how long "there is none" is kept in L2;

@@ -69,21 +69,26 @@ static bool match_one(struct hf_bytes pattern, size_t *at, char c)
 
 /* On a mismatch, the last '*' takes one more byte: only the last one ever
  * needs to be tried again, so the work stays within pattern * text. */
-bool hf_bytes_match(struct hf_bytes pattern, struct hf_bytes text)
+bool hf_bytes_match_steps(struct hf_bytes pattern, struct hf_bytes text,
+                          uint64_t *steps)
 {
     size_t p = 0;
     size_t t = 0;
     size_t star = SIZE_MAX;
     size_t star_text = 0;
 
-    while (t < text.len) {
+    for (; t < text.len; ++*steps) {
         if (p < pattern.len && pattern.data[p] == '*') {
             star = p++;
             star_text = t;
+            if (p == pattern.len)
+                return true; /* it takes the rest */
             continue;
         }
         size_t at = p;
-        if (p < pattern.len && match_one(pattern, &at, text.data[t])) {
+        bool hit = p < pattern.len && match_one(pattern, &at, text.data[t]);
+        *steps += at - p; /* the bytes of a set */
+        if (hit) {
             p = at + 1;
             t++;
             continue;
@@ -93,9 +98,16 @@ bool hf_bytes_match(struct hf_bytes pattern, struct hf_bytes text)
         p = star + 1;
         t = ++star_text;
     }
-    while (p < pattern.len && pattern.data[p] == '*')
-        p++;
+    for (; p < pattern.len && pattern.data[p] == '*'; p++)
+        ++*steps;
     return p == pattern.len;
+}
+
+bool hf_bytes_match(struct hf_bytes pattern, struct hf_bytes text)
+{
+    uint64_t steps = 0;
+
+    return hf_bytes_match_steps(pattern, text, &steps);
 }
 
 enum hf_status hf_buf_reserve(struct hf_buf *buf, size_t more)

@@ -55,6 +55,9 @@ bool hf_bytes_is(struct hf_bytes bytes, const char *upper);
 /* Glob: `*` any run, `?` any byte, `[a-z]` a set, `[^a-z]` its opposite, `\`
  * takes the next byte as it is. Work is bounded by pattern * text length. */
 bool hf_bytes_match(struct hf_bytes pattern, struct hf_bytes text);
+/* The same, and adds what it took to `*steps`, for callers with a budget. */
+bool hf_bytes_match_steps(struct hf_bytes pattern, struct hf_bytes text,
+                          uint64_t *steps);
 
 /* Room for `more` bytes behind `len`, or HF_NOMEM. */
 enum hf_status hf_buf_reserve(struct hf_buf *buf, size_t more);

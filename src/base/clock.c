@@ -38,8 +38,6 @@ uint64_t hf_clock_after_ns(const struct hf_clock *clock, uint64_t ns)
 {
     uint64_t deadline_ns;
 
-    if (clock == NULL)
-        clock = hf_clock_system();
     if (__builtin_add_overflow(hf_clock_now_ns(clock), ns, &deadline_ns))
         return HF_FOREVER;
     return deadline_ns;

@@ -121,6 +121,22 @@ void hf_slab_unpromise(struct hf_slab *slab, uint32_t count)
     slab->promised -= count;
 }
 
+void hf_slab_give_back(struct hf_slab *slab)
+{
+    uint32_t count = slab->chunk_count;
+    uint32_t single = count <= SINGLE_CHUNKS;
+    uint32_t last = count - (single ? 1 : block_chunks(slab, SINGLE_CHUNKS));
+    uint64_t numbers = (uint64_t)last << slab->shift;
+
+    if (numbers < slab->top + (1ull << slab->shift) ||
+        numbers < 1 + (uint64_t)slab->used + slab->promised)
+        return;
+    hf_free(slab->chunks[last]);
+    slab->chunk_count = last;
+    if (slab->account != NULL)
+        *slab->account -= single ? chunk_bytes(slab) : HF_HUGE_BYTES;
+}
+
 uint32_t hf_slab_take(struct hf_slab *slab)
 {
     uint32_t number = slab->free;

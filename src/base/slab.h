@@ -4,8 +4,9 @@
  *   [-][1][2][3]...    [n][ ][ ]...       (made when chunk 1 is used up)
  *    ^ 0 is never given out: it means "none"
  *
- * Items never move and chunks are never given back, so growth costs one
- * allocation and no copy, and a pointer stays valid while its item is in use.
+ * Items never move and chunks that were used are never given back, so growth
+ * costs one allocation and no copy, and a pointer stays valid while its item is
+ * in use.
  * A free item's first 32 bits are 0, which lets a walk over all numbers tell
  * free from used as long as users keep theirs non-zero.
  *
@@ -54,6 +55,16 @@ static inline bool hf_slab_has_room(const struct hf_slab *slab)
 }
 /* Takes `count` promises back, used or not. */
 void hf_slab_unpromise(struct hf_slab *slab, uint32_t count);
+
+/* Gives back memory that was made for promises and never used: one block at
+ * most, which no promise needs, and not the last one to spare. */
+void hf_slab_give_back(struct hf_slab *slab);
+static inline void hf_slab_trim(struct hf_slab *slab)
+{
+    uint64_t numbers = (uint64_t)slab->chunk_count << slab->shift;
+    if (numbers >= slab->top + (2ull << slab->shift))
+        hf_slab_give_back(slab);
+}
 
 /* A zeroed item's number, or 0 without memory (never, if promised). */
 uint32_t hf_slab_take(struct hf_slab *slab);

@@ -7,7 +7,7 @@
 #define STEP         16u
 #define FINE_CLASSES 32u
 
-static uint32_t class_of(size_t len)
+uint32_t hf_texts_class(size_t len)
 {
     assert(len > 0 && len <= HF_TEXT_MAX);
     if (len <= STEP * FINE_CLASSES)
@@ -23,6 +23,13 @@ static size_t class_bytes(uint32_t size_class)
     if (size_class < FINE_CLASSES)
         return STEP * (size_class + 1);
     return (size_t)STEP * FINE_CLASSES << (size_class - FINE_CLASSES + 1);
+}
+
+size_t hf_texts_class_max(uint32_t size_class)
+{
+    size_t bytes = class_bytes(size_class);
+
+    return bytes < HF_TEXT_MAX ? bytes : HF_TEXT_MAX;
 }
 
 void hf_texts_init(struct hf_texts *texts, size_t *account)
@@ -47,18 +54,24 @@ enum hf_status hf_texts_promise(struct hf_texts *texts, size_t len)
 {
     if (len == 0)
         return HF_OK;
-    return hf_slab_promise(&texts->slabs[class_of(len)], 1);
+    return hf_slab_promise(&texts->slabs[hf_texts_class(len)], 1);
 }
 
 bool hf_texts_have_room(const struct hf_texts *texts, size_t len)
 {
-    return len == 0 || hf_slab_has_room(&texts->slabs[class_of(len)]);
+    return len == 0 || hf_slab_has_room(&texts->slabs[hf_texts_class(len)]);
 }
 
 void hf_texts_unpromise(struct hf_texts *texts, size_t len)
 {
     if (len > 0)
-        hf_slab_unpromise(&texts->slabs[class_of(len)], 1);
+        hf_slab_unpromise(&texts->slabs[hf_texts_class(len)], 1);
+}
+
+void hf_texts_trim(struct hf_texts *texts, size_t len)
+{
+    if (len > 0)
+        hf_slab_trim(&texts->slabs[hf_texts_class(len)]);
 }
 
 enum hf_status hf_texts_put(struct hf_texts *texts, struct hf_bytes bytes,
@@ -69,12 +82,12 @@ enum hf_status hf_texts_put(struct hf_texts *texts, struct hf_bytes bytes,
     if (bytes.len == 0)
         return HF_OK;
     /* The fitting size may have room only because others were promised it. */
-    uint32_t size_class = class_of(bytes.len);
-    if (size_class != class_of(bound) &&
+    uint32_t size_class = hf_texts_class(bytes.len);
+    if (size_class != hf_texts_class(bound) &&
         hf_slab_promise(&texts->slabs[size_class], 1) == HF_OK)
         hf_slab_unpromise(&texts->slabs[size_class], 1);
     else
-        size_class = class_of(bound);
+        size_class = hf_texts_class(bound);
     uint32_t slot = hf_slab_take(&texts->slabs[size_class]);
     if (slot == 0)
         return HF_NOMEM;

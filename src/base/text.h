@@ -30,6 +30,10 @@ struct hf_texts {
     struct hf_slab slabs[HF_TEXT_CLASSES];
 };
 
+/* The slab for texts of this length, and the longest that it takes. */
+uint32_t hf_texts_class(size_t len);
+size_t hf_texts_class_max(uint32_t size_class);
+
 void hf_texts_init(struct hf_texts *texts, size_t *account);
 void hf_texts_release(struct hf_texts *texts);
 /* Drops every text and keeps the memory. */
@@ -40,6 +44,8 @@ enum hf_status hf_texts_promise(struct hf_texts *texts, size_t len);
 /* True if that promise needs no new memory. */
 bool hf_texts_have_room(const struct hf_texts *texts, size_t len);
 void hf_texts_unpromise(struct hf_texts *texts, size_t len);
+/* Gives back memory that was promised for this length and never used. */
+void hf_texts_trim(struct hf_texts *texts, size_t len);
 
 /* Copies `bytes`. `bound` is the length that was promised, at least
  * bytes.len: the slot comes from the size that fits, or from the promised size

@@ -5,6 +5,7 @@
 
 #define BATCH       500
 #define DEADLINE_NS 60000000000ull /* for one batch */
+#define CLIENT      UINT32_MAX     /* its number in a history */
 
 static void name_of(char name[32], uint64_t key)
 {
@@ -12,7 +13,7 @@ static void name_of(char name[32], uint64_t key)
 }
 
 static enum hf_status send_set(struct client *client, uint64_t key,
-                               uint64_t total)
+                               uint64_t total, struct record *record)
 {
     char name[32];
     char digits[HF_DIGITS_MAX];
@@ -21,16 +22,19 @@ static enum hf_status send_set(struct client *client, uint64_t key,
     name_of(name, key);
     struct hf_bytes args[] = {hf_bytes_text("STOCK"), hf_bytes_text("SET"),
                               hf_bytes_text(name), hf_bytes(digits, len)};
+    (void)record_call(record, CLIENT, args, 4);
     return client_send(client, 4, args);
 }
 
-static enum hf_status send_get(struct client *client, uint64_t key)
+static enum hf_status send_get(struct client *client, uint64_t key,
+                               struct record *record)
 {
     char name[32];
 
     name_of(name, key);
     struct hf_bytes args[] = {hf_bytes_text("STOCK"), hf_bytes_text("GET"),
                               hf_bytes_text(name)};
+    (void)record_call(record, CLIENT, args, 3);
     return client_send(client, 3, args);
 }
 
@@ -76,17 +80,20 @@ static enum hf_status open_client(const struct client_address *address,
                        &target);
 }
 
-/* Receives `count` replies; `audit` judges them, or NULL: none may be an
- * error. */
+/* Receives the replies to the last `count` calls; `audit` judges them, or
+ * NULL: none may be an error. */
 static enum hf_status receive_batch(struct client *client, uint64_t count,
-                                    struct audit *audit)
+                                    struct audit *audit, struct record *record)
 {
+    uint64_t id = record->next_id - count;
     uint64_t deadline_ns = client_now_ns() + DEADLINE_NS;
     enum hf_status status = client_step(client);
 
     for (uint64_t i = 0; status == HF_OK && i < count; i++) {
         struct hf_bytes reply;
         status = client_receive(client, deadline_ns, &reply);
+        if (status == HF_OK)
+            record_answer(record, CLIENT, id + i, reply);
         if (status == HF_OK && audit != NULL)
             judge(audit, reply);
         else if (status == HF_OK && reply.data[0] == '-')
@@ -96,7 +103,8 @@ static enum hf_status receive_batch(struct client *client, uint64_t count,
 }
 
 enum hf_status audit_prepare(const struct client_address *address,
-                             uint64_t keys, uint64_t total)
+                             uint64_t keys, uint64_t total,
+                             struct record *record)
 {
     struct client client;
     enum hf_status status = open_client(address, &client);
@@ -104,16 +112,16 @@ enum hf_status audit_prepare(const struct client_address *address,
     for (uint64_t key = 0; status == HF_OK && key < keys;) {
         uint64_t count = 0;
         for (; status == HF_OK && count < BATCH && key < keys; count++)
-            status = send_set(&client, key++, total);
+            status = send_set(&client, key++, total, record);
         if (status == HF_OK)
-            status = receive_batch(&client, count, NULL);
+            status = receive_batch(&client, count, NULL, record);
     }
     client_close(&client);
     return status;
 }
 
 enum hf_status audit_read(const struct client_address *address, uint64_t keys,
-                          struct audit *out)
+                          struct audit *out, struct record *record)
 {
     struct client client;
     enum hf_status status = open_client(address, &client);
@@ -123,11 +131,11 @@ enum hf_status audit_read(const struct client_address *address, uint64_t keys,
     for (uint64_t key = 0; status == HF_OK && key < keys;) {
         uint64_t count = 0;
         for (; status == HF_OK && count < BATCH && key < keys; count++) {
-            status = send_get(&client, key);
+            status = send_get(&client, key, record);
             key += step;
         }
         if (status == HF_OK)
-            status = receive_batch(&client, count, out);
+            status = receive_batch(&client, count, out, record);
     }
     client_close(&client);
     return status;

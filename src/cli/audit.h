@@ -9,6 +9,7 @@
 #define CLI_AUDIT_H
 
 #include "cli/client.h"
+#include "cli/record.h"
 
 #define AUDIT_PRODUCTS_MAX 20000 /* more than that are sampled */
 
@@ -21,8 +22,9 @@ struct audit {
 
 /* Sets the stock of `keys` products to `total` each. HF_INVALID: refused. */
 enum hf_status audit_prepare(const struct client_address *address,
-                             uint64_t keys, uint64_t total);
+                             uint64_t keys, uint64_t total,
+                             struct record *record);
 enum hf_status audit_read(const struct client_address *address, uint64_t keys,
-                          struct audit *out);
+                          struct audit *out, struct record *record);
 
 #endif

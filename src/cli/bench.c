@@ -16,6 +16,8 @@ struct bench {
     uint64_t stock; /* units of each product */
     bool prepare;
     bool json;
+    const char *record_path; /* NULL: nothing is recorded */
+    struct record record;
     struct audit before; /* of the stock, for `reserve` */
     struct audit after;
 };
@@ -35,6 +37,9 @@ static const char about[] =
     "With --dialect redis, the same work as people do it with Redis: SET NX "
     "PX\n"
     "and a compare-and-delete script, a Lua token bucket, polling.\n"
+    "--record writes what every connection asked and was told to a file, as "
+    "it\n"
+    "happens; `holdfast verify --history FILE` checks it afterwards.\n"
     "\n"
     "exit code: 0 done, 1 errors or sums that do not agree, 64 wrong command\n"
     "line, 69 no server\n";
@@ -43,6 +48,7 @@ static const char examples[] =
     "  holdfast bench\n"
     "  holdfast bench --work lock --clients 50 --pipeline 16 --seconds 10\n"
     "  holdfast bench --work reserve --keys 100000 --prepare --json\n"
+    "  holdfast bench --work handoff --record run.txt\n"
     "  holdfast bench --work lock --dialect redis --port 6379\n";
 
 static double per_second(const struct load *load, uint64_t count)
@@ -136,11 +142,12 @@ static void print_json(const struct bench *bench, const struct load *load)
 }
 
 static int fail(const struct bench *bench, const char *what,
-                enum hf_status status)
+                const struct client *client, enum hf_status status)
 {
-    fprintf(stderr, "holdfast bench: %s %s:%llu: %s\n", what,
-            bench->address.host, (unsigned long long)bench->address.port,
-            hf_status_text(status));
+    char reason[CLIENT_REASON_MAX];
+
+    client_explain(client, &bench->address, status, reason);
+    fprintf(stderr, "holdfast bench: %s%s\n", what, reason);
     return status == HF_INVALID || status == HF_NOMEM ? CLI_FAILED
                                                       : CLI_UNREACHABLE;
 }
@@ -150,31 +157,44 @@ static int measure(struct bench *bench, const struct work *work,
                    struct load *load)
 {
     bool stock = strcmp(bench->work, "reserve") == 0;
-    enum hf_status status = HF_OK;
+    struct client client;
+    struct client_target target;
 
-    if (stock && bench->prepare)
-        status =
-            audit_prepare(&bench->address, bench->options.keys, bench->stock);
-    if (stock && status == HF_OK)
-        status =
-            audit_read(&bench->address, bench->options.keys, &bench->before);
+    /* is anybody there at all? */
+    enum hf_status status = client_open(
+        &client, &bench->address,
+        client_now_ns() + CLIENT_CONNECT_MS * (uint64_t)1000000, &target);
+    client_close(&client);
     if (status != HF_OK)
-        return fail(bench, "cannot prepare stock at", status);
-    status = load_open(load, work, &bench->options, &bench->address);
+        return fail(bench, "", &client, status);
+    if (stock && bench->prepare)
+        status = audit_prepare(&bench->address, bench->options.keys,
+                               bench->stock, &bench->record);
+    if (stock && status == HF_OK)
+        status = audit_read(&bench->address, bench->options.keys,
+                            &bench->before, &bench->record);
+    if (status != HF_OK)
+        return fail(bench, "cannot prepare the stock: ", &client, status);
+    status =
+        load_open(load, work, &bench->options, &bench->address, &bench->record);
     if (status == HF_OK)
         status = load_run(load);
     if (status == HF_OK && stock)
-        status =
-            audit_read(&bench->address, bench->options.keys, &bench->after);
+        status = audit_read(&bench->address, bench->options.keys, &bench->after,
+                            &bench->record);
     if (status != HF_OK)
-        return fail(bench, "the run ended early at", status);
+        return fail(bench, "the run ended early: ", &client, status);
     return CLI_DONE;
 }
 
 static int run(struct bench *bench, const struct work *work)
 {
-    static struct load load;
-    int code = measure(bench, work, &load);
+    static struct load load = {.epoll = -1};
+    int code;
+
+    if (!record_open(&bench->record, bench->record_path))
+        return CLI_FAILED;
+    code = measure(bench, work, &load);
 
     if (code == CLI_DONE) {
         if (bench->json)
@@ -185,6 +205,8 @@ static int run(struct bench *bench, const struct work *work)
             code = CLI_FAILED;
     }
     load_close(&load);
+    if (!record_close(&bench->record) && code == CLI_DONE)
+        code = CLI_FAILED;
     return code;
 }
 
@@ -203,6 +225,8 @@ static int check(struct bench *bench, const struct args_spec *spec)
     bench->options.progress = isatty(STDERR_FILENO) == 1;
     if (work->single)
         bench->options.pipeline = 1;
+    if (redis && bench->record_path != NULL)
+        return args_wrong(spec, "--record is for dialect holdfast");
     if (strcmp(bench->work, "handoff") == 0 && bench->options.clients < 2)
         return args_wrong(spec, "handoff needs at least two --clients");
     return run(bench, work);
@@ -264,6 +288,9 @@ int bench_main(int argc, char **argv)
         {.name = "prepare",
          .help = "reserve: create the stock first",
          .flag = &bench.prepare},
+        TEXT("record", "FILE",
+             "write down all calls and answers, for verify --history",
+             bench.record_path),
         CLIENT_OPTIONS(&bench.address),
         {.name = "json", .help = "print one JSON object", .flag = &bench.json},
     };

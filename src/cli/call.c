@@ -6,16 +6,24 @@
 #include "cli/show.h"
 #include "resp/resp.h"
 
+#define MS_NS ((uint64_t)1000000)
+
 /* Refusals that another time may turn out otherwise. */
 static const char *const busy_codes[] = {"BUSY", "SHORT", "TIMEOUT", "DENIED",
                                          "LIMIT"};
 
 static int unreachable(const struct call *call, enum hf_status status)
 {
-    fprintf(stderr, "holdfast %s: no answer from %s:%llu: %s\n", call->name,
-            call->address.host, (unsigned long long)call->address.port,
-            hf_status_text(status));
+    char reason[CLIENT_REASON_MAX];
+
+    client_explain(&call->client, &call->address, status, reason);
+    fprintf(stderr, "holdfast %s: %s\n", call->name, reason);
     return CLI_UNREACHABLE;
+}
+
+uint64_t call_patience_ns(const struct call *call)
+{
+    return (call->wait_ms + CLIENT_REPLY_MS) * MS_NS;
 }
 
 static int refused(const struct call *call, struct hf_bytes sentence)
@@ -44,16 +52,17 @@ int call_send(struct call *call, size_t count, const struct hf_bytes *args,
     struct client_target target;
     struct resp_value value;
     uint64_t now_ns = client_now_ns();
-    uint64_t reply_ns = now_ns + CLIENT_REPLY_MS * 1000000ull;
     size_t at = 0;
 
     enum hf_status status =
         client_open(&call->client, &call->address,
-                    now_ns + CLIENT_CONNECT_MS * 1000000ull, &target);
+                    now_ns + CLIENT_CONNECT_MS * MS_NS, &target);
     if (status == HF_OK)
-        status = client_call(&call->client, 2, hello, reply_ns, reply);
+        status = client_call(&call->client, 2, hello,
+                             client_now_ns() + CLIENT_REPLY_MS * MS_NS, reply);
     if (status == HF_OK)
-        status = client_call(&call->client, count, args, reply_ns, reply);
+        status = client_call(&call->client, count, args,
+                             client_now_ns() + call_patience_ns(call), reply);
     if (status == HF_OK)
         status = resp_read(*reply, &at, &value);
     if (status != HF_OK)

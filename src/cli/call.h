@@ -9,6 +9,7 @@ struct call {
     const char *name; /* of the subcommand, for messages */
     struct client_address address;
     bool json;
+    uint64_t wait_ms; /* how long the server may wait before it answers */
     struct client client;
 };
 
@@ -18,6 +19,10 @@ struct call {
     {                                                                          \
         .name = "json", .help = "print one JSON object", .flag = &(call)->json \
     }
+
+/* How long an answer may take: what the server was asked to wait, and as long
+ * again as any answer may take. */
+uint64_t call_patience_ns(const struct call *call);
 
 /* Connects and calls. CLI_DONE: `*reply` is the answer, valid until
  * call_close. Otherwise the server's sentence or the reason is on stderr, and

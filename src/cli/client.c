@@ -52,6 +52,13 @@ enum hf_status client_address_init(struct client_address *address)
     return HF_OK;
 }
 
+/* Keeps the reason for client_explain. */
+static enum hf_status failed(struct client *client, int error)
+{
+    client->error = error;
+    return HF_IO;
+}
+
 enum hf_status client_start(struct client *client,
                             const struct client_target *target)
 {
@@ -61,16 +68,18 @@ enum hf_status client_start(struct client *client,
     int fd = socket(target->address.ss_family,
                     SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
-        return HF_IO;
+        return failed(client, errno);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     int code =
         connect(fd, (const struct sockaddr *)&target->address, target->len);
     if (code != 0 && errno != EINPROGRESS) {
+        failed(client, errno);
         close(fd);
         return HF_IO;
     }
     client->fd = fd;
     client->connecting = code != 0;
+    client->reached = code == 0;
     return HF_OK;
 }
 
@@ -95,10 +104,12 @@ static enum hf_status finish_connect(struct client *client)
 
     if (poll(&ready, 1, 0) <= 0)
         return HF_OK;
-    if (getsockopt(client->fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0 ||
-        error != 0)
-        return HF_IO;
+    if (getsockopt(client->fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0)
+        error = errno;
+    if (error != 0)
+        return failed(client, error);
     client->connecting = false;
+    client->reached = true;
     return HF_OK;
 }
 
@@ -110,7 +121,7 @@ static enum hf_status flush(struct client *client)
         if (done < 0 && errno == EINTR)
             continue;
         if (done < 0)
-            return errno == EAGAIN ? HF_OK : HF_IO;
+            return errno == EAGAIN ? HF_OK : failed(client, errno);
         client->sent += (size_t)done;
     }
     client->out.len = 0;
@@ -130,7 +141,7 @@ static enum hf_status fill(struct client *client)
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return errno == EAGAIN ? HF_OK : HF_IO;
+            return errno == EAGAIN ? HF_OK : failed(client, errno);
         if (got == 0)
             return HF_CLOSED;
         client->in.len += (size_t)got;
@@ -170,7 +181,8 @@ void client_close(struct client *client)
         close(client->fd);
     hf_buf_release(&client->in);
     hf_buf_release(&client->out);
-    *client = (struct client){.fd = -1};
+    *client = (struct client){
+        .fd = -1, .reached = client->reached, .error = client->error};
 }
 
 int client_detach(struct client *client)
@@ -193,7 +205,7 @@ enum hf_status client_wait(struct client *client, uint64_t deadline_ns)
         return HF_TIMEOUT;
     int found = poll(&ready, 1, left_ms > 60000 ? 60000 : (int)left_ms);
     if (found < 0 && errno != EINTR)
-        return HF_IO;
+        return failed(client, errno);
     return found > 0 ? client_step(client) : HF_OK;
 }
 
@@ -217,21 +229,33 @@ enum hf_status client_open(struct client *client,
     struct addrinfo want = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct addrinfo *found;
     char port[HF_DIGITS_MAX + 1];
-    enum hf_status status = HF_NOTFOUND;
+    enum hf_status first = HF_OK;
+    int first_error = 0;
 
     *client = (struct client){.fd = -1};
     port[hf_print_u64(port, address->port)] = '\0';
-    if (getaddrinfo(address->host, port, &want, &found) != 0)
+    int code = getaddrinfo(address->host, port, &want, &found);
+    if (code != 0) {
+        client->error = code == EAI_SYSTEM ? errno : code;
         return HF_NOTFOUND;
-    for (struct addrinfo *at = found; at != NULL && status != HF_OK;
-         at = at->ai_next) {
+    }
+    for (struct addrinfo *at = found; at != NULL; at = at->ai_next) {
         assert(at->ai_addrlen <= sizeof target->address);
         memcpy(&target->address, at->ai_addr, at->ai_addrlen);
         target->len = at->ai_addrlen;
-        status = open_one(client, target, deadline_ns);
+        enum hf_status status = open_one(client, target, deadline_ns);
+        if (status == HF_OK) {
+            first = HF_OK;
+            break;
+        }
+        if (first == HF_OK) {
+            first = status;
+            first_error = client->error;
+        }
+        client->error = first_error;
     }
     freeaddrinfo(found);
-    return status;
+    return first;
 }
 
 enum hf_status client_receive(struct client *client, uint64_t deadline_ns,
@@ -261,4 +285,62 @@ enum hf_status client_call(struct client *client, size_t count,
     if (status != HF_OK && status != HF_CLOSED)
         return status;
     return client_receive(client, deadline_ns, reply);
+}
+
+/* What the system says of it. */
+static const char *system_text(int error)
+{
+    return error < 0 ? gai_strerror(error) : strerror(error);
+}
+
+static void explain_io(const struct client *client, const char *where,
+                       char out[CLIENT_REASON_MAX])
+{
+    if (client->error == ECONNREFUSED)
+        snprintf(out, CLIENT_REASON_MAX,
+                 "%s: connection refused: is the server running? (holdfast "
+                 "serve)",
+                 where);
+    else if (!client->reached)
+        snprintf(out, CLIENT_REASON_MAX, "%s: cannot connect: %s", where,
+                 system_text(client->error));
+    else if (client->error == 0)
+        snprintf(out, CLIENT_REASON_MAX, "%s: the connection was lost", where);
+    else
+        snprintf(out, CLIENT_REASON_MAX, "%s: the connection was lost: %s",
+                 where, system_text(client->error));
+}
+
+void client_explain(const struct client *client,
+                    const struct client_address *address, enum hf_status status,
+                    char out[CLIENT_REASON_MAX])
+{
+    bool v6 = strchr(address->host, ':') != NULL;
+    char where[300];
+
+    snprintf(where, sizeof where, "%s%s%s:%llu", v6 ? "[" : "", address->host,
+             v6 ? "]" : "", (unsigned long long)address->port);
+    if (status == HF_IO)
+        explain_io(client, where, out);
+    else if (status == HF_NOTFOUND)
+        snprintf(out, CLIENT_REASON_MAX, "cannot look up the host '%s': %s",
+                 address->host, system_text(client->error));
+    else if (status == HF_TIMEOUT && !client->reached)
+        snprintf(out, CLIENT_REASON_MAX,
+                 "%s: timed out: nobody took the connection within %d s", where,
+                 CLIENT_CONNECT_MS / 1000);
+    else if (status == HF_TIMEOUT)
+        snprintf(out, CLIENT_REASON_MAX,
+                 "%s: timed out: connected, but no answer came", where);
+    else if (status == HF_CLOSED)
+        snprintf(out, CLIENT_REASON_MAX,
+                 "%s: the server closed the connection before it answered",
+                 where);
+    else if (status == HF_INVALID)
+        snprintf(out, CLIENT_REASON_MAX,
+                 "%s: the answer is not understood: is it a holdfast server?",
+                 where);
+    else
+        snprintf(out, CLIENT_REASON_MAX, "%s: %s", where,
+                 hf_status_text(status));
 }

@@ -49,6 +49,8 @@ enum hf_status client_address_init(struct client_address *address);
 struct client {
     int fd; /* -1: closed */
     bool connecting;
+    bool reached; /* the server took the connection, once */
+    int error;    /* why the last call failed: errno, or EAI_ if below 0 */
     struct hf_buf in;
     size_t taken; /* bytes of `in` that client_take has returned */
     struct hf_buf out;
@@ -78,7 +80,8 @@ enum hf_status client_step(struct client *client);
 /* The next whole reply, valid until the next client_step. HF_MORE: not here
  * yet; HF_INVALID: not RESP. */
 enum hf_status client_take(struct client *client, struct hf_bytes *reply);
-/* Closes and forgets what was queued; safe to repeat. */
+/* Closes and forgets what was queued, but not why a call failed; safe to
+ * repeat. */
 void client_close(struct client *client);
 
 /* Gives the socket away and forgets the rest. */
@@ -86,7 +89,9 @@ int client_detach(struct client *client);
 
 /* Waits for the socket and steps. HF_TIMEOUT, or as client_step. */
 enum hf_status client_wait(struct client *client, uint64_t deadline_ns);
-/* Tries each address of the name; `target` gets the one that answered. */
+/* Tries each address of the name; `target` gets the one that answered. If
+ * none does, the result is the first one's. HF_NOTFOUND: there is no such
+ * name; HF_TIMEOUT; HF_IO: refused or unreachable. */
 enum hf_status client_open(struct client *client,
                            const struct client_address *address,
                            uint64_t deadline_ns, struct client_target *target);
@@ -95,5 +100,12 @@ enum hf_status client_receive(struct client *client, uint64_t deadline_ns,
 enum hf_status client_call(struct client *client, size_t count,
                            const struct hf_bytes *args, uint64_t deadline_ns,
                            struct hf_bytes *reply);
+
+/* Why a call on this client failed with `status`, as a sentence for people
+ * that begins with the address. */
+#define CLIENT_REASON_MAX 512
+void client_explain(const struct client *client,
+                    const struct client_address *address, enum hf_status status,
+                    char out[CLIENT_REASON_MAX]);
 
 #endif

@@ -314,6 +314,7 @@ static int ask_limit(struct call *call, const char *key,
     add_number(&words, "BURST", limit->burst, digits[2]);
     add_number(&words, "COST", limit->cost, digits[3]);
     add_number(&words, "WAIT", limit->wait_ms, digits[4]);
+    call->wait_ms = limit->wait_ms;
     int code = call_send(call, words.count, words.args, &reply);
     if (code == CLI_DONE)
         code = call_print(call, reply);

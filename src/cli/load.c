@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <sys/epoll.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -80,13 +81,19 @@ static enum hf_status next_batch(struct load *load, struct load_conn *conn)
     load->sleepers += conn->wake_ns != 0;
     if (conn->done)
         load->live--;
-    return conn->pending > 0 ? flush(load, conn) : HF_OK;
+    if (conn->pending == 0)
+        return HF_OK;
+    conn->first_id = record_requests(load->record, conn->index + 1,
+                                     hf_buf_bytes(&conn->out));
+    return flush(load, conn);
 }
 
 static void take_reply(struct load *load, struct load_conn *conn,
                        struct hf_bytes reply)
 {
     load->counts.requests += !load->stopping;
+    record_answer(load->record, conn->index + 1, conn->first_id + conn->slot,
+                  reply);
     if (reply.data[0] == '-')
         load_failed(load, hf_bytes(reply.data + 1, reply.len - 3));
     else
@@ -289,6 +296,7 @@ static enum hf_status open_conn(struct load *load, struct load_conn *conn,
     if (status != HF_OK)
         return status;
     conn->fd = client_detach(&client);
+    record_opened(load->record, conn->index + 1);
     conn->tokens = hf_alloc_zeroed(load->options->pipeline * sizeof(uint64_t));
     if (conn->tokens == NULL ||
         hf_buf_reserve(&conn->in, load->options->pipeline * REPLY_BYTES) !=
@@ -332,10 +340,13 @@ static enum hf_status load_script(struct load *load,
 
 enum hf_status load_open(struct load *load, const struct work *work,
                          const struct load_options *options,
-                         const struct client_address *address)
+                         const struct client_address *address,
+                         struct record *record)
 {
     *load = (struct load){
-        .options = options, .work = work, .tag = (uint32_t)getpid()};
+        .options = options, .work = work, .record = record, .epoll = -1};
+    if (getrandom(&load->tag, sizeof load->tag, 0) != (ssize_t)sizeof load->tag)
+        return HF_IO;
     hf_random_init(&load->random, client_now_ns());
     raise_file_limit();
     load->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -360,8 +371,10 @@ void load_close(struct load *load)
     for (uint64_t i = 0; load->conns != NULL && i < load->options->clients;
          i++) {
         struct load_conn *conn = &load->conns[i];
-        if (conn->fd >= 0)
+        if (conn->fd >= 0) {
             close(conn->fd);
+            record_closed(load->record, conn->index + 1);
+        }
         hf_buf_release(&conn->in);
         hf_buf_release(&conn->out);
         hf_buf_release(&conn->first);
@@ -372,5 +385,6 @@ void load_close(struct load *load)
     hf_free(load->conns);
     load->conns = NULL;
     hf_spread_close(load->times);
-    close(load->epoll);
+    if (load->epoll >= 0)
+        close(load->epoll);
 }

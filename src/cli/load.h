@@ -18,6 +18,7 @@
 
 #include "base/random.h"
 #include "cli/client.h"
+#include "cli/record.h"
 #include "holdfast/spread.h"
 
 #define LOAD_CLIENTS_MAX  20000
@@ -55,6 +56,7 @@ struct load_conn {
     struct hf_buf second; /* as above */
     uint64_t *tokens;     /* the workload's: one per slot */
     uint64_t mark;        /* the workload's */
+    uint64_t first_id;    /* of the batch, where it is recorded */
 };
 
 struct load_counts {
@@ -66,6 +68,7 @@ struct load_counts {
 struct load {
     const struct load_options *options;
     const struct work *work;
+    struct record *record;
     struct load_conn *conns;
     int epoll;
     uint32_t live;     /* connections that are not done */
@@ -115,7 +118,8 @@ const struct work *work_find(const char *name, bool redis);
 /* HF_NOMEM, or as client_open. */
 enum hf_status load_open(struct load *load, const struct work *work,
                          const struct load_options *options,
-                         const struct client_address *address);
+                         const struct client_address *address,
+                         struct record *record);
 /* HF_IO: a connection broke; HF_INVALID: a reply was not RESP; HF_TIMEOUT:
  * the server stopped answering. The counts are valid in each case. */
 enum hf_status load_run(struct load *load);

@@ -1,9 +1,8 @@
 /* lock.c - takes the lock, runs the command, gives the lock back. */
 #include "cli/lock.h"
 
-#include <unistd.h>
-
 #include "cli/args.h"
+#include "cli/owner.h"
 #include "cli/run.h"
 
 #define WAIT_MAX_MS (24u * 3600 * 1000)
@@ -14,6 +13,9 @@ static const char about[] =
     "If it cannot be renewed (server gone, stopped or cut off), the command's\n"
     "process group gets SIGTERM at two thirds and SIGKILL before the time is\n"
     "up; if the server says that the hold is gone, SIGKILL at once.\n"
+    "\n"
+    "Without --owner the lock has an owner that no other process has: host,\n"
+    "process number and a random part.\n"
     "\n"
     "The command finds HOLDFAST_TOKEN (fence token, pass it to whatever you\n"
     "write to), HOLDFAST_LOCK and HOLDFAST_OWNER in its environment. SIGINT,\n"
@@ -43,39 +45,25 @@ static const char examples[] =
     "  holdfast lock report --ttl 5000 -- sh -c 'echo my token is "
     "$HOLDFAST_TOKEN'\n";
 
-static const char *default_owner(void)
-{
-    static char owner[300];
-    char host[256] = "";
-
-    gethostname(host, sizeof host - 1);
-    snprintf(owner, sizeof owner, "%s:%ld", host, (long)getpid());
-    return owner;
-}
-
 static int acquire(struct lease *lease, const struct client_address *address,
                    uint64_t wait_ms)
 {
+    char reason[CLIENT_REASON_MAX];
     struct hf_bytes error;
     uint64_t deadline_ns = client_now_ns() + CLIENT_CONNECT_MS * 1000000ull;
 
     enum hf_status status =
         client_open(&lease->client, address, deadline_ns, &lease->target);
-    if (status != HF_OK) {
-        fprintf(stderr, "holdfast lock: no server at %s:%llu: %s\n",
-                address->host, (unsigned long long)address->port,
-                hf_status_text(status));
-        return CLI_UNREACHABLE;
-    }
-    status = lease_take(lease, wait_ms, &error);
+    if (status == HF_OK)
+        status = lease_take(lease, wait_ms, &error);
     if (status == HF_OK)
         return CLI_DONE;
     if (status == HF_EXISTS || status == HF_INVALID) {
         fprintf(stderr, "holdfast lock: %.*s\n", (int)error.len, error.data);
         return status == HF_EXISTS ? CLI_BUSY : CLI_REFUSED;
     }
-    fprintf(stderr, "holdfast lock: the server went away: %s\n",
-            hf_status_text(status));
+    client_explain(&lease->client, address, status, reason);
+    fprintf(stderr, "holdfast lock: %s\n", reason);
     return CLI_UNREACHABLE;
 }
 
@@ -101,11 +89,13 @@ int lock_main(int argc, char **argv)
 {
     struct client_address address;
     struct lease lease = {.ttl_ms = 30000, .client = {.fd = -1}};
+    char owner[OWNER_BYTES];
     uint64_t wait_ms = 0;
     const struct args_option options[] = {
         {.name = "owner",
          .value = "TEXT",
-         .help = "who holds it; the same owner may enter again (host:pid)",
+         .help = "who holds it; the same owner may enter again "
+                 "(host:pid:random)",
          .text = &lease.owner},
         {.name = "ttl",
          .value = "MS",
@@ -140,7 +130,12 @@ int lock_main(int argc, char **argv)
     if (args.rest == NULL || args.rest[0] == NULL)
         return args_wrong(&spec, "a command is needed behind --");
     lease.name = args.words[0];
+    if (lease.owner == NULL && owner_make(owner) != HF_OK) {
+        fprintf(stderr, "holdfast lock: the system gives no randomness for "
+                        "an owner; name one with --owner\n");
+        return CLI_FAILED;
+    }
     if (lease.owner == NULL)
-        lease.owner = default_owner();
+        lease.owner = owner;
     return lock_and_run(&lease, &address, wait_ms, args.rest);
 }

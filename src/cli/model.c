@@ -44,12 +44,6 @@ void model_close_gap(void *array, size_t item_bytes, size_t *count, size_t at)
     (*count)--;
 }
 
-static void append(struct hf_buf *out, struct hf_bytes bytes)
-{
-    if (hf_buf_append(out, bytes.data, bytes.len) != HF_OK)
-        abort();
-}
-
 /* Room for the longest body that the model writes. */
 #define BODY_MAX (128u * 1024)
 
@@ -101,117 +95,6 @@ struct hf_buf *model_answer(struct model *model, enum hold_code code,
     if (answer->body.cap == 0 && hf_buf_reserve(&answer->body, 1024) != HF_OK)
         abort();
     return &answer->body;
-}
-
-/* Requests. */
-
-static uint64_t stored_until(const struct model *model,
-                             const struct model_request *request)
-{
-    return request->stored_us + model->bounds.request_keep_ms * 1000;
-}
-
-static struct model_request *find_request(struct model *model,
-                                          struct hf_bytes id)
-{
-    for (size_t i = 0; i < model->request_count; i++) {
-        if (model_is(&model->requests[i].id, id))
-            return &model->requests[i];
-    }
-    return NULL;
-}
-
-static void forget_request(struct model *model, struct model_request *request)
-{
-    hf_buf_release(&request->record);
-    hf_buf_release(&request->body);
-    model_close_gap(model->requests, sizeof *request, &model->request_count,
-                    (size_t)(request - model->requests));
-}
-
-static void store(struct model *model, struct model_request *request,
-                  enum hold_code code, struct hf_bytes body)
-{
-    request->waiting = false;
-    request->stored_us = model->now_us;
-    request->stored_order = ++model->order;
-    request->code = code;
-    request->body.len = 0;
-    append(&request->body, body);
-}
-
-void model_store_answer(struct model *model, struct hf_bytes id)
-{
-    struct model_answer *answer = &model->answers[model->answer_count - 1];
-    struct model_request *request = find_request(model, id);
-
-    if (request != NULL)
-        store(model, request, answer->code, hf_buf_bytes(&answer->body));
-}
-
-/* Somebody asks again for what is still waiting: the wait is theirs now. */
-static void move_wait(struct model *model, struct hf_bytes id)
-{
-    for (size_t i = 0; i < model->waiter_count; i++) {
-        struct model_waiter *waiter = &model->waiters[i];
-        if (!model_is(&waiter->request, id))
-            continue;
-        model_answer(model, HOLD_MOVED, waiter->ticket);
-        waiter->ticket = ++model->seq;
-        model_reply(model, HOLD_WAITING);
-        model->ticket = waiter->ticket;
-        return;
-    }
-    abort(); /* a request that waits has a waiter */
-}
-
-static bool is_over(const struct model *model,
-                    const struct model_request *request)
-{
-    return !request->waiting && stored_until(model, request) <= model->now_us;
-}
-
-/* True if `command` carries a REQ that settles it without being done. */
-static bool answer_from_request(struct model *model,
-                                const struct hold_command *command,
-                                struct hf_bytes shared)
-{
-    struct model_request *known = find_request(model, command->request);
-
-    /* More may be due than one sweep takes; what is over is over. */
-    if (known == NULL || is_over(model, known)) {
-        if (model->request_count < model->bounds.requests_max)
-            return false;
-        model_overloaded(model, "requests_max", model->bounds.requests_max);
-    } else if (!hf_bytes_equal(hf_buf_bytes(&known->record), shared)) {
-        struct hf_buf *out = model_reply(model, HOLD_CONFLICT);
-        reply_map(out, 1);
-        reply_field_text(out, FIELD_ID, command->request);
-    } else if (known->waiting) {
-        move_wait(model, command->request);
-    } else {
-        append(model_reply(model, known->code), hf_buf_bytes(&known->body));
-        if (known->code == HOLD_OK || known->code == HOLD_BUSY)
-            reply_age(&model->body, (model->now_us - known->stored_us) / 1000);
-    }
-    return true;
-}
-
-static void remember_request(struct model *model, struct hf_bytes id,
-                             struct hf_bytes shared)
-{
-    struct model_request *old = find_request(model, id);
-
-    if (old != NULL)
-        forget_request(model, old);
-    assert(model->request_count < MODEL_MAX);
-    struct model_request *request = &model->requests[model->request_count++];
-    *request = (struct model_request){.id = model_text(id)};
-    append(&request->record, shared);
-    if (model->code == HOLD_WAITING)
-        request->waiting = true;
-    else
-        store(model, request, model->code, hf_buf_bytes(&model->body));
 }
 
 /* Time. */
@@ -266,19 +149,6 @@ static struct model_reservation *oldest_ended(struct model *model)
     return oldest;
 }
 
-static struct model_request *oldest_request(struct model *model)
-{
-    struct model_request *oldest = NULL;
-
-    for (size_t i = 0; i < model->request_count; i++) {
-        struct model_request *request = &model->requests[i];
-        if (!request->waiting &&
-            (oldest == NULL || request->stored_order < oldest->stored_order))
-            oldest = request;
-    }
-    return oldest;
-}
-
 static uint64_t ended_until(const struct model *model,
                             const struct model_reservation *reservation)
 {
@@ -290,7 +160,7 @@ static void sweep(struct model *model)
     for (unsigned steps = 0; steps < HOLD_STEP_MAX; steps++) {
         struct due due = first_due(model);
         struct model_reservation *ended = oldest_ended(model);
-        struct model_request *request = oldest_request(model);
+        struct model_request *request = model_oldest_request(model);
 
         if (due.when <= model->now_us && due.lock != NULL)
             model_expire_lock(model, due.lock);
@@ -301,8 +171,8 @@ static void sweep(struct model *model)
         else if (ended != NULL && ended_until(model, ended) <= model->now_us)
             model_forget_reservation(model, ended);
         else if (request != NULL &&
-                 stored_until(model, request) <= model->now_us)
-            forget_request(model, request);
+                 model_stored_until(model, request) <= model->now_us)
+            model_forget_request(model, request);
         else
             break;
     }
@@ -313,13 +183,18 @@ uint64_t model_next_due_us(const struct model *model)
     struct model *all = (struct model *)model; /* only looked at */
     uint64_t next = first_due(all).when;
     struct model_reservation *ended = oldest_ended(all);
-    struct model_request *request = oldest_request(all);
+    struct model_request *request = model_oldest_request(all);
 
     if (ended != NULL && ended_until(model, ended) < next)
         next = ended_until(model, ended);
-    if (request != NULL && stored_until(model, request) < next)
-        next = stored_until(model, request);
+    if (request != NULL && model_stored_until(model, request) < next)
+        next = model_stored_until(model, request);
     return next;
+}
+
+bool model_is_behind(const struct model *model, uint64_t now_us)
+{
+    return first_due((struct model *)model).when <= now_us;
 }
 
 /* Commands about the whole. */
@@ -327,10 +202,10 @@ uint64_t model_next_due_us(const struct model *model)
 static void forget_waiter(struct model *model, struct model_waiter *waiter)
 {
     struct model_request *request =
-        find_request(model, model_bytes(&waiter->request));
+        model_find_request(model, model_bytes(&waiter->request));
 
     if (request != NULL && waiter->request.len > 0)
-        forget_request(model, request);
+        model_forget_request(model, request);
     model_close_gap(model->waiters, sizeof *waiter, &model->waiter_count,
                     (size_t)(waiter - model->waiters));
 }
@@ -352,6 +227,31 @@ static void abandon(struct model *model, const struct hold_command *c)
     else
         forget_ticket(model, c->token);
     model_reply(model, HOLD_OK);
+}
+
+static void time_out(struct model *model, const struct hold_command *c)
+{
+    struct model_waiter *waiter = NULL;
+
+    for (size_t i = 0; i < model->waiter_count; i++) {
+        if (c->name.len == 0 && model->waiters[i].ticket == c->token)
+            waiter = &model->waiters[i];
+    }
+    if (c->name.len > 0)
+        model_abandon_lock(model, c);
+    else if (waiter != NULL)
+        model_time_out(model, waiter);
+    model_reply(model, HOLD_OK);
+    struct model_request *request = model_find_request(model, c->request);
+    if (c->request.len == 0 || request == NULL ||
+        model_request_over(model, request))
+        return;
+    for (size_t i = 0; request->waiting && i < model->waiter_count; i++) {
+        if (model_is(&model->waiters[i].request, c->request))
+            model_time_out(model, &model->waiters[i]);
+    }
+    if (request->code != HOLD_TIMED_OUT)
+        model_store(model, request, HOLD_TIMED_OUT, hf_bytes("", 0));
 }
 
 static void set_bound(struct hold_bounds *bounds, struct hf_bytes name,
@@ -392,7 +292,7 @@ static void clear(struct model *model)
     while (model->reservation_count > 0)
         model_forget_reservation(model, &model->reservations[0]);
     while (model->request_count > 0)
-        forget_request(model, &model->requests[0]);
+        model_forget_request(model, &model->requests[0]);
 }
 
 static void flush(struct model *model)
@@ -409,12 +309,13 @@ static void whole_command(struct model *model,
     model_reply(model, HOLD_OK);
     switch (command->kind) {
     case HOLD_RESTART:
-        while (model->waiter_count > 0)
-            forget_waiter(model, &model->waiters[0]);
         model->seq += (uint64_t)command->amount;
         break;
     case HOLD_ABANDON:
         abandon(model, command);
+        break;
+    case HOLD_TIMEOUT:
+        time_out(model, command);
         break;
     case HOLD_BOUNDS:
         for (uint32_t i = 0; i < command->item_count; i++)
@@ -429,27 +330,23 @@ static void whole_command(struct model *model,
     }
 }
 
-void model_apply(struct model *model, const struct hold_command *command,
-                 struct hf_bytes record)
+/* Locks and reservations: more may be due than one sweep takes, so the one
+ * that the command names is looked at on its own. */
+static void settle(struct model *model, const struct hold_command *command)
 {
-    struct hf_bytes shared =
-        hf_bytes(record.data + HOLD_RECORD_BODY, record.len - HOLD_RECORD_BODY);
-
-    model->event_count = 0;
-    model->answer_count = 0;
-    model->ticket = 0;
-    if (command->now_us > model->now_us)
-        model->now_us = command->now_us;
-    sweep(model);
-    if (command->kind < HOLD_LOCK) {
-        whole_command(model, command);
-        return;
-    }
     if (command->kind < HOLD_FENCE)
         model_settle_lock(model, command->name);
-    else if (command->kind >= HOLD_RESERVE)
+    else if (command->kind > HOLD_RESERVE)
         model_settle_reservation(model, command->name);
-    if (command->request.len > 0 && answer_from_request(model, command, shared))
+}
+
+/* What a client asked for. */
+static void action(struct model *model, const struct hold_command *command,
+                   struct hf_bytes shared)
+{
+    settle(model, command);
+    if (command->request.len > 0 &&
+        model_answer_from_request(model, command, shared))
         return;
     if (command->kind < HOLD_STOCK_SET)
         model_lock_command(model, command);
@@ -458,7 +355,35 @@ void model_apply(struct model *model, const struct hold_command *command,
     else
         model_reserve_command(model, command);
     if (command->request.len > 0)
-        remember_request(model, command->request, shared);
+        model_remember_request(model, command->request, shared);
+}
+
+void model_apply(struct model *model, const struct hold_command *command,
+                 struct hf_bytes record)
+{
+    static char same[HOLD_RECORD_MAX]; /* whether told or not */
+    struct hf_bytes shared =
+        hf_bytes(same + HOLD_RECORD_BODY, record.len - HOLD_RECORD_BODY);
+
+    memcpy(same, record.data, record.len);
+    hold_record_untell(same);
+    model->event_count = 0;
+    model->answer_count = 0;
+    model->ticket = 0;
+    if (command->now_us > model->now_us)
+        model->now_us = command->now_us;
+    while (command->kind == HOLD_RESTART && model->waiter_count > 0)
+        forget_waiter(model, &model->waiters[0]);
+    sweep(model);
+    if (command->kind >= HOLD_STOCK_SET && command->kind <= HOLD_RESERVE &&
+        model_is_behind(model, model->now_us))
+        model_reply(model, HOLD_AGAIN);
+    else if (command->kind < HOLD_LOCK)
+        whole_command(model, command);
+    else if (command->told)
+        model_remember_told(model, command, shared);
+    else
+        action(model, command, shared);
 }
 
 void model_free(struct model *model)

@@ -136,16 +136,23 @@ struct model {
     struct model_answer answers[MODEL_MAX];
     size_t event_count;
     struct model_event events[MODEL_MAX];
+
+    uint64_t dropped; /* refusals that made room, so far */
+    uint64_t full;    /* requests that found no room */
 };
 
 struct model *model_new(void);
 void model_free(struct model *model);
 
-/* Applies `command`, whose encoded form is `record`. */
+/* Applies `command`, whose encoded form is `record`; HOLD_AGAIN: not yet. */
 void model_apply(struct model *model, const struct hold_command *command,
                  struct hf_bytes record);
-/* Answers every kind that needs no journal, but for the lists. */
-void model_ask(struct model *model, const struct hold_command *command);
+/* Answers every kind that needs no journal, but for the lists. False: time
+ * must pass first; so it is for the lists if anything is over. */
+bool model_ask(struct model *model, const struct hold_command *command);
+/* True if a lock, wait or reservation is over at `now_us`, but was not swept.
+ */
+bool model_is_behind(const struct model *model, uint64_t now_us);
 /* When the next thing falls due, or UINT64_MAX. */
 uint64_t model_next_due_us(const struct model *model);
 /* The id that a reservation without one gets; `out` has 26 bytes. */
@@ -169,6 +176,30 @@ struct hf_buf *model_answer(struct model *model, enum hold_code code,
                             uint64_t ticket);
 /* Makes what was written by model_answer() the answer of REQ `id`. */
 void model_store_answer(struct model *model, struct hf_bytes id);
+void model_store(struct model *model, struct model_request *request,
+                 enum hold_code code, struct hf_bytes body);
+
+struct model_request *model_find_request(struct model *model,
+                                         struct hf_bytes id);
+/* The one that is forgotten next, or NULL. */
+struct model_request *model_oldest_request(struct model *model);
+uint64_t model_stored_until(const struct model *model,
+                            const struct model_request *request);
+/* It was answered, and its time is over. */
+bool model_request_over(const struct model *model,
+                        const struct model_request *request);
+void model_forget_request(struct model *model, struct model_request *request);
+/* True if `command` carries a REQ that settles it without being done. `shared`
+ * is what its repetitions share with it. */
+bool model_answer_from_request(struct model *model,
+                               const struct hold_command *command,
+                               struct hf_bytes shared);
+/* Remembers the reply just written. */
+void model_remember_request(struct model *model, struct hf_bytes id,
+                            struct hf_bytes shared);
+/* A LOCK that is not done any more, because TIMEOUT was told. */
+void model_remember_told(struct model *model, const struct hold_command *c,
+                         struct hf_bytes shared);
 /* Closes the gap that item `at` of an array leaves. */
 void model_close_gap(void *array, size_t item_bytes, size_t *count, size_t at);
 

@@ -8,7 +8,7 @@ static void lock_info(struct model *model, const struct hold_command *c,
 {
     struct model_lock *lock = model_find_lock(model, c->name);
 
-    if (lock == NULL || lock->expires_us <= now_us) {
+    if (lock == NULL) {
         struct hf_buf *out = model_reply(model, HOLD_NOTFOUND);
         reply_map(out, 1);
         reply_field_text(out, FIELD_NAME, c->name);
@@ -71,12 +71,11 @@ static void reservation(struct model *model, const struct hold_command *c,
         reply_field_text(out, FIELD_ID, c->name);
         return;
     }
-    bool over = r->status == MODEL_PENDING && r->expires_us <= now_us;
-    bool pending = r->status == MODEL_PENDING && !over;
+    bool pending = r->status == MODEL_PENDING;
     uint64_t left_us = pending ? r->expires_us - now_us : 0;
     uint64_t ended_us =
-        over || r->status == MODEL_EXPIRED ? r->expires_us : r->ended_us;
-    const char *status = over ? "EXPIRED" : model_status_name(r->status);
+        r->status == MODEL_EXPIRED ? r->expires_us : r->ended_us;
+    const char *status = model_status_name(r->status);
     struct hf_buf *out = model_reply(model, HOLD_OK);
 
     reply_map(out, 8);
@@ -91,7 +90,22 @@ static void reservation(struct model *model, const struct hold_command *c,
     reply_field_text(out, FIELD_REASON, model_bytes(&r->reason));
 }
 
-void model_ask(struct model *model, const struct hold_command *command)
+/* True if the answer depends on what is over and was not swept. */
+static bool is_early(struct model *model, const struct hold_command *c,
+                     uint64_t now_us)
+{
+    struct model_lock *lock = model_find_lock(model, c->name);
+    struct model_reservation *r = model_find_reservation(model, c->name);
+
+    if (c->kind == HOLD_LOCK_INFO)
+        return lock != NULL && lock->expires_us <= now_us;
+    if (c->kind == HOLD_RESERVATION)
+        return r != NULL && r->status == MODEL_PENDING &&
+               r->expires_us <= now_us;
+    return model_is_behind(model, now_us);
+}
+
+bool model_ask(struct model *model, const struct hold_command *command)
 {
     uint64_t now_us =
         command->now_us > model->now_us ? command->now_us : model->now_us;
@@ -99,6 +113,8 @@ void model_ask(struct model *model, const struct hold_command *command)
     model->event_count = 0;
     model->answer_count = 0;
     model->ticket = 0;
+    if (is_early(model, command, now_us))
+        return false;
     if (command->kind == HOLD_LOCK_INFO) {
         lock_info(model, command, now_us);
     } else if (command->kind == HOLD_STOCK_GET) {
@@ -107,4 +123,5 @@ void model_ask(struct model *model, const struct hold_command *command)
         assert(command->kind == HOLD_RESERVATION);
         reservation(model, command, now_us);
     }
+    return true;
 }

@@ -260,6 +260,13 @@ static void check_fence(struct model *model, const struct hold_command *c)
     struct model_fence *fence = find_fence(model, c->name);
     uint64_t newest = fence == NULL ? 0 : fence->newest;
 
+    if (c->token > model->seq) {
+        struct hf_buf *out = model_reply(model, HOLD_BADARG);
+        reply_map(out, 2);
+        reply_field_number(out, FIELD_TOKEN, (int64_t)c->token);
+        reply_field_number(out, FIELD_NEWEST, (int64_t)model->seq);
+        return;
+    }
     if (c->token < newest) {
         struct hf_buf *out = model_reply(model, HOLD_STALE);
         reply_map(out, 3);
@@ -284,10 +291,30 @@ static void check_fence(struct model *model, const struct hold_command *c)
     model_event(model, EVENT_FENCE_RAISED, c->name, 0);
 }
 
+static void delete_fence(struct model *model, const struct hold_command *c)
+{
+    struct model_fence *fence = find_fence(model, c->name);
+
+    if (fence == NULL) {
+        struct hf_buf *out = model_reply(model, HOLD_NOTFOUND);
+        reply_map(out, 1);
+        reply_field_text(out, FIELD_RESOURCE, c->name);
+        return;
+    }
+    model_close_gap(model->fences, sizeof *fence, &model->fence_count,
+                    (size_t)(fence - model->fences));
+    model_event(model, EVENT_FENCE_DELETED, c->name, 0);
+    model_reply(model, HOLD_OK);
+}
+
 void model_lock_command(struct model *model, const struct hold_command *c)
 {
     if (c->kind == HOLD_FENCE) {
         check_fence(model, c);
+        return;
+    }
+    if (c->kind == HOLD_FENCE_DEL) {
+        delete_fence(model, c);
         return;
     }
     struct model_lock *lock = model_find_lock(model, c->name);

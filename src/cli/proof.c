@@ -10,7 +10,7 @@
 struct held {
     struct hf_named named;
     uint64_t token;
-    uint64_t expires_us; /* up to a millisecond early: it is asked for in ms */
+    uint64_t expires_us; /* up to a millisecond early, if asked for in ms */
     uint64_t count;
 };
 
@@ -27,7 +27,6 @@ struct proof {
     struct hf_index held;
     struct hf_index pending;
     uint64_t unlisted; /* pending ones of the snapshot, whose ids are unknown */
-    uint64_t overdue;  /* locks of the snapshot that were over but not swept */
     bool started;
     struct hold_command command; /* being applied */
     struct hold_command ask;
@@ -157,10 +156,6 @@ static enum hf_status lock_event(struct proof *proof,
 
     if (e->kind == EVENT_LOCK_GRANTED)
         return granted(proof, e);
-    if (held == NULL && e->kind == EVENT_LOCK_EXPIRED && proof->overdue > 0) {
-        proof->overdue--;
-        return HF_OK;
-    }
     if (held == NULL)
         return wrong(proof, "event %llu is about lock '%.*s', which is free",
                      (unsigned long long)e->seq, (int)e->name.len,
@@ -180,6 +175,9 @@ static enum hf_status compare_lock(struct proof *proof, struct hf_bytes name)
     const struct hold_out *out = ask(proof, HOLD_LOCK_INFO, name);
     struct held *held = find_held(proof, name);
 
+    if (out == NULL)
+        return wrong(proof, "lock '%.*s' is over, but goes on", (int)name.len,
+                     name.data);
     if ((out->code == HOLD_OK) != (held != NULL))
         return wrong(proof, "lock '%.*s' is %s, but its events say otherwise",
                      (int)name.len, name.data,
@@ -221,6 +219,8 @@ static enum hf_status check_product(struct proof *proof, struct hf_bytes sku)
 {
     const struct hold_out *out = ask(proof, HOLD_STOCK_GET, sku);
 
+    if (out == NULL)
+        return HF_OK; /* more is over: the last call shows it */
     if (out->code != HOLD_OK && proof->command.kind == HOLD_STOCK_DEL &&
         hf_bytes_equal(sku, proof->command.name))
         return HF_OK; /* deleted right after a reservation of it expired */
@@ -237,6 +237,9 @@ static enum hf_status check_items(struct proof *proof, struct hf_bytes id)
     enum hf_status status = HF_OK;
     size_t at = 0;
 
+    if (out == NULL)
+        return wrong(proof, "reservation '%.*s' is over, but goes on",
+                     (int)id.len, id.data);
     if (out->code != HOLD_OK)
         return HF_OK; /* it ended and was forgotten in the same step */
     if (hf_buf_append(&copy, out->body.data, out->body.len) != HF_OK)
@@ -298,7 +301,6 @@ static void forget_all(struct proof *proof)
             hf_index_remove(&proof->pending, i);
     }
     proof->unlisted = 0;
-    proof->overdue = 0;
 }
 
 static enum hf_status check_event(struct proof *proof,
@@ -381,57 +383,29 @@ static enum hf_status copy_events(struct proof *proof,
     return HF_OK;
 }
 
-/* Books one page of the engine's locks; returns where the next one starts. */
-static enum hf_status book_page(struct proof *proof, struct hf_bytes body,
-                                uint64_t now_us, uint64_t *cursor)
+static enum hf_status book_lock(void *context, const struct hold_held *lock)
 {
-    size_t at = 0;
+    struct held *held = add_held(context, lock->name);
 
-    reply_next(body, &at);
-    reply_next_field(body, &at);
-    for (uint32_t left = reply_next(body, &at).count; left > 0; left--) {
-        int64_t numbers[HOLD_FIELD_COUNT] = {0};
-        struct hf_bytes name = {NULL, 0};
-        for (uint32_t more = reply_next(body, &at).count; more > 0; more--) {
-            enum hold_field field = reply_next_field(body, &at);
-            struct reply_node node = reply_next(body, &at);
-            numbers[field] = node.number;
-            if (field == FIELD_NAME)
-                name = node.text;
-        }
-        struct held *held = add_held(proof, name);
-        if (held == NULL)
-            return HF_NOMEM;
-        held->token = (uint64_t)numbers[FIELD_TOKEN];
-        held->count = (uint64_t)numbers[FIELD_COUNT];
-        held->expires_us = now_us + (uint64_t)numbers[FIELD_EXPIRES_MS] * 1000;
-    }
-    reply_next_field(body, &at);
-    *cursor = (uint64_t)reply_next(body, &at).number;
+    if (held == NULL)
+        return HF_NOMEM;
+    held->token = lock->token;
+    held->count = lock->count;
+    held->expires_us = lock->expires_us;
     return HF_OK;
 }
 
 /* Opens the book with what a snapshot brought. */
 static enum hf_status start(struct proof *proof)
 {
-    struct hold_command *list = &proof->ask;
     struct hold_counts counts;
-    enum hf_status status;
 
     proof->started = true;
     proof->result->first_seq = hold_seq(proof->engine);
     proof->result->last_seq = hold_seq(proof->engine);
-    memset(list, 0, offsetof(struct hold_command, items));
-    list->kind = HOLD_LOCK_LIST;
-    do {
-        struct hf_bytes body = hold_ask(proof->engine, list)->body;
-        status =
-            book_page(proof, body, hold_now_us(proof->engine), &list->cursor);
-    } while (status == HF_OK && list->cursor != 0);
     hold_count(proof->engine, &counts);
     proof->unlisted = counts.pending;
-    proof->overdue = counts.locks - hf_index_count(&proof->held);
-    return status;
+    return hold_each_lock(proof->engine, book_lock, proof);
 }
 
 enum hf_status proof_load(struct proof *proof, struct hf_bytes piece)
@@ -439,9 +413,25 @@ enum hf_status proof_load(struct proof *proof, struct hf_bytes piece)
     return hold_load(proof->engine, piece);
 }
 
+/* Checks what one call gave. */
+static enum hf_status check_out(struct proof *proof, const struct hold_out *out)
+{
+    size_t count = out->event_count;
+    enum hf_status status = copy_events(proof, out);
+    const struct hold_event *events =
+        (const struct hold_event *)proof->events.data;
+
+    for (size_t i = 0; i < count && status == HF_OK; i++)
+        status = check_event(proof, &events[i]);
+    for (size_t i = 0; i < count && status == HF_OK; i++)
+        status = check_outcome(proof, &events[i]);
+    return status;
+}
+
 enum hf_status proof_apply(struct proof *proof, struct hf_bytes record)
 {
     enum hf_status status = proof->started ? HF_OK : start(proof);
+    bool again = true;
 
     if (status != HF_OK)
         return status;
@@ -451,15 +441,11 @@ enum hf_status proof_apply(struct proof *proof, struct hf_bytes record)
         return HF_CORRUPT;
     if (hold_prepare(proof->engine, &proof->command) != HF_OK)
         return HF_NOMEM;
-    const struct hold_out *out = hold_apply(proof->engine, record);
-    size_t count = out->event_count;
-    status = copy_events(proof, out);
-    const struct hold_event *events =
-        (const struct hold_event *)proof->events.data;
-    for (size_t i = 0; i < count && status == HF_OK; i++)
-        status = check_event(proof, &events[i]);
-    for (size_t i = 0; i < count && status == HF_OK; i++)
-        status = check_outcome(proof, &events[i]);
+    while (again && status == HF_OK) {
+        const struct hold_out *out = hold_apply(proof->engine, record);
+        again = out->code == HOLD_AGAIN;
+        status = check_out(proof, out);
+    }
     return status;
 }
 

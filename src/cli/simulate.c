@@ -202,6 +202,7 @@ static void starve_prepare(struct sim *sim, const struct hold_command *c)
 /* What hold_refuse told, kept to be compared with what apply tells. */
 struct refusal {
     bool told;
+    bool due; /* something was: only the answer of a REQ is told then */
     bool digest_known;
     uint64_t digest;
     enum hold_code code;
@@ -216,6 +217,8 @@ static void ask_refusal(struct sim *sim, const struct hold_command *c,
     const struct hold_out *out = hold_refuse(sim->engine, c);
 
     refusal->told = out != NULL;
+    refusal->due = model_next_due_us(sim->model) <= c->now_us ||
+                   model_next_due_us(sim->model) <= sim->model->now_us;
     refusal->digest_known = look && c->now_us <= sim->model->now_us;
     refusal->digest = before;
     if (out != NULL) {
@@ -239,43 +242,59 @@ static void compare_refusal(struct sim *sim, const struct hold_out *out,
     if (out->code != refusal->code || !hf_bytes_equal(out->body, body))
         sim_fail_reply(sim, "hold_refuse told something else", out->code,
                        out->body, refusal->code, body);
-    else if (out->event_count > 0 || out->answer_count > 0)
+    else if (refusal->due && sim->current->request.len == 0)
+        sim_fail(sim, "hold_refuse", "found: it ignored what is due");
+    else if (!refusal->due && (out->event_count > 0 || out->answer_count > 0))
         sim_fail(sim, "hold_refuse", "found: it refused what changes things");
-    else if (refusal->digest_known)
+    else if (refusal->digest_known && !refusal->due)
         expect_digest(sim, "a refused command changed something",
                       refusal->digest, sim->engine);
 }
 
-static void apply(struct sim *sim, const struct sim_command *c)
+/* One call; NULL if it failed. */
+static const struct hold_out *apply_once(struct sim *sim,
+                                         const struct sim_command *c)
 {
-    static struct refusal refusal;
     struct hf_bytes record = hf_bytes(c->record, c->record_len);
-    bool starve = sim_chance(sim, 20);
+    struct hold_counts before;
 
-    sim->current = &c->command;
-    refusal.told = false;
-    if (sim_chance(sim, 30))
-        ask_refusal(sim, &c->command, &refusal);
-    if (starve)
+    hold_count(sim->engine, &before);
+    if (sim_chance(sim, 20))
         hf_memory_fail_after(0); /* it was prepared: it needs none */
     const struct hold_out *out = hold_apply(sim->engine, record);
     hf_memory_fail_never();
     if (out == NULL) {
         sim_fail(sim, "apply", "found: it is no record");
-        return;
+        return NULL;
     }
+    before.requests_dropped -= sim->model->dropped;
+    before.requests_refused -= sim->model->full;
     model_apply(sim->model, &c->command, record);
+    sim_compare(sim, out);
+    if (!sim->failed)
+        sim_compare_totals(sim, &before);
+    return sim->failed ? NULL : out;
+}
+
+static void apply(struct sim *sim, const struct sim_command *c)
+{
+    static struct refusal refusal;
+    const struct hold_out *out;
+
+    sim->current = &c->command;
+    refusal.told = false;
+    if (sim_chance(sim, 30))
+        ask_refusal(sim, &c->command, &refusal);
+    while ((out = apply_once(sim, c)) != NULL && out->code == HOLD_AGAIN)
+        ;
     put_piece(&sim->records, c->record, c->record_len);
     sim->kinds[c->command.kind]++;
     sim->record_count++;
-    if (!sim->failed)
-        sim_compare(sim, out);
-    if (!sim->failed && refusal.told)
+    if (out != NULL && refusal.told)
         compare_refusal(sim, out, &refusal);
     if (!sim->failed)
-        sim_compare_totals(sim);
-    if (!sim->failed)
-        check_proof(sim, proof_apply(sim->proof, record));
+        check_proof(
+            sim, proof_apply(sim->proof, hf_bytes(c->record, c->record_len)));
 }
 
 /* Some bytes differ: the record is refused, or is another good one. */
@@ -338,8 +357,13 @@ static void step_ask(struct sim *sim)
         sim_compare_list(sim, c);
     } else {
         const struct hold_out *out = hold_ask(sim->engine, c);
-        model_ask(sim->model, c);
-        sim_compare(sim, out);
+        bool told = model_ask(sim->model, c);
+        if (told != (out != NULL))
+            sim_fail(sim, "hold_ask", "found: it was %s",
+                     told ? "not answered" : "answered too early");
+        else if (told)
+            sim_compare(sim, out);
+        sim->early += !told;
     }
     if (look && !sim->failed)
         expect_digest(sim, "a question changed something", before, sim->engine);
@@ -392,6 +416,12 @@ static void print_text(const struct sim *sim)
            (unsigned long long)sim->answers, (unsigned long long)sim->events,
            (unsigned long long)sim->refused, (unsigned long long)sim->images,
            (unsigned long long)sim->replays, (unsigned long long)sim->starved);
+    printf(
+        "%llu requests dropped to make room, %llu found none, %llu questions "
+        "came too early, %llu pages ended by their steps\n",
+        (unsigned long long)sim->model->dropped,
+        (unsigned long long)sim->model->full, (unsigned long long)sim->early,
+        (unsigned long long)sim->cut);
     printf("digest %016llx\n", (unsigned long long)hold_digest(sim->engine));
 }
 

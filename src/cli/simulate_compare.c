@@ -17,6 +17,8 @@ const char *sim_kind_name(enum hold_kind kind)
         return "BOUNDS";
     case HOLD_FLUSH:
         return "FLUSH";
+    case HOLD_TIMEOUT:
+        return "TIMEOUT";
     case HOLD_LOCK:
         return "LOCK";
     case HOLD_UNLOCK:
@@ -25,6 +27,8 @@ const char *sim_kind_name(enum hold_kind kind)
         return "RENEW";
     case HOLD_FENCE:
         return "FENCE";
+    case HOLD_FENCE_DEL:
+        return "FENCE DEL";
     case HOLD_STOCK_SET:
         return "STOCK SET";
     case HOLD_STOCK_ADD:
@@ -140,6 +144,7 @@ static void print_command(const struct hold_command *c)
         printf(" amount %lld", (long long)c->amount);
     print_number("cursor", c->cursor);
     print_number("count", c->count);
+    print_number("told", c->told);
     for (uint32_t i = 0; i < c->item_count; i++) {
         printf(" item ");
         print_text(c->items[i].sku);
@@ -294,7 +299,7 @@ static void compare_stock(struct sim *sim, const struct hold_counts *found)
                        (double)sold == found->stock_sold);
 }
 
-void sim_compare_totals(struct sim *sim)
+void sim_compare_totals(struct sim *sim, const struct hold_counts *base)
 {
     const struct model *model = sim->model;
     struct hold_counts found;
@@ -316,6 +321,12 @@ void sim_compare_totals(struct sim *sim)
     compare_stock(sim, &found);
     compare_number(sim, "fences", model->fence_count, found.fences);
     compare_number(sim, "requests", model->request_count, found.requests);
+    compare_number(sim, "requests dropped", model->dropped,
+                   found.requests_dropped - base->requests_dropped);
+    compare_number(sim, "requests refused", model->full,
+                   found.requests_refused - base->requests_refused);
+    compare_number(sim, "behind", model_is_behind(model, model->now_us),
+                   hold_is_behind(sim->engine));
     struct hold_bounds bounds = hold_get_bounds(sim->engine);
     if (memcmp(&bounds, &model->bounds, sizeof bounds) != 0)
         sim_fail(sim, "bounds", "the settings differ");
@@ -353,12 +364,18 @@ static bool page_has(struct hf_bytes page, struct hf_bytes entry)
     return false;
 }
 
+/* The time that a question is answered for. */
+static uint64_t now_of(const struct sim *sim, const struct hold_command *c)
+{
+    return c->now_us > sim->model->now_us ? c->now_us : sim->model->now_us;
+}
+
 /* What the model would list at place `i`: false if it would not. */
 static bool make_entry(struct sim *sim, const struct hold_command *c, size_t i,
                        struct hf_buf *out)
 {
     struct model *model = sim->model;
-    uint64_t now_us = c->now_us > model->now_us ? c->now_us : model->now_us;
+    uint64_t now_us = now_of(sim, c);
     bool locks = c->kind == HOLD_LOCK_LIST;
     const struct model_lock *lock = &model->locks[i];
     struct hf_bytes name =
@@ -371,8 +388,6 @@ static bool make_entry(struct sim *sim, const struct hold_command *c, size_t i,
         model_write_product(out, &model->products[i]);
         return true;
     }
-    if (lock->expires_us <= now_us)
-        return false;
     reply_map(out, 6);
     reply_field_text(out, FIELD_NAME, name);
     reply_field_text(out, FIELD_OWNER, model_bytes(&lock->owner));
@@ -397,12 +412,21 @@ void sim_compare_list(struct sim *sim, struct hold_command *command)
     do {
         const struct hold_out *out = hold_ask(sim->engine, command);
         size_t at = 0;
+        if (model_is_behind(sim->model, now_of(sim, command)) != (out == NULL))
+            sim_fail(sim, "list", "found: it was %s",
+                     out == NULL ? "not told" : "told too early");
+        if (out == NULL)
+            return;
         reply_next(out->body, &at);
         reply_next_field(out->body, &at);
         uint32_t on_page = reply_next(out->body, &at).count;
         if (command->count > 0 && on_page > command->count)
             sim_fail(sim, "list", "expected: a page of at most %llu\nfound: %u",
                      (unsigned long long)command->count, on_page);
+        if (out->work > HOLD_STEPS_MAX + HOLD_NAME_MAX * HOLD_NAME_MAX)
+            sim_fail(sim, "list", "found: %llu steps",
+                     (unsigned long long)out->work);
+        sim->cut += out->work > HOLD_STEPS_MAX;
         listed += on_page;
         for (size_t i = 0; i < count; i++) {
             if (!found[i] && make_entry(sim, command, i, &entry))

@@ -66,9 +66,8 @@ static uint64_t make_time(struct sim *sim)
     if (sim_chance(sim, 2) && sim_chance(sim, 50))
         return now_us - sim_below(sim, 5000000);
     if (sim->profile.wide) {
-        sim->now_us += sim_below(sim, 1500) == 0
-                           ? sim->profile.ttl_max_ms * 2000
-                           : sim_below(sim, 3);
+        sim->now_us += sim_below(sim, 700) == 0 ? sim->profile.ttl_max_ms * 2000
+                                                : sim_below(sim, 3);
         return sim->now_us;
     }
     if (!sim_chance(sim, sim->profile.jump_percent))
@@ -167,6 +166,8 @@ static void make_token(struct sim *sim, struct hold_command *c)
     } else {
         c->token = sim_below(sim, model->seq + 2);
     }
+    if (c->kind == HOLD_FENCE && sim_chance(sim, 5))
+        c->token = sim_chance(sim, 50) ? model->seq + 1 : (uint64_t)INT64_MAX;
     if (c->kind == HOLD_FENCE)
         c->name = pick_name(sim, sim->profile.fences);
 }
@@ -183,6 +184,19 @@ static void make_abandon(struct sim *sim, struct hold_command *c)
     c->token = sim_below(sim, model->seq + 2);
     if (model->waiter_count > 0 && sim_chance(sim, 80))
         c->token = model->waiters[sim_below(sim, model->waiter_count)].ticket;
+}
+
+/* TIMEOUT was told: to a wait, a hold or a request, or several of them. */
+static void make_timeout(struct sim *sim, struct hold_command *c)
+{
+    const struct model *model = sim->model;
+
+    if (sim_chance(sim, 80))
+        make_abandon(sim, c);
+    if (model->request_count == 0 || !sim_chance(sim, 60))
+        return;
+    c->request = pool_name(
+        sim, &model->requests[sim_below(sim, model->request_count)].id);
 }
 
 static void make_stock(struct sim *sim, struct hold_command *c)
@@ -307,7 +321,7 @@ static enum hold_kind pick_kind(struct sim *sim)
         {HOLD_UNLOCK, 120},   {HOLD_RENEW, 40},     {HOLD_FENCE, 30},
         {HOLD_STOCK_SET, 60}, {HOLD_STOCK_ADD, 50}, {HOLD_STOCK_DEL, 5},
         {HOLD_RESERVE, 160},  {HOLD_CONFIRM, 50},   {HOLD_CANCEL, 50},
-        {HOLD_EXTEND, 30},
+        {HOLD_EXTEND, 30},    {HOLD_TIMEOUT, 20},   {HOLD_FENCE_DEL, 5},
     };
     uint64_t total = 0;
 
@@ -342,6 +356,7 @@ static bool make_repeat(struct sim *sim, struct sim_command *out)
         abort(); /* what was encoded can be decoded */
     if (c->ttl_ms > 0 && c->ttl_ms < HOLD_TTL_MAX_MS && sim_chance(sim, 20))
         c->ttl_ms++;
+    c->told = c->kind == HOLD_LOCK && sim_chance(sim, 20);
     c->now_us = make_time(sim);
     return true;
 }
@@ -364,8 +379,14 @@ static void fill(struct sim *sim, struct sim_command *out)
     case HOLD_STOCK_DEL:
         make_stock(sim, c);
         break;
+    case HOLD_FENCE_DEL:
+        c->name = pick_name(sim, sim->profile.fences);
+        break;
     case HOLD_ABANDON:
         make_abandon(sim, c);
+        break;
+    case HOLD_TIMEOUT:
+        make_timeout(sim, c);
         break;
     case HOLD_RESTART:
         c->amount = (int64_t)sim_below(sim, 5);
@@ -399,6 +420,8 @@ void sim_make_write(struct sim *sim, struct sim_command *out)
     c->now_us = make_time(sim);
     c->kind = pick_kind(sim);
     fill(sim, out);
+    if (c->kind == HOLD_LOCK)
+        c->told = sim_chance(sim, 4);
     if (sim_chance(sim, sim->profile.request_percent))
         c->request = pick_name(sim, sim->profile.requests);
     out->record_len = hold_encode(c, out->record);
@@ -416,7 +439,8 @@ void sim_make_ask(struct sim *sim, struct sim_command *out)
     static const enum hold_kind kinds[] = {HOLD_LOCK_INFO, HOLD_STOCK_GET,
                                            HOLD_LOCK_LIST, HOLD_STOCK_LIST,
                                            HOLD_RESERVATION};
-    static const char *const patterns[] = {"", "*", "n1*", "?[0-5]", "a*"};
+    static const char *const patterns[] = {
+        "", "*", "n1*", "?[0-5]", "a*", "*xxxxxxxxxxxxxxxxxxxxxxxxz"};
     struct hold_command *c = &out->command;
 
     clear(c);
@@ -435,7 +459,8 @@ void sim_make_ask(struct sim *sim, struct sim_command *out)
             c->items[i].sku = pick_name(sim, sim->profile.products + 1);
         break;
     default: /* lists */
-        c->name = hf_bytes_text(patterns[sim_below(sim, 5)]);
+        c->name = hf_bytes_text(
+            patterns[sim_below(sim, sizeof patterns / sizeof patterns[0])]);
         c->count = sim_below(sim, 6);
         break;
     }

@@ -72,6 +72,8 @@ struct sim {
     uint64_t images;
     uint64_t replays;
     uint64_t starved; /* allocations that were made to fail */
+    uint64_t early;   /* questions for which time had to pass first */
+    uint64_t cut;     /* pages of listings that ended by their steps */
     bool failed;
     const struct hold_command *current; /* for the report */
 };
@@ -95,7 +97,8 @@ void sim_fail_reply(struct sim *sim, const char *what,
                     enum hold_code expected_code, struct hf_bytes expected,
                     enum hold_code found_code, struct hf_bytes found);
 void sim_compare(struct sim *sim, const struct hold_out *out);
-void sim_compare_totals(struct sim *sim);
+/* `base` are the engine's figures when the model's were 0. */
+void sim_compare_totals(struct sim *sim, const struct hold_counts *base);
 /* Reads a listing in pages and compares it as a set. */
 void sim_compare_list(struct sim *sim, struct hold_command *command);
 

@@ -5,7 +5,6 @@
 #include "cli/json.h"
 #include "cli/proof.h"
 #include "journal/journal.h"
-#include "server/server.h"
 
 /* The journal drives a proof as it would drive an engine. */
 
@@ -77,6 +76,9 @@ static void print_text(const char *dir, const struct proof_result *r,
         printf("  the last %s bytes are a write cut short by a crash; they do "
                "not count\n",
                grouped(stats->cut_bytes));
+    if (stats->unclean)
+        printf("  the end is not that of a clean stop: the next start skips "
+               "sequence numbers\n");
     printf("proved by replaying them:\n");
     printf("  events: %s, numbers strictly increasing from above %s to %s\n",
            grouped(r->event_count), grouped(r->first_seq),
@@ -114,6 +116,7 @@ static void print_json(const char *dir, const struct proof_result *r,
         {"disk_bytes", stats->disk_bytes},
         {"snapshot_bytes", stats->snapshot_bytes},
         {"cut_bytes", stats->cut_bytes},
+        {"unclean", stats->unclean},
         {"events", r->event_count},
         {"first_sequence", r->first_seq},
         {"last_sequence", r->last_seq},
@@ -183,18 +186,28 @@ static int verify(const char *dir, bool json)
 int verify_main(int argc, char **argv)
 {
     bool json = false;
+    const char *history = NULL;
     const struct args_option options[] = {
+        {"history", "FILE", "check what clients were told instead", &history,
+         NULL, NULL, 0, 0},
         {"json", NULL, "report as JSON", NULL, NULL, &json, 0, 0},
     };
     const struct args_spec spec = {
         "verify",
-        "DIR [--json]",
+        "DIR [--json] | --history FILE [--json]",
         "Reads the journal in DIR without changing it, replays all of it and\n"
         "checks every step: sequence numbers and fence tokens only go up, no\n"
         "lock is granted while another holds it, stock adds up after every\n"
         "change, reservations end once. Prints what that proved. Exits 1 if\n"
-        "something is wrong or the journal is damaged, and says where.\n",
+        "something is wrong or the journal is damaged, and says where.\n"
+        "\n"
+        "With --history it checks a FILE of `holdfast bench --record`: "
+        "whether\n"
+        "a server that keeps its promises can have given these answers, by\n"
+        "the calls, the answers and their times alone. Prints how many it\n"
+        "checked, and each violation with its story.\n",
         "  holdfast verify ./data\n"
+        "  holdfast verify --history run.txt\n"
         "  holdfast verify --json /backup/data\n",
         options,
         sizeof options / sizeof options[0],
@@ -204,8 +217,10 @@ int verify_main(int argc, char **argv)
     int result = args_parse(&spec, argc, argv, &args);
     if (result != ARGS_GO)
         return result;
-    if (args.count != 1)
-        return args_wrong(&spec, "one DIR is needed");
+    if (history != NULL && args.count == 0)
+        return verify_history(history, json);
+    if (args.count != 1 || history != NULL)
+        return args_wrong(&spec, "one DIR or --history FILE is needed");
     return verify(args.words[0], json);
 }
 
@@ -220,7 +235,8 @@ int repair_main(int argc, char **argv)
         "repair",
         "DIR [--apply]",
         "Shows what has to be dropped from the damaged journal in DIR so that\n"
-        "it can be read again: everything from the first damaged batch on.\n"
+        "it can be read again: everything from the first batch on that is\n"
+        "damaged or missing. The next start then skips sequence numbers.\n"
         "With --apply it is dropped; the files are kept in DIR/dropped. No\n"
         "server may run on DIR.\n",
         "  holdfast repair ./data\n"
@@ -237,11 +253,6 @@ int repair_main(int argc, char **argv)
         return result;
     if (args.count != 1)
         return args_wrong(&spec, "one DIR is needed");
-    /* What is dropped was told to clients: its numbers must not come again. */
-    if (apply_it && server_mark_lossy(args.words[0]) != HF_OK) {
-        fprintf(stderr, "holdfast repair: cannot write to %s\n", args.words[0]);
-        return CLI_FAILED;
-    }
     if (journal_repair(args.words[0], apply_it, &text, error) == HF_OK) {
         printf("%.*s", (int)text.len, text.len > 0 ? text.data : "");
         result = CLI_DONE;

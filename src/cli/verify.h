@@ -2,7 +2,11 @@
 #ifndef CLI_VERIFY_H
 #define CLI_VERIFY_H
 
+#include <stdbool.h>
+
 int verify_main(int argc, char **argv);
+/* `verify --history`: the exit code. */
+int verify_history(const char *path, bool json);
 int repair_main(int argc, char **argv);
 
 #endif

@@ -41,6 +41,8 @@ enum hf_status hf_future_open(struct hf_future **out,
 
 void hf_future_keep(struct hf_future *future)
 {
+    if (future == NULL)
+        return;
     /* Relaxed: whoever keeps has a reference, so it cannot go meanwhile. */
     hf_u32_add(&future->references, 1, __ATOMIC_RELAXED);
 }

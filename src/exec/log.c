@@ -224,6 +224,8 @@ void hf_log_stats(struct hf_log *log, struct hf_log_stats *out)
     const struct log_buffer *buffer;
     uint32_t slot = 0;
 
+    if (log == NULL || out == NULL)
+        return;
     /* Relaxed: figures. */
     *out = (struct hf_log_stats){
         .written = hf_u64_load(&log->written, __ATOMIC_RELAXED),

@@ -17,6 +17,8 @@ uint64_t hf_multiqueue_size(struct hf_multiqueue *queue)
 void hf_multiqueue_stats(struct hf_multiqueue *queue,
                          struct hf_multiqueue_stats *out)
 {
+    if (queue == NULL || out == NULL)
+        return;
     *out = (struct hf_multiqueue_stats){.classes = queue->opts.classes};
     hf_mutex_lock(&queue->mutex);
     uint64_t now_ns = hf_clock_now_ns(queue->clock);

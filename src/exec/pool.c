@@ -91,7 +91,7 @@ enum hf_status hf_pool_await(struct hf_pool *pool, uint64_t deadline_ns)
 
 void hf_pool_close(struct hf_pool *pool)
 {
-    if (pool == NULL)
+    if (pool == NULL || pool->of_process)
         return;
     hf_pool_shutdown(pool);
     enum hf_status status = hf_pool_await(pool, HF_FOREVER);
@@ -258,7 +258,9 @@ static void open_default(void)
                                       .kind = HF_POOL_DYNAMIC,
                                       .queue_max = HF_POOL_QUEUE_UNBOUNDED};
 
-    if (hf_pool_open(&default_pool, &opts) != HF_OK)
+    if (hf_pool_open(&default_pool, &opts) == HF_OK)
+        default_pool->of_process = true;
+    else
         default_pool = NULL;
 }
 

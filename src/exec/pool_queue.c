@@ -129,15 +129,20 @@ bool pool_take(struct hf_pool *pool, struct hf_pool_task *out)
     return false;
 }
 
-bool pool_take_least(struct hf_pool *pool, struct hf_pool_task *out)
+unsigned pool_least(const struct hf_pool *pool)
 {
-    struct pool_list *list = &pool->queue[HF_POOL_PRIORITIES - 1];
+    unsigned level = HF_POOL_PRIORITIES - 1;
 
     assert(hf_mutex_held(&pool->mutex));
     assert(pool->counts.queued > 0);
-    while (list->first == NULL)
-        list--;
-    return take_first(pool, list, out);
+    while (pool->queue[level].first == NULL)
+        level--;
+    return level;
+}
+
+bool pool_take_least(struct hf_pool *pool, struct hf_pool_task *out)
+{
+    return take_first(pool, &pool->queue[pool_least(pool)], out);
 }
 
 bool pool_take_this(struct hf_pool *pool, struct hf_future *future,

@@ -63,6 +63,7 @@ struct hf_pool {
     struct hf_listed listed;
     struct hf_pool_opts opts;     /* (i) with defaults filled in */
     const struct hf_clock *clock; /* (i) */
+    bool of_process;              /* (i) hf_pool_default(): not to be closed */
     struct hf_mutex birth;        /* one thread is born at a time, and after
                                    * shutdown only in the place of one that
                                    * was lost; taken before mutex */
@@ -166,8 +167,9 @@ bool pool_is_queued(const struct hf_pool_task *form);
  * those that were cancelled, and counts them. Its `prev` is the record that it
  * was in, which is free now, or its work, which is at rest. */
 bool pool_take(struct hf_pool *pool, struct hf_pool_task *out);
-/* The same for the oldest of those that would run last, when there are some;
- * false: it had been cancelled, and has left the queue too. */
+/* The level of those that would run last, when there are some; and takes the
+ * oldest of them; false: it had been cancelled, and has left the queue too. */
+unsigned pool_least(const struct hf_pool *pool);
 bool pool_take_least(struct hf_pool *pool, struct hf_pool_task *out);
 /* The same for the task of this future. */
 bool pool_take_this(struct hf_pool *pool, struct hf_future *future,

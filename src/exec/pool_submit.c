@@ -105,7 +105,8 @@ static enum hf_status put(struct hf_pool *pool, struct hf_pool_task *task)
 }
 
 /* HF_OK: the pool has the task, or had. Anything else: it has not. With
- * `evict` it takes the place of the oldest if there is no other. */
+ * `evict` it takes the place of the oldest if there is no other; HF_EMPTY: all
+ * that are queued are more urgent. */
 static enum hf_status accept(struct hf_pool *pool, struct hf_pool_task *task,
                              bool evict)
 {
@@ -119,6 +120,10 @@ static enum hf_status accept(struct hf_pool *pool, struct hf_pool_task *task,
     /* Full and yet empty: others have a place and are about to push. */
     if (evict && pool->state == HF_POOL_RUNNING && !pool_is_queued(task) &&
         pool_is_full(pool) && pool->counts.queued > 0) {
+        if (pool_least(pool) < task->level) {
+            hf_mutex_unlock(&pool->mutex);
+            return HF_EMPTY;
+        }
         evicted = pool_take_least(pool, &oldest);
         pool->counts.discarded += evicted;
     }
@@ -181,18 +186,6 @@ static enum hf_status accept_blocking(struct hf_pool *pool,
     return status;
 }
 
-static enum hf_status accept_for_oldest(struct hf_pool *pool,
-                                        struct hf_pool_task *task)
-{
-    enum hf_status status = accept(pool, task, true);
-
-    while (status == HF_FULL) { /* others were quicker */
-        hf_thread_yield();
-        status = accept(pool, task, true);
-    }
-    return status;
-}
-
 /* The submitter runs it, and is a worker for that time. */
 static enum hf_status run_here(struct hf_pool *pool, struct hf_pool_task *task)
 {
@@ -219,13 +212,34 @@ static void count(struct hf_pool *pool, uint64_t *counter)
 
 /* Not by us, but without an error: dropped, or cared for by `ask`. */
 static enum hf_status let_go(struct hf_pool *pool, struct hf_pool_task *task,
-                             uint64_t *counter, enum hf_pool_event event)
+                             enum hf_pool_event event)
 {
-    count(pool, counter);
     if (task->future != NULL && future_begin(task->future))
         pool_cancel(task);
     tell(pool, event, task);
     return HF_OK;
+}
+
+static enum hf_status discard_new(struct hf_pool *pool,
+                                  struct hf_pool_task *task)
+{
+    hf_mutex_lock(&pool->mutex);
+    pool->counts.submitted++;
+    pool->counts.discarded++;
+    hf_mutex_unlock(&pool->mutex);
+    return let_go(pool, task, HF_POOL_DISCARDED);
+}
+
+static enum hf_status accept_for_oldest(struct hf_pool *pool,
+                                        struct hf_pool_task *task)
+{
+    enum hf_status status = accept(pool, task, true);
+
+    while (status == HF_FULL) { /* others were quicker */
+        hf_thread_yield();
+        status = accept(pool, task, true);
+    }
+    return status == HF_EMPTY ? discard_new(pool, task) : status;
 }
 
 /* `why` is HF_FULL or HF_CLOSED. Anything but HF_OK: the task is not the
@@ -235,8 +249,7 @@ static enum hf_status refuse(struct hf_pool *pool, struct hf_pool_task *task,
 {
     switch (pool->opts.reject) {
     case HF_POOL_DISCARD:
-        count(pool, &pool->counts.submitted);
-        return let_go(pool, task, &pool->counts.discarded, HF_POOL_DISCARDED);
+        return discard_new(pool, task);
     case HF_POOL_DISCARD_OLDEST:
         return why == HF_CLOSED ? why : accept_for_oldest(pool, task);
     case HF_POOL_CALLER_RUNS:
@@ -250,9 +263,10 @@ static enum hf_status refuse(struct hf_pool *pool, struct hf_pool_task *task,
     case HF_POOL_ASK:
         why = pool->opts.ask(pool->opts.context,
                              task->has_result ? NULL : task->run.fn, task->arg);
-        if (why == HF_OK)
-            return let_go(pool, task, &pool->counts.rejected, HF_POOL_REJECTED);
-        return why;
+        if (why != HF_OK)
+            return why;
+        count(pool, &pool->counts.rejected);
+        return let_go(pool, task, HF_POOL_REJECTED);
     default:
         return why;
     }

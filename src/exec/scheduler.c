@@ -259,6 +259,8 @@ enum hf_status hf_scheduler_await(struct hf_scheduler *scheduler,
 
 uint64_t hf_scheduler_pending(struct hf_scheduler *scheduler)
 {
+    if (scheduler == NULL)
+        return 0;
     hf_mutex_lock(&scheduler->mutex);
     uint64_t pending = scheduler->timers.waiting;
     hf_mutex_unlock(&scheduler->mutex);
@@ -267,6 +269,8 @@ uint64_t hf_scheduler_pending(struct hf_scheduler *scheduler)
 
 uint64_t hf_scheduler_next_ns(struct hf_scheduler *scheduler)
 {
+    if (scheduler == NULL)
+        return HF_FOREVER;
     hf_mutex_lock(&scheduler->mutex);
     const struct timer *first = timers_first(&scheduler->timers);
     uint64_t next_ns = first == NULL ? HF_FOREVER : first->when_ns;
@@ -277,6 +281,8 @@ uint64_t hf_scheduler_next_ns(struct hf_scheduler *scheduler)
 void hf_scheduler_stats(struct hf_scheduler *scheduler,
                         struct hf_scheduler_stats *out)
 {
+    if (scheduler == NULL || out == NULL)
+        return;
     hf_mutex_lock(&scheduler->mutex);
     *out = scheduler->counts;
     out->pending = scheduler->timers.waiting;

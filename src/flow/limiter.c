@@ -188,14 +188,8 @@ static inline bool known_fits(struct hf_limiter *limiter,
                               const struct limiter_known *known,
                               const struct hf_limiter_ask *ask)
 {
-    if (ask->own == NULL) {
-        const struct limiter_policy *policy =
-            limiter_policy_of(limiter, ask->rule);
-        /* Acquire: as above. */
-        return policy != NULL &&
-               hf_u32_load(&policy->current, __ATOMIC_ACQUIRE) ==
-                   known->version - 1;
-    }
+    if (ask->own == NULL)
+        return limiter_rule_version(limiter, ask->rule) == known->version - 1;
     const struct hf_rate_rule *own = &ask->own->rate;
     return known->given.kind == own->kind &&
            known->given.permits == own->permits &&
@@ -350,7 +344,7 @@ static inline void count_answer(struct hf_limiter *limiter,
 
 static void count_failure(struct limiter_local *local, enum hf_status status)
 {
-    if (status == HF_FULL || status == HF_NOMEM)
+    if (status == HF_FULL || status == HF_NOMEM || status == HF_INVALID)
         limiter_count(&local->refused, 1);
 }
 

@@ -43,10 +43,16 @@ bool limiter_up_to_date(struct hf_limiter *limiter,
     if (ask->own != NULL)
         return limiter_version_is(limiter_version_at(limiter, open->version),
                                   ask->own);
-    const struct limiter_policy *policy = limiter_policy_of(limiter, ask->rule);
-    /* Acquire: the version, which has a user. */
-    return policy != NULL &&
-           hf_u32_load(&policy->current, __ATOMIC_ACQUIRE) == open->version;
+    return limiter_rule_version(limiter, ask->rule) == open->version;
+}
+
+/* Of the same rule, or of what it was before: what was spent counts. */
+static bool same_rule(const struct limiter_version *a,
+                      const struct limiter_version *b)
+{
+    /* Relaxed: both have users. */
+    return hf_u32_load(&a->generation, __ATOMIC_RELAXED) ==
+           hf_u32_load(&b->generation, __ATOMIC_RELAXED);
 }
 
 static enum hf_status convert(struct hf_limiter *limiter,
@@ -60,7 +66,7 @@ static enum hf_status convert(struct hf_limiter *limiter,
     uint64_t bytes = words_bytes(&open->plan, &open->words);
 
     limiter_version_plan(to, &plan);
-    if (!limiter_version_kin(from, to)) {
+    if (!same_rule(from, to)) {
         /* of a rule that was removed */
         words_clear(&open->plan, &open->words);
         if (open->holds != NULL)

@@ -7,8 +7,9 @@
  *
  * A version is used by cells. It counts them, so that its memory can be given
  * to another rule when it is no longer the rule and the last has gone. Who
- * starts to use one counts first and looks for RETIRED after; who retires one
- * marks first and looks for users after.
+ * starts to use one counts first and looks for RETIRED after, and whether it
+ * still is what it looked for; who retires one marks first and looks for users
+ * after.
  */
 #include <string.h>
 
@@ -259,14 +260,6 @@ bool limiter_version_lives(const struct hf_limiter *limiter,
            hf_u32_load(&version->generation, __ATOMIC_RELAXED);
 }
 
-bool limiter_version_kin(const struct limiter_version *a,
-                         const struct limiter_version *b)
-{
-    /* Relaxed: both have users. */
-    return hf_u32_load(&a->generation, __ATOMIC_RELAXED) ==
-           hf_u32_load(&b->generation, __ATOMIC_RELAXED);
-}
-
 /* ---- Numbers that come with calls. ---- */
 
 static enum hf_status own_make(struct hf_limiter *limiter,
@@ -332,15 +325,16 @@ enum hf_status limiter_version_use(struct hf_limiter *limiter,
     if (ask->own != NULL)
         return own_use(limiter, local, ask->own, number);
     for (;;) {
-        struct limiter_policy *policy = limiter_policy_of(limiter, ask->rule);
-        if (policy == NULL)
-            return HF_NOTFOUND;
-        /* seq_cst: after a count that found it retired, the newer one. */
-        *number = hf_u32_load(&policy->current, __ATOMIC_SEQ_CST);
+        *number = limiter_rule_version(limiter, ask->rule);
         if (*number == VERSION_NONE)
             return HF_NOTFOUND;
-        if (version_take(limiter, *number))
+        if (!version_take(limiter, *number))
+            continue;
+        /* Between the look and the count its memory may have been given to
+         * another rule: only now does it stay what it is. */
+        if (limiter_rule_version(limiter, ask->rule) == *number)
             return HF_OK;
+        limiter_version_drop(limiter, *number);
     }
 }
 
@@ -448,7 +442,8 @@ static enum hf_status define(struct hf_limiter *limiter, const char *name,
     version_revive(limiter_version_at(limiter, version));
     if (found == 0)
         policy_name(limiter, slot, name);
-    /* seq_cst: before the old one is marked; see version_take. */
+    /* seq_cst: before the old one is marked, so that who finds that mark finds
+     * this one; see limiter_version_use. */
     hf_u32_store(&policy->current, version, __ATOMIC_SEQ_CST);
     if (old != VERSION_NONE)
         version_retire(limiter, old);

@@ -395,23 +395,26 @@ limiter_version_at(const struct hf_limiter *limiter, uint32_t number)
     return &chunk[number % VERSION_CHUNK];
 }
 
-/* The policy that calls name so, or NULL. */
-static inline struct limiter_policy *
-limiter_policy_of(const struct hf_limiter *limiter, uint32_t number)
+/* The version that a rule has now, or VERSION_NONE if it was removed. Unless
+ * the caller is a user of it, it may be another rule's by the time it looks. */
+static inline uint32_t limiter_rule_version(const struct hf_limiter *limiter,
+                                            uint32_t number)
 {
     uint32_t slot = number & 0xffff;
 
     if (slot >= HF_LIMITER_RULES_MAX)
-        return NULL;
+        return VERSION_NONE;
     /* Acquire: as above. */
     struct limiter_policy *chunk = (struct limiter_policy *)hf_ptr_load(
         &limiter->rules.policies[slot / POLICY_CHUNK], __ATOMIC_ACQUIRE);
     if (chunk == NULL)
-        return NULL;
+        return VERSION_NONE;
     struct limiter_policy *policy = &chunk[slot % POLICY_CHUNK];
-    /* Acquire: pairs with define, which sets the version first. */
+    /* Acquire, in this order: the generation goes up before another rule gets
+     * its version in this place, so the one seen last tells whose it is. */
+    uint32_t version = hf_u32_load(&policy->current, __ATOMIC_ACQUIRE);
     uint32_t generation = hf_u32_load(&policy->generation, __ATOMIC_ACQUIRE);
-    return (generation & 0xffff) == number >> 16 ? policy : NULL;
+    return (generation & 0xffff) == number >> 16 ? version : VERSION_NONE;
 }
 
 /* The version that an ask is to be decided by, with one more user for it.
@@ -442,9 +445,6 @@ void limiter_version_know(const struct limiter_version *version,
 /* False if the rule that it is of has been removed. */
 bool limiter_version_lives(const struct hf_limiter *limiter,
                            const struct limiter_version *version);
-/* Of the same rule, or of what it was before: what was spent counts. */
-bool limiter_version_kin(const struct limiter_version *a,
-                         const struct limiter_version *b);
 /* The name of its rule; "" for own numbers. Certain while it has a user. */
 void limiter_version_name(const struct limiter_version *version,
                           char name[HF_NAME_BYTES]);

@@ -24,9 +24,10 @@
 /* Things that fall due, handled by one command at most. */
 #define HOLD_STEP_MAX 256u
 
-/* Longest list in one answer, and records looked at for it. */
-#define HOLD_LIST_MAX 1000u
-#define HOLD_SCAN_MAX 100000u
+/* Longest list in one answer, and the steps taken for it: one for each record
+ * looked at and one for each byte compared with the pattern. */
+#define HOLD_LIST_MAX  1000u
+#define HOLD_STEPS_MAX 20000u
 
 struct hold_bounds {
     uint64_t locks_max;   /* held at once */

@@ -182,12 +182,31 @@ static enum hf_status check_products(struct checker *checker)
     return HF_OK;
 }
 
+/* One of the two lists of answered requests; `*count` is its length. */
+static enum hf_status check_answered(struct checker *checker, uint32_t first,
+                                     bool done, uint64_t *count)
+{
+    const struct hold_engine *e = checker->e;
+    uint64_t last_us = 0;
+
+    for (uint32_t i = first; i != 0; i = request_at(e, i)->next) {
+        const struct request *q = request_at(e, i);
+        if (q->waiter != 0 || q->stored_us < last_us ||
+            (q->code == HOLD_OK) != done)
+            return broken(checker, "the list of answered requests is wrong");
+        last_us = q->stored_us;
+        if (++*count > hf_index_count(&e->requests))
+            break;
+    }
+    return HF_OK;
+}
+
 static enum hf_status check_requests(struct checker *checker)
 {
     const struct hold_engine *e = checker->e;
-    uint64_t answered = 0;
+    uint64_t done = 0;
+    uint64_t refused = 0;
     uint64_t waiting = 0;
-    uint64_t last_us = 0;
 
     for (uint32_t i = 1; i < hf_index_top(&e->requests); i++) {
         const struct request *q = hf_index_used(&e->requests, i);
@@ -197,18 +216,18 @@ static enum hf_status check_requests(struct checker *checker)
         if (waiter_at(e, q->waiter)->request != i)
             return broken(checker, "a request and its waiter disagree");
     }
-    for (uint32_t i = e->answered.first; i != 0; i = request_at(e, i)->next) {
-        const struct request *q = request_at(e, i);
-        if (q->waiter != 0 || q->stored_us < last_us)
-            return broken(checker, "the list of answered requests is wrong");
-        last_us = q->stored_us;
-        if (++answered > hf_index_count(&e->requests))
-            break;
-    }
-    if (waiting + answered != hf_index_count(&e->requests))
-        return broken(checker, "%u requests, %llu waiting, %llu answered",
-                      hf_index_count(&e->requests), (unsigned long long)waiting,
-                      (unsigned long long)answered);
+    enum hf_status status = check_answered(checker, e->done.first, true, &done);
+    if (status == HF_OK)
+        status = check_answered(checker, e->refused.first, false, &refused);
+    if (status != HF_OK)
+        return status;
+    if (waiting + done + refused != hf_index_count(&e->requests) ||
+        refused != e->refused_count)
+        return broken(
+            checker, "%u requests, %llu waiting, %llu done, %llu of %u refused",
+            hf_index_count(&e->requests), (unsigned long long)waiting,
+            (unsigned long long)done, (unsigned long long)refused,
+            e->refused_count);
     return HF_OK;
 }
 

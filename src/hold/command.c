@@ -10,6 +10,7 @@ enum {
     TEXT_COUNT = 4,
     NUMBER_COUNT = 10,
     ITEMS_BIT = TEXT_COUNT + NUMBER_COUNT,
+    TOLD_BIT = 23,
     HEAD_BYTES = 12,
 };
 
@@ -87,6 +88,8 @@ size_t hold_encode(const struct hold_command *command, char *out)
         mask |= 1u << ITEMS_BIT;
         at = put_items(at, command);
     }
+    if (command->told)
+        mask |= 1u << TOLD_BIT;
     hf_put_u64(out, command->now_us);
     hf_put_u32(out + 8, (uint32_t)command->kind | mask << 8);
     return (size_t)(at - out);
@@ -142,10 +145,12 @@ static bool kind_is_known(unsigned kind)
     case HOLD_ABANDON:
     case HOLD_BOUNDS:
     case HOLD_FLUSH:
+    case HOLD_TIMEOUT:
     case HOLD_LOCK:
     case HOLD_UNLOCK:
     case HOLD_RENEW:
     case HOLD_FENCE:
+    case HOLD_FENCE_DEL:
     case HOLD_STOCK_SET:
     case HOLD_STOCK_ADD:
     case HOLD_STOCK_DEL:
@@ -169,7 +174,7 @@ static bool kind_is_known(unsigned kind)
 static enum hf_status check_ranges(const struct hold_command *c)
 {
     if (c->now_us > UINT64_MAX / 4 || c->ttl_ms > HOLD_TTL_MAX_MS ||
-        c->wait_ms > HOLD_TTL_MAX_MS)
+        c->wait_ms > HOLD_TTL_MAX_MS || (c->told && c->kind != HOLD_LOCK))
         return HF_CORRUPT;
     switch (c->kind) {
     case HOLD_LOCK:
@@ -194,6 +199,7 @@ static enum hf_status check_ranges(const struct hold_command *c)
         return c->item_count ? HF_OK : HF_CORRUPT;
     case HOLD_UNLOCK:
     case HOLD_FENCE:
+    case HOLD_FENCE_DEL:
     case HOLD_CONFIRM:
     case HOLD_CANCEL:
     case HOLD_LOCK_INFO:
@@ -256,13 +262,14 @@ enum hf_status hold_decode(struct hf_bytes record, struct hold_command *command)
     if (record.len < HEAD_BYTES)
         return HF_CORRUPT;
     uint32_t head = hf_get_u32(record.data + 8);
-    uint32_t mask = head >> 8;
+    uint32_t mask = head >> 8 & ~(1u << TOLD_BIT);
     if (!kind_is_known(head & 0xff) || mask >> (ITEMS_BIT + 1) != 0 ||
         (mask & RETIRED_BITS) != 0)
         return HF_CORRUPT;
     memset(command, 0, offsetof(struct hold_command, items));
     command->now_us = hf_get_u64(record.data);
     command->kind = (enum hold_kind)(head & 0xff);
+    command->told = (head >> 8 & 1u << TOLD_BIT) != 0;
     if (get_fields(record, mask, command) != HF_OK ||
         check_ranges(command) != HF_OK)
         return HF_CORRUPT;

@@ -5,7 +5,8 @@
  *   offset  bytes
  *        0      8  now, microseconds since 1970
  *        8      1  kind
- *        9      3  which fields follow: bit n is field n of the list below
+ *        9      3  which fields follow: bit n is field n of the list below;
+ *                  the highest bit is `told`, which has no bytes of its own
  *       12    ...  the fields, in the order of their bits:
  *                  numbers as 8 bytes; texts as 2 bytes length and the bytes;
  *                  items as 2 bytes count, then per item a text and a number
@@ -25,15 +26,17 @@
 
 enum hold_kind {
     /* journaled: they change state */
-    HOLD_TICK = 1,       /* time has passed */
+    HOLD_TICK = 1,       /* time has passed; amount: see engine.h */
     HOLD_RESTART = 2,    /* a server starts: nobody waits; seq + amount */
     HOLD_ABANDON = 3,    /* an answer reaches nobody; see engine.h */
     HOLD_BOUNDS = 4,     /* settings: items are name = value */
     HOLD_FLUSH = 5,      /* everything goes, the sequence goes on */
+    HOLD_TIMEOUT = 6,    /* somebody was told TIMEOUT; see engine.h */
     HOLD_LOCK = 10,      /* name owner ttl wait */
     HOLD_UNLOCK = 11,    /* name token */
     HOLD_RENEW = 12,     /* name token ttl */
     HOLD_FENCE = 13,     /* name token */
+    HOLD_FENCE_DEL = 14, /* name */
     HOLD_STOCK_SET = 20, /* name amount */
     HOLD_STOCK_ADD = 21, /* name amount (signed) reason */
     HOLD_STOCK_DEL = 22, /* name */
@@ -68,6 +71,7 @@ struct hold_command {
     int64_t amount;
     uint64_t cursor;
     uint64_t count;
+    bool told; /* of a LOCK: its client was told TIMEOUT; see engine.h */
     uint32_t item_count;
     struct hold_item items[HOLD_ITEMS_MAX];
 };
@@ -85,6 +89,18 @@ static inline bool hold_kind_is_write(enum hold_kind kind)
 
 /* Where the part begins that two repetitions of a command share. */
 #define HOLD_RECORD_BODY 8u
+
+/* Makes a record that of the same command with `told`. */
+static inline void hold_record_tell(char *record)
+{
+    record[11] = (char)(record[11] | 0x80);
+}
+
+/* Makes a record that of the same command without `told`. */
+static inline void hold_record_untell(char *record)
+{
+    record[11] = (char)(record[11] & 0x7f);
+}
 
 /* At most so many bytes are written by encode. */
 static inline size_t hold_record_bound(const struct hold_command *command)

@@ -65,9 +65,11 @@ static uint64_t ended_due_us(const struct hold_engine *e)
 
 static uint64_t answered_due_us(const struct hold_engine *e)
 {
-    if (e->answered.first == 0)
+    uint32_t oldest = request_oldest(e);
+
+    if (oldest == 0)
         return UINT64_MAX;
-    return request_at(e, e->answered.first)->stored_us +
+    return request_at(e, oldest)->stored_us +
            e->bounds.request_keep_ms * US_PER_MS;
 }
 
@@ -84,7 +86,7 @@ void due_sweep(struct hold_engine *e)
     for (; steps < HOLD_STEP_MAX && ended_due_us(e) <= e->now_us; steps++)
         ended_forget_first(e);
     for (; steps < HOLD_STEP_MAX && answered_due_us(e) <= e->now_us; steps++)
-        answered_forget_first(e);
+        request_forget(e, request_oldest(e));
 }
 
 uint64_t hold_next_due_us(const struct hold_engine *e)
@@ -97,4 +99,11 @@ uint64_t hold_next_due_us(const struct hold_engine *e)
     if (answered_due_us(e) < next_us)
         next_us = answered_due_us(e);
     return next_us;
+}
+
+bool hold_is_behind(const struct hold_engine *e)
+{
+    const struct hf_heap_entry *first = hf_heap_first(&e->due);
+
+    return first != NULL && first->when <= e->now_us;
 }

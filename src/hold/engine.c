@@ -77,156 +77,13 @@ void hold_free(struct hold_engine *e)
     hf_free(e);
 }
 
-/* The kinds that clients ask for, which may carry a REQ. */
-static bool is_action(enum hold_kind kind)
-{
-    return kind >= HOLD_LOCK && kind <= HOLD_EXTEND;
-}
-
-#define NEED_TEXTS 3
-
-/* What applying a command may take: at most one record of each index. */
-struct need {
-    struct hf_index *index; /* NULL: none */
-    size_t name_len;
-    bool waiter;
-    bool due;
-    size_t texts[NEED_TEXTS]; /* besides the name; 0: none */
-    size_t request_len;       /* 0: no REQ */
-};
-
-static struct need need_of(struct hold_engine *e, const struct hold_command *c)
-{
-    struct need need = {.name_len = c->name.len};
-
-    switch (c->kind) {
-    case HOLD_LOCK:
-        need.index = &e->locks;
-        need.waiter = c->wait_ms > 0;
-        need.due = true;
-        need.texts[0] = c->owner.len;
-        break;
-    case HOLD_FENCE:
-        need.index = &e->fences;
-        break;
-    case HOLD_STOCK_SET:
-        need.index = &e->products;
-        break;
-    case HOLD_RESERVE:
-        need.index = &e->reservations;
-        need.due = true;
-        need.texts[0] = c->owner.len;
-        need.texts[1] = items_bytes(c);
-        if (c->name.len == 0)
-            need.name_len = HOLD_ID_MADE_BYTES;
-        break;
-    case HOLD_CANCEL:
-    case HOLD_CONFIRM:
-        need.texts[0] = c->reason.len;
-        break;
-    default:
-        break;
-    }
-    if (c->request.len > 0 && is_action(c->kind)) {
-        need.texts[2] = request_reply_bound(c);
-        need.request_len = c->request.len;
-    }
-    return need;
-}
-
-static void give_back(struct hold_engine *e, const struct need *need)
-{
-    if (need->index != NULL)
-        hf_index_unpromise(need->index, need->name_len);
-    if (need->waiter)
-        hf_index_unpromise(&e->waiters, sizeof(uint64_t));
-    if (need->due)
-        hf_heap_unpromise(&e->due);
-    for (int i = 0; i < NEED_TEXTS; i++)
-        hf_texts_unpromise(&e->texts, need->texts[i]);
-    if (need->request_len > 0)
-        hf_index_unpromise(&e->requests, need->request_len);
-}
-
-/* What was promised so far is given back if one part is not to be had: `got`
- * is the need as far as it was met. */
-static enum hf_status promise(struct hold_engine *e, const struct need *need)
-{
-    struct need got = {.index = NULL};
-
-    if (need->index != NULL &&
-        hf_index_promise(need->index, need->name_len) != HF_OK)
-        goto failed;
-    got.index = need->index;
-    got.name_len = need->name_len;
-    if (need->waiter &&
-        hf_index_promise(&e->waiters, sizeof(uint64_t)) != HF_OK)
-        goto failed;
-    got.waiter = need->waiter;
-    if (need->due && hf_heap_promise(&e->due) != HF_OK)
-        goto failed;
-    got.due = need->due;
-    for (int i = 0; i < NEED_TEXTS; i++) {
-        if (hf_texts_promise(&e->texts, need->texts[i]) != HF_OK)
-            goto failed;
-        got.texts[i] = need->texts[i];
-    }
-    if (need->request_len > 0 &&
-        hf_index_promise(&e->requests, need->request_len) != HF_OK)
-        goto failed;
-    return HF_OK;
-
-failed:
-    give_back(e, &got);
-    return HF_NOMEM;
-}
-
-/* True if the need can be met from memory that is there already. */
-static bool fits(const struct hold_engine *e, const struct need *need)
-{
-    if (need->index != NULL && (!hf_slab_has_room(&need->index->slab) ||
-                                !hf_texts_have_room(&e->texts, need->name_len)))
-        return false;
-    if (need->waiter && !hf_slab_has_room(&e->waiters.slab))
-        return false;
-    if (need->due && e->due.count + e->due.promised + 2 > e->due.cap)
-        return false;
-    for (int i = 0; i < NEED_TEXTS; i++) {
-        if (!hf_texts_have_room(&e->texts, need->texts[i]))
-            return false;
-    }
-    return need->request_len == 0 ||
-           (hf_slab_has_room(&e->requests.slab) &&
-            hf_texts_have_room(&e->texts, need->request_len));
-}
-
-enum hf_status hold_prepare(struct hold_engine *e, const struct hold_command *c)
-{
-    struct need need = need_of(e, c);
-
-    if (e->memory_max > 0 && e->memory_bytes >= e->memory_max &&
-        !fits(e, &need))
-        return HF_NOMEM;
-    size_t waiters = (size_t)e->waiters.slab.used + e->waiters.slab.promised;
-    if (need.waiter && out_reserve(e, waiters + 2) != HF_OK)
-        return HF_NOMEM;
-    return promise(e, &need);
-}
-
-void hold_forget(struct hold_engine *e, const struct hold_command *c)
-{
-    struct need need = need_of(e, c);
-
-    give_back(e, &need);
-}
-
-static void restart(struct hold_engine *e, const struct hold_command *c)
+/* Nobody who waited for the server that is gone waits any more. */
+static void drop_waiters(struct hold_engine *e)
 {
     for (uint32_t i = 1; i < hf_index_top(&e->waiters); i++) {
         if (hf_index_used(&e->waiters, i) != NULL)
             waiter_drop(e, i);
     }
-    e->seq += (uint64_t)c->amount;
 }
 
 static void set_bounds(struct hold_engine *e, const struct hold_command *c)
@@ -278,7 +135,9 @@ static void flush(struct hold_engine *e)
     hf_texts_clear(&e->texts);
     hf_heap_clear(&e->due);
     e->ended = (struct list){0, 0};
-    e->answered = (struct list){0, 0};
+    e->done = (struct list){0, 0};
+    e->refused = (struct list){0, 0};
+    e->refused_count = 0;
     e->pending = 0;
     e->stock_total = 0;
     e->stock_reserved = 0;
@@ -294,23 +153,24 @@ static const struct {
                   struct target at);
     void (*change)(struct hold_engine *e, const struct hold_command *c,
                    struct target at);
+    bool exact; /* depends on stock: all that is over must be swept first */
 } actions[] = {
 #define IN(field) offsetof(struct hold_engine, field)
-    [HOLD_LOCK] = {IN(locks), lock_settle, lock_check, lock_take},
-    [HOLD_UNLOCK] = {IN(locks), lock_settle, unlock_check, lock_give},
-    [HOLD_RENEW] = {IN(locks), lock_settle, renew_check, lock_renew},
-    [HOLD_FENCE] = {IN(fences), NULL, fence_check, fence_raise},
-    [HOLD_STOCK_SET] = {IN(products), NULL, stock_set_check, stock_set},
-    [HOLD_STOCK_ADD] = {IN(products), NULL, stock_add_check, stock_add},
-    [HOLD_STOCK_DEL] = {IN(products), NULL, stock_del_check, stock_del},
-    [HOLD_RESERVE] = {IN(reservations), reservation_settle, reserve_check,
-                      reserve},
+    [HOLD_LOCK] = {IN(locks), lock_settle, lock_check, lock_take, false},
+    [HOLD_UNLOCK] = {IN(locks), lock_settle, unlock_check, lock_give, false},
+    [HOLD_RENEW] = {IN(locks), lock_settle, renew_check, lock_renew, false},
+    [HOLD_FENCE] = {IN(fences), NULL, fence_check, fence_raise, false},
+    [HOLD_FENCE_DEL] = {IN(fences), NULL, fence_del_check, fence_del, false},
+    [HOLD_STOCK_SET] = {IN(products), NULL, stock_set_check, stock_set, true},
+    [HOLD_STOCK_ADD] = {IN(products), NULL, stock_add_check, stock_add, true},
+    [HOLD_STOCK_DEL] = {IN(products), NULL, stock_del_check, stock_del, true},
+    [HOLD_RESERVE] = {IN(reservations), NULL, reserve_check, reserve, true},
     [HOLD_CONFIRM] = {IN(reservations), reservation_settle, ending_check,
-                      reservation_end},
+                      reservation_end, false},
     [HOLD_CANCEL] = {IN(reservations), reservation_settle, ending_check,
-                     reservation_end},
+                     reservation_end, false},
     [HOLD_EXTEND] = {IN(reservations), reservation_settle, ending_check,
-                     reservation_extend},
+                     reservation_extend, false},
 #undef IN
 };
 
@@ -337,7 +197,8 @@ static void act(struct hold_engine *e, const struct hold_command *c,
     if (actions[c->kind].settle != NULL &&
         actions[c->kind].settle(e, at.number))
         at = find_target(e, c);
-    if (keep && (request_check(e, c, record) || request_resume(e, c)))
+    if (keep && (request_repeat(e, c, record) || request_resume(e, c) ||
+                 !request_admit(e, c->request)))
         return;
     if (!actions[c->kind].check(e, c, at))
         actions[c->kind].change(e, c, at);
@@ -345,36 +206,76 @@ static void act(struct hold_engine *e, const struct hold_command *c,
         request_store(e, c, record);
 }
 
+/* A LOCK whose client was told TIMEOUT: only that is kept. */
+static void keep_told(struct hold_engine *e, const struct hold_command *c,
+                      struct hf_bytes record)
+{
+    e->out.code = HOLD_TIMED_OUT;
+    if (c->request.len == 0 || request_find(e, c->request) != 0 ||
+        !request_admit(e, c->request))
+        return;
+    request_store(e, c, record);
+}
+
+/* The hold, if it is one, is given back once; nobody is told. */
+static void give_up(struct hold_engine *e, const struct hold_command *c)
+{
+    struct target at = {hf_index_find(&e->locks, c->name), 0};
+
+    if (lock_settle(e, at.number))
+        at.number = hf_index_find(&e->locks, c->name);
+    if (!unlock_check(e, c, at))
+        lock_give(e, c, at);
+    e->out.code = HOLD_OK;
+    e->body.len = 0;
+}
+
 static void abandon(struct hold_engine *e, const struct hold_command *c)
 {
-    if (c->name.len > 0) {
-        struct target at = {hf_index_find(&e->locks, c->name), 0};
-        if (lock_settle(e, at.number))
-            at.number = hf_index_find(&e->locks, c->name);
-        if (!unlock_check(e, c, at))
-            lock_give(e, c, at);
-        e->out.code = HOLD_OK;
-        e->body.len = 0;
-    } else {
-        uint32_t waiter = waiter_find(e, c->token);
-        if (waiter != 0)
-            waiter_drop(e, waiter);
-    }
+    uint32_t waiter = 0;
+
+    if (c->name.len > 0)
+        give_up(e, c);
+    else
+        waiter = waiter_find(e, c->token);
+    if (waiter != 0)
+        waiter_drop(e, waiter);
+}
+
+static void time_out(struct hold_engine *e, const struct hold_command *c)
+{
+    uint32_t waiter = 0;
+
+    if (c->name.len > 0)
+        give_up(e, c);
+    else
+        waiter = waiter_find(e, c->token);
+    if (waiter != 0)
+        waiter_time_out(e, waiter);
+    if (c->request.len > 0)
+        request_time_out(e, c->request);
 }
 
 static void dispatch(struct hold_engine *e, const struct hold_command *c,
                      struct hf_bytes record)
 {
+    if (c->told) {
+        keep_told(e, c, record);
+        return;
+    }
     if (is_action(c->kind)) {
         act(e, c, record);
         return;
     }
     switch (c->kind) {
     case HOLD_RESTART:
-        restart(e, c);
+        e->seq += (uint64_t)c->amount; /* who waited was dropped before */
         break;
     case HOLD_ABANDON:
         abandon(e, c);
+        break;
+    case HOLD_TIMEOUT:
+        time_out(e, c);
         break;
     case HOLD_BOUNDS:
         set_bounds(e, c);
@@ -403,16 +304,34 @@ static enum hf_status decode(struct hold_engine *e, struct hf_bytes record)
     return HF_OK;
 }
 
+bool hold_kind_is_exact(enum hold_kind kind)
+{
+    return is_action(kind) && actions[kind].exact;
+}
+
+static bool is_exact(const struct hold_command *c)
+{
+    return hold_kind_is_exact(c->kind) ||
+           (c->kind == HOLD_TICK && c->amount != 0);
+}
+
 /* Applies e->command, which `record` is. */
 static void apply(struct hold_engine *e, struct hf_bytes record)
 {
     const struct hold_command *c = &e->command;
 
     out_reset(e);
-    hold_forget(e, c); /* what was promised is spent from here on */
     e->now_us = max_u64(e->now_us, c->now_us);
-    due_sweep(e);
+    if (c->kind == HOLD_RESTART)
+        drop_waiters(e); /* before a lock that is over goes to one of them */
+    due_sweep(e);        /* which needs no memory */
+    if (is_exact(c) && hold_is_behind(e)) {
+        e->out.code = HOLD_AGAIN;
+        return;
+    }
+    promise_spend(e, c);
     dispatch(e, c, record);
+    promise_end(e);
 }
 
 const struct hold_out *hold_apply(struct hold_engine *e, struct hf_bytes record)
@@ -429,8 +348,25 @@ enum hf_status hold_replay(struct hold_engine *e, struct hf_bytes record)
         return HF_CORRUPT;
     if (hold_prepare(e, &e->command) != HF_OK)
         return HF_NOMEM;
-    apply(e, record);
+    do
+        apply(e, record);
+    while (e->out.code == HOLD_AGAIN);
     return HF_OK;
+}
+
+/* The part of hold_refuse for a command with a REQ. An answer that was given
+ * stands whatever is due, for everything else time must pass first. */
+static bool refuse_request(struct hold_engine *e, const struct hold_command *c,
+                           bool due)
+{
+    uint32_t number = request_find(e, c->request);
+
+    if (due && (number == 0 || request_at(e, number)->waiter != 0))
+        return false;
+    if (number == 0)
+        return request_refuse(e, c->request);
+    e->record.len = hold_encode(c, e->record.data);
+    return request_repeat(e, c, hf_buf_bytes(&e->record));
 }
 
 const struct hold_out *hold_refuse(struct hold_engine *e,
@@ -439,19 +375,31 @@ const struct hold_out *hold_refuse(struct hold_engine *e,
     uint64_t now_us = e->now_us;
     bool answered;
 
-    if (!is_action(c->kind) ||
-        hold_next_due_us(e) <= max_u64(now_us, c->now_us))
-        return NULL; /* time must pass first, and that is a change */
+    if (!is_action(c->kind) || c->told)
+        return NULL;
     out_reset(e);
     e->now_us = max_u64(now_us, c->now_us);
-    if (c->request.len > 0) {
-        e->record.len = hold_encode(c, e->record.data);
-        answered = request_check(e, c, hf_buf_bytes(&e->record));
-    } else {
-        answered = actions[c->kind].check(e, c, find_target(e, c));
-    }
+    /* What is due would have to pass first, and that is a change. */
+    bool due = hold_next_due_us(e) <= e->now_us;
+    if (c->request.len > 0)
+        answered = refuse_request(e, c, due);
+    else
+        answered = !due && actions[c->kind].check(e, c, find_target(e, c));
     e->now_us = now_us;
     return answered ? finish(e) : NULL;
+}
+
+/* True if the answer depends on something that is over and was not swept. */
+static bool ask_is_early(const struct hold_engine *e,
+                         const struct hold_command *c)
+{
+    if (!hold_is_behind(e))
+        return false;
+    if (c->kind == HOLD_LOCK_INFO)
+        return lock_is_over(e, hf_index_find(&e->locks, c->name));
+    if (c->kind == HOLD_RESERVATION)
+        return reservation_is_over(e, hf_index_find(&e->reservations, c->name));
+    return true;
 }
 
 const struct hold_out *hold_ask(struct hold_engine *e,
@@ -462,6 +410,10 @@ const struct hold_out *hold_ask(struct hold_engine *e,
     assert(!hold_kind_is_write(c->kind));
     out_reset(e);
     e->now_us = max_u64(now_us, c->now_us);
+    if (ask_is_early(e, c)) {
+        e->now_us = now_us;
+        return NULL;
+    }
     switch (c->kind) {
     case HOLD_LOCK_INFO:
         lock_info(e, c);
@@ -514,6 +466,8 @@ void hold_count(const struct hold_engine *e, struct hold_counts *out)
         .pending = e->pending,
         .fences = hf_index_count(&e->fences),
         .requests = hf_index_count(&e->requests),
+        .requests_dropped = e->requests_dropped,
+        .requests_refused = e->requests_refused,
         .stock_total = (double)e->stock_total,
         .stock_reserved = (double)e->stock_reserved,
         .stock_sold = (double)e->stock_sold,

@@ -13,14 +13,25 @@
  *   - A change takes the next sequence number. It is the lock's fence token,
  *     the product's version and the event's number.
  *   - Expiry is exact: a hold whose time is over is not shown, not granted
- *     against and not confirmed, whether or not it was swept yet. Sweeping
- *     takes HOLD_STEP_MAX things per record at most.
+ *     against and not confirmed, whether or not it was swept yet, and its
+ *     units are free. Sweeping takes HOLD_STEP_MAX things per call at most; a
+ *     record that needs all of it swept is applied in several calls.
  *   - Memory is promised before a record is journaled (hold_prepare), so that
  *     applying it cannot fail.
  *
  * HOLD_ABANDON undoes what was asked by somebody who is gone: the wait with
  * ticket `token` leaves its queue; with a name, the hold with that token is
  * given back instead, once.
+ *
+ * A client may be told TIMEOUT while the journal hangs, before the engine knows
+ * of it. What was told stands:
+ *
+ *   - HOLD_TIMEOUT with a ticket as `token`: that wait ends now, as if its time
+ *     were over. With a name and a token: the hold is given back, once. With a
+ *     request: the answer kept for it becomes TIMEOUT, or its wait ends. What
+ * is not there (no such wait, hold or request) is left out.
+ *   - A LOCK that is `told` is not carried out: TIMEOUT is kept for its REQ,
+ *     unless that was answered before.
  *
  * Threads: one thread at a time; engines share nothing.
  */
@@ -53,6 +64,7 @@ enum hold_event_kind {
     EVENT_LOCK_RELEASED, /* given back, also one re-entry of several */
     EVENT_LOCK_EXPIRED,
     EVENT_FENCE_RAISED,
+    EVENT_FENCE_DELETED,
     EVENT_STOCK_CHANGED,
     EVENT_STOCK_DELETED,
     EVENT_RESERVED,
@@ -80,6 +92,7 @@ struct hold_out {
     enum hold_code code;
     struct hf_bytes body;
     uint64_t ticket; /* with HOLD_WAITING */
+    uint64_t work;   /* steps taken: of a listing many, else 1 */
     size_t answer_count;
     const struct hold_answer *answers;
     size_t event_count;
@@ -98,25 +111,39 @@ enum hf_status hold_prepare(struct hold_engine *engine,
 void hold_forget(struct hold_engine *engine,
                  const struct hold_command *command);
 
-/* Applies one journaled record that was prepared. The result is never NULL;
- * NULL means that the bytes are no record (nothing changed). */
+/* Applies one journaled record that was prepared. NULL means that the bytes
+ * are no record (nothing changed). HOLD_AGAIN: more is due than one call
+ * sweeps, and that was all it did; its answers and events count, and the same
+ * record is to be applied again, before any other. */
 const struct hold_out *hold_apply(struct hold_engine *engine,
                                   struct hf_bytes record);
 
 /* Prepare and apply in one, for replay. HF_CORRUPT or HF_NOMEM. */
 enum hf_status hold_replay(struct hold_engine *engine, struct hf_bytes record);
 
-/* The answer to `command`, if it can be told without changing anything: a
- * refusal, or the stored answer of a repeated REQ. Else NULL: journal it. */
+/* The answer to `command`, if it can be told without changing anything: the
+ * stored answer of a repeated REQ, or a refusal while nothing is due. Else
+ * NULL: journal it. */
 const struct hold_out *hold_refuse(struct hold_engine *engine,
                                    const struct hold_command *command);
 
-/* Answers a command of the kinds that need no journal. */
+/* Answers a command of the kinds that need no journal. NULL: time must pass
+ * first, because the answer depends on something that is due at the command's
+ * time and was not swept: for one lock or reservation its own end, else
+ * anything. Apply a record (HOLD_TICK) until hold_is_behind() is false, and ask
+ * with the time of hold_now_us(). */
 const struct hold_out *hold_ask(struct hold_engine *engine,
                                 const struct hold_command *command);
 
 /* When the next thing falls due, or UINT64_MAX. */
 uint64_t hold_next_due_us(const struct hold_engine *engine);
+/* True if a hold, wait or reservation is over at hold_now_us() but not swept:
+ * the last sweep reached its bound. */
+bool hold_is_behind(const struct hold_engine *engine);
+
+/* True for the kinds whose outcome depends on everything that is due: they,
+ * and a HOLD_TICK with an amount, are applied in as many calls as it takes. */
+bool hold_kind_is_exact(enum hold_kind kind);
 
 uint64_t hold_now_us(const struct hold_engine *engine);
 uint64_t hold_seq(const struct hold_engine *engine);
@@ -134,7 +161,10 @@ struct hold_counts {
     uint64_t pending;      /* reservations */
     uint64_t fences;
     uint64_t requests;
-    double stock_total; /* of all products; exact up to 2^53 */
+    uint64_t requests_dropped; /* refusals, forgotten early to make room */
+    uint64_t requests_refused; /* because the table was full; these two count
+                                * since hold_new() and are no state */
+    double stock_total;        /* of all products; exact up to 2^53 */
     double stock_reserved;
     double stock_sold;
     size_t memory_bytes;

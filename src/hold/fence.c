@@ -2,8 +2,11 @@
  *
  * A resource that asks before each write refuses the late write of a holder
  * that lost its lock without noticing. Tokens only grow, so one number per
- * resource is enough. It is kept until a flush: forgetting it would let an old
- * token in again.
+ * resource is enough. It is kept until it is deleted on purpose: forgetting it
+ * lets an old token in again.
+ *
+ * A token is a sequence number that was given, so one beyond the newest is a
+ * mistake: taken, it would lock out every true token for a long time.
  */
 #include <assert.h>
 
@@ -17,10 +20,17 @@ static struct fence *fence_at(const struct hold_engine *e, uint32_t number)
 bool fence_check(struct hold_engine *e, const struct hold_command *c,
                  struct target at)
 {
+    if (c->token > e->seq) {
+        struct hf_buf *body = refuse(e, HOLD_BADARG, 2);
+        reply_field_number(body, FIELD_TOKEN, (int64_t)c->token);
+        reply_field_number(body, FIELD_NEWEST, (int64_t)e->seq);
+        return true;
+    }
     if (at.number == 0) {
-        if (hf_index_count(&e->fences) >= e->bounds.fences_max)
-            return refuse_overload(e, "fences_max", e->bounds.fences_max);
-        return c->token == 0; /* not older than nothing */
+        if (c->token == 0)
+            return true; /* not older than nothing, and nothing to keep */
+        return hf_index_count(&e->fences) >= e->bounds.fences_max &&
+               refuse_overload(e, "fences_max", e->bounds.fences_max);
     }
     struct fence *fence = fence_at(e, at.number);
     if (c->token >= fence->newest)
@@ -44,4 +54,19 @@ void fence_raise(struct hold_engine *e, const struct hold_command *c,
     assert(c->token > fence->newest);
     fence->newest = c->token;
     emit(e, EVENT_FENCE_RAISED, c->name, 0);
+}
+
+bool fence_del_check(struct hold_engine *e, const struct hold_command *c,
+                     struct target at)
+{
+    if (at.number == 0)
+        reply_field_text(refuse(e, HOLD_NOTFOUND, 1), FIELD_RESOURCE, c->name);
+    return at.number == 0;
+}
+
+void fence_del(struct hold_engine *e, const struct hold_command *c,
+               struct target at)
+{
+    emit(e, EVENT_FENCE_DELETED, c->name, 0);
+    hf_index_remove(&e->fences, at.number);
 }

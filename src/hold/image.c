@@ -192,7 +192,11 @@ static enum hf_status walk_lists(struct walk *walk)
          i = reservation_at(e, i)->next)
         status = walk_reservation(walk, reservation_at(e, i), place++);
     place = 1;
-    for (uint32_t i = e->answered.first; status == HF_OK && i != 0;
+    for (uint32_t i = e->done.first; status == HF_OK && i != 0;
+         i = request_at(e, i)->next)
+        status = walk_request(walk, request_at(e, i), place++);
+    place = 1;
+    for (uint32_t i = e->refused.first; status == HF_OK && i != 0;
          i = request_at(e, i)->next)
         status = walk_request(walk, request_at(e, i), place++);
     return status;
@@ -283,4 +287,20 @@ uint64_t hold_digest(struct hold_engine *e)
 
     (void)walk_all(&walk);
     return digest;
+}
+
+enum hf_status hold_each_lock(const struct hold_engine *e, hold_visit *visit,
+                              void *context)
+{
+    enum hf_status status = HF_OK;
+
+    for (uint32_t i = 1; status == HF_OK && i < hf_index_top(&e->locks); i++) {
+        const struct lock *lock = hf_index_used(&e->locks, i);
+        if (lock == NULL)
+            continue;
+        struct hold_held held = {hf_index_name(&e->locks, lock), lock->token,
+                                 lock->expires_us, lock->count};
+        status = visit(context, &held);
+    }
+    return status;
 }

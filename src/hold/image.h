@@ -7,7 +7,8 @@
  *
  * The first entry of the first piece is the head (format, sequence, time,
  * bounds). Waiters follow their lock in the order of the queue; ended
- * reservations and remembered requests come in the order in which they ended.
+ * reservations come in the order in which they ended, and so do the requests
+ * that succeeded, and those that were refused.
  * Little endian.
  */
 #ifndef HOLD_IMAGE_H
@@ -24,6 +25,18 @@ enum hf_status hold_save(struct hold_engine *engine, hold_sink *sink,
 /* Reads the next piece into an engine that was new before the first one.
  * HF_CORRUPT, HF_NOMEM: the engine is of no further use. */
 enum hf_status hold_load(struct hold_engine *engine, struct hf_bytes piece);
+
+/* Every lock, in no order, also one that is over and was not swept. A status
+ * other than HF_OK ends the walk and is returned. */
+struct hold_held {
+    struct hf_bytes name;
+    uint64_t token;
+    uint64_t expires_us;
+    uint64_t count;
+};
+typedef enum hf_status hold_visit(void *context, const struct hold_held *held);
+enum hf_status hold_each_lock(const struct hold_engine *engine,
+                              hold_visit *visit, void *context);
 
 /* Equal states have equal digests, however they were reached. */
 uint64_t hold_digest(struct hold_engine *engine);

@@ -255,7 +255,7 @@ static enum hf_status load_request(struct hold_engine *e, struct reader *in)
     if (keep_text(e, reply, &request->reply) != HF_OK)
         return HF_NOMEM;
     if (ticket == 0) {
-        list_append(e, &e->answered, request_links, number);
+        request_append(e, number);
         return HF_OK;
     }
     request->waiter = waiter_find(e, ticket);

@@ -351,9 +351,29 @@ void lock_expire(struct hold_engine *e, uint32_t number)
     pass_on(e, number);
 }
 
+bool lock_is_over(const struct hold_engine *e, uint32_t number)
+{
+    return number != 0 && lock_at(e, number)->expires_us <= e->now_us;
+}
+
+void lock_bound_safe(struct hold_engine *e, const struct hold_command *c)
+{
+    struct hf_bytes body = hf_buf_bytes(&e->body);
+    uint32_t number = hf_index_find(&e->locks, c->name);
+    uint64_t token = c->kind == HOLD_RENEW
+                         ? c->token
+                         : (uint64_t)reply_get_number(body, FIELD_TOKEN);
+    int64_t safe_ms = 0;
+
+    if (number != 0 && lock_at(e, number)->token == token)
+        safe_ms = left_ms(e, lock_at(e, number)->expires_us);
+    if (safe_ms < reply_get_number(body, FIELD_SAFE_MS))
+        reply_set_number(&e->body, FIELD_SAFE_MS, safe_ms);
+}
+
 bool lock_settle(struct hold_engine *e, uint32_t number)
 {
-    if (number == 0 || lock_at(e, number)->expires_us > e->now_us)
+    if (!lock_is_over(e, number))
         return false;
     lock_expire(e, number);
     return true;
@@ -375,7 +395,8 @@ void lock_info(struct hold_engine *e, const struct hold_command *c)
 {
     uint32_t number = hf_index_find(&e->locks, c->name);
 
-    if (number == 0 || lock_at(e, number)->expires_us <= e->now_us) {
+    assert(!lock_is_over(e, number));
+    if (number == 0) {
         reply_field_text(refuse(e, HOLD_NOTFOUND, 1), FIELD_NAME, c->name);
         return;
     }
@@ -385,25 +406,15 @@ void lock_info(struct hold_engine *e, const struct hold_command *c)
                        (int64_t)((e->now_us - lock->acquired_us) / US_PER_MS));
 }
 
-/* True if the record matches the pattern and should be shown. */
-static bool listed(const struct hold_engine *e, const struct lock *lock,
-                   const struct hold_command *c)
-{
-    return lock != NULL && lock->expires_us > e->now_us &&
-           (c->name.len == 0 || hf_bytes_match(c->name, lock_name(e, lock)));
-}
-
 void lock_list(struct hold_engine *e, const struct hold_command *c)
 {
     struct listing listing;
 
     listing_begin(e, &listing, FIELD_LOCKS, c, hf_index_top(&e->locks));
     while (listing_more(e, &listing)) {
-        struct lock *lock = hf_index_used(&e->locks, listing.number++);
-        if (listed(e, lock, c)) {
+        struct lock *lock = hf_index_used(&e->locks, listing.number);
+        if (listing_takes(&listing, &e->locks, lock))
             reply_lock(&e->body, e, lock, 0);
-            listing.count++;
-        }
     }
     listing_end(e, &listing);
 }

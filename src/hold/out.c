@@ -78,7 +78,8 @@ void out_reset(struct hold_engine *e)
     e->body.len = 0;
     e->answer_bodies.len = 0;
     e->event_names.len = 0;
-    e->out = (struct hold_out){.answers = e->answers, .events = e->events};
+    e->out = (struct hold_out){
+        .work = 1, .answers = e->answers, .events = e->events};
 }
 
 uint64_t emit(struct hold_engine *e, enum hold_event_kind kind,
@@ -156,11 +157,8 @@ void listing_begin(struct hold_engine *e, struct listing *listing,
     uint64_t from = c->cursor > 0 ? c->cursor : 1;
     uint64_t most = c->count > 0 ? c->count : HOLD_LIST_MAX;
 
-    *listing = (struct listing){.top = top};
+    *listing = (struct listing){.pattern = c->name, .top = top};
     listing->number = from < top ? (uint32_t)from : top;
-    listing->stop = top - listing->number > HOLD_SCAN_MAX
-                        ? listing->number + HOLD_SCAN_MAX
-                        : top;
     listing->count_max =
         (uint32_t)(most < HOLD_LIST_MAX ? most : HOLD_LIST_MAX);
     reply_map(&e->body, 2);
@@ -171,15 +169,31 @@ void listing_begin(struct hold_engine *e, struct listing *listing,
 
 bool listing_more(const struct hold_engine *e, const struct listing *listing)
 {
-    return listing->number < listing->stop &&
+    return listing->number < listing->top && listing->steps < HOLD_STEPS_MAX &&
            listing->count < listing->count_max &&
            e->body.cap - e->body.len >= 2 * ENTRY_BYTES;
+}
+
+bool listing_takes(struct listing *listing, const struct hf_index *index,
+                   const void *record)
+{
+    listing->number++;
+    listing->steps++;
+    if (record == NULL)
+        return false;
+    if (listing->pattern.len > 0 &&
+        !hf_bytes_match_steps(listing->pattern, hf_index_name(index, record),
+                              &listing->steps))
+        return false;
+    listing->count++;
+    return true;
 }
 
 void listing_end(struct hold_engine *e, struct listing *listing)
 {
     bool done = listing->number >= listing->top;
 
+    e->out.work += listing->steps;
     hf_put_u32(e->body.data + listing->count_at, listing->count);
     reply_field_number(&e->body, FIELD_CURSOR, done ? 0 : listing->number);
 }

@@ -54,6 +54,7 @@ const char *hold_field_name(enum hold_field field)
         [FIELD_HOLD] = "hold",
         [FIELD_HEADER_POLICY] = "ratelimit_policy",
         [FIELD_HEADER] = "ratelimit",
+        [FIELD_RESOURCE] = "resource",
     };
 
     assert((unsigned)field < HOLD_FIELD_COUNT);
@@ -77,6 +78,8 @@ const char *hold_code_name(enum hold_code code)
         [HOLD_CONFLICT] = "CONFLICT",
         [HOLD_OVERLOADED] = "OVERLOADED",
         [HOLD_MOVED] = "CONFLICT",
+        [HOLD_AGAIN] = "AGAIN",
+        [HOLD_BADARG] = "BADARG",
     };
 
     assert((unsigned)code < HOLD_CODE_COUNT);
@@ -213,9 +216,9 @@ void reply_age(struct hf_buf *body, uint64_t passed_ms)
     }
 }
 
-/* The value of `field` in a map of scalars. */
+/* The value of `field` in a map of scalars, and where it ends. */
 static bool find_field(struct hf_bytes body, enum hold_field field,
-                       struct reply_node *out)
+                       struct reply_node *out, size_t *end)
 {
     size_t at = 0;
 
@@ -227,6 +230,7 @@ static bool find_field(struct hf_bytes body, enum hold_field field,
     for (uint32_t i = 0; i < map.count; i++) {
         enum hold_field found = reply_next_field(body, &at);
         *out = reply_next(body, &at);
+        *end = at;
         if (found == field)
             return true;
         if (out->kind == REPLY_LIST || out->kind == REPLY_MAP)
@@ -238,14 +242,28 @@ static bool find_field(struct hf_bytes body, enum hold_field field,
 int64_t reply_get_number(struct hf_bytes body, enum hold_field field)
 {
     struct reply_node node;
-    return find_field(body, field, &node) ? node.number : 0;
+    size_t end;
+    return find_field(body, field, &node, &end) ? node.number : 0;
+}
+
+void reply_set_number(struct hf_buf *body, enum hold_field field,
+                      int64_t number)
+{
+    struct reply_node node;
+    size_t end = 0;
+    bool found = find_field(hf_buf_bytes(body), field, &node, &end);
+
+    assert(found && node.kind == REPLY_NUMBER);
+    (void)found;
+    hf_put_u64(body->data + end - 8, (uint64_t)number);
 }
 
 struct hf_bytes reply_get_text(struct hf_bytes body, enum hold_field field)
 {
     struct reply_node node;
+    size_t end;
 
-    if (!find_field(body, field, &node) || node.kind != REPLY_TEXT)
+    if (!find_field(body, field, &node, &end) || node.kind != REPLY_TEXT)
         return hf_bytes("", 0);
     return node.text;
 }

@@ -36,6 +36,8 @@ enum hold_code {
     HOLD_CONFLICT,   /* the same id with other arguments */
     HOLD_OVERLOADED, /* a named limit is reached */
     HOLD_MOVED,      /* a newer connection asked the same REQ */
+    HOLD_AGAIN,      /* not done yet: apply the same record again */
+    HOLD_BADARG,     /* a token that was never given */
     HOLD_CODE_COUNT
 };
 
@@ -81,6 +83,7 @@ enum hold_field {
     FIELD_HOLD,
     FIELD_HEADER_POLICY,
     FIELD_HEADER,
+    FIELD_RESOURCE, /* of a fence */
     HOLD_FIELD_COUNT
 };
 
@@ -126,6 +129,10 @@ enum hold_field reply_next_field(struct hf_bytes body, size_t *at);
 /* Counts the remaining times of a map (safe_ms, expires_ms) on by so many
  * milliseconds, down to 0: an answer that is told again, later. */
 void reply_age(struct hf_buf *body, uint64_t passed_ms);
+
+/* Changes a number that is there, in a flat map. */
+void reply_set_number(struct hf_buf *body, enum hold_field field,
+                      int64_t number);
 
 /* In a flat map: the number or text of a field; 0 or "" if it is not there. */
 int64_t reply_get_number(struct hf_bytes body, enum hold_field field);

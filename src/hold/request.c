@@ -2,38 +2,27 @@
  *
  * A client that lost its connection repeats the request with the same id and
  * gets the first answer, refusal or not; nothing happens twice.
+ *
+ * When the table is full, refusals make room, the oldest first: asked again,
+ * such a request is carried out, once. A success is never forgotten before its
+ * time, for then it would happen twice.
  */
 #include <assert.h>
 
 #include "hold/state.h"
 
-/* Any answer without items: numbers, a name, an owner. */
-#define PLAIN_REPLY_BYTES 1024u
-
-/* Per item of a reservation: map, two fields, number, head of the text. */
-#define ITEM_REPLY_BYTES 24u
-
-size_t request_reply_bound(const struct hold_command *c)
-{
-    switch (c->kind) {
-    case HOLD_RESERVE:
-        return PLAIN_REPLY_BYTES + items_bytes(c) +
-               c->item_count * ITEM_REPLY_BYTES;
-    case HOLD_CONFIRM:
-    case HOLD_CANCEL:
-    case HOLD_EXTEND: /* shows a reservation that is not known yet */
-        return PLAIN_REPLY_BYTES +
-               HOLD_ITEMS_MAX * (HOLD_SKU_MAX + 8 + ITEM_REPLY_BYTES);
-    default:
-        return PLAIN_REPLY_BYTES;
-    }
-}
-
-static uint64_t fingerprint_of(struct hf_bytes record)
+static uint64_t fingerprint_of(struct hold_engine *e,
+                               const struct hold_command *c,
+                               struct hf_bytes record)
 {
     /* A fixed key: the fingerprint is part of the state. */
     struct hf_hash_seed seed = {{0x686f6c6466617374u, 0x7265717565737473u}};
 
+    if (c->told) { /* a repetition is not */
+        memcpy(e->record.data, record.data, record.len);
+        hold_record_untell(e->record.data);
+        record.data = e->record.data;
+    }
     return hf_hash(seed, hf_bytes(record.data + HOLD_RECORD_BODY,
                                   record.len - HOLD_RECORD_BODY));
 }
@@ -45,18 +34,22 @@ static bool is_due(const struct hold_engine *e, const struct request *request)
                e->now_us;
 }
 
-bool request_check(struct hold_engine *e, const struct hold_command *c,
-                   struct hf_bytes record)
+uint32_t request_find(const struct hold_engine *e, struct hf_bytes id)
 {
-    uint32_t number = hf_index_find(&e->requests, c->request);
+    uint32_t number = hf_index_find(&e->requests, id);
 
-    if (number == 0 || is_due(e, request_at(e, number))) {
-        if (hf_index_count(&e->requests) >= e->bounds.requests_max)
-            return refuse_overload(e, "requests_max", e->bounds.requests_max);
+    return number == 0 || is_due(e, request_at(e, number)) ? 0 : number;
+}
+
+bool request_repeat(struct hold_engine *e, const struct hold_command *c,
+                    struct hf_bytes record)
+{
+    uint32_t number = request_find(e, c->request);
+
+    if (number == 0)
         return false;
-    }
     struct request *request = request_at(e, number);
-    if (request->fingerprint != fingerprint_of(record)) {
+    if (request->fingerprint != fingerprint_of(e, c, record)) {
         reply_field_text(refuse(e, HOLD_CONFLICT, 1), FIELD_ID, c->request);
         return true;
     }
@@ -69,13 +62,91 @@ bool request_check(struct hold_engine *e, const struct hold_command *c,
     e->body.len = reply.len;
     if (request->code == HOLD_OK || request->code == HOLD_BUSY)
         reply_age(&e->body, (e->now_us - request->stored_us) / US_PER_MS);
+    if (request->code == HOLD_OK &&
+        (c->kind == HOLD_LOCK || c->kind == HOLD_RENEW))
+        lock_bound_safe(e, c);
     return true;
 }
 
-static void forget(struct hold_engine *e, uint32_t number)
+static struct list *list_of(struct hold_engine *e,
+                            const struct request *request)
+{
+    return request->code == HOLD_OK ? &e->done : &e->refused;
+}
+
+void request_append(struct hold_engine *e, uint32_t number)
+{
+    struct request *request = request_at(e, number);
+
+    list_append(e, list_of(e, request), request_links, number);
+    e->refused_count += request->code != HOLD_OK;
+}
+
+static void unlist(struct hold_engine *e, uint32_t number)
+{
+    struct request *request = request_at(e, number);
+
+    list_remove(e, list_of(e, request), request_links, number);
+    e->refused_count -= request->code != HOLD_OK;
+}
+
+static void remove_request(struct hold_engine *e, uint32_t number)
 {
     hf_texts_drop(&e->texts, request_at(e, number)->reply);
     hf_index_remove(&e->requests, number);
+}
+
+void request_forget(struct hold_engine *e, uint32_t number)
+{
+    unlist(e, number);
+    remove_request(e, number);
+}
+
+uint32_t request_oldest(const struct hold_engine *e)
+{
+    if (e->done.first == 0 || e->refused.first == 0)
+        return e->done.first + e->refused.first;
+    return request_at(e, e->done.first)->stored_us <
+                   request_at(e, e->refused.first)->stored_us
+               ? e->done.first
+               : e->refused.first;
+}
+
+static bool refuse_full(struct hold_engine *e)
+{
+    e->requests_refused++;
+    return refuse_overload(e, "requests_max", e->bounds.requests_max);
+}
+
+bool request_refuse(struct hold_engine *e, struct hf_bytes id)
+{
+    /* one that is over makes room for itself */
+    uint32_t own = hf_index_find(&e->requests, id);
+    uint64_t stay = hf_index_count(&e->requests) - e->refused_count;
+
+    if (own != 0 && request_at(e, own)->code == HOLD_OK)
+        stay--;
+    return stay >= e->bounds.requests_max && refuse_full(e);
+}
+
+bool request_admit(struct hold_engine *e, struct hf_bytes id)
+{
+    uint32_t own = hf_index_find(&e->requests, id);
+
+    if (request_refuse(e, id))
+        return false;
+    if (own != 0)
+        request_forget(e, own);
+    /* More than one only if the bound was lowered: in bounded steps, too. */
+    for (uint32_t steps = 0;
+         steps < HOLD_STEP_MAX && e->refused.first != 0 &&
+         hf_index_count(&e->requests) >= e->bounds.requests_max;
+         steps++) {
+        request_forget(e, e->refused.first);
+        e->requests_dropped++;
+    }
+    return hf_index_count(&e->requests) < e->bounds.requests_max ||
+           !refuse_full(e);
 }
 
 bool request_resume(struct hold_engine *e, const struct hold_command *c)
@@ -89,20 +160,6 @@ bool request_resume(struct hold_engine *e, const struct hold_command *c)
     return true;
 }
 
-/* One that has aged but was not swept yet makes room for itself. */
-static uint32_t add(struct hold_engine *e, struct hf_bytes id)
-{
-    uint32_t number = hf_index_find(&e->requests, id);
-
-    if (number != 0) {
-        list_remove(e, &e->answered, request_links, number);
-        forget(e, number);
-    }
-    number = hf_index_add(&e->requests, id);
-    assert(number != 0); /* promised */
-    return number;
-}
-
 void request_store(struct hold_engine *e, const struct hold_command *c,
                    struct hf_bytes record)
 {
@@ -112,14 +169,15 @@ void request_store(struct hold_engine *e, const struct hold_command *c,
     bool waiting = e->out.code == HOLD_WAITING;
     struct hf_bytes reply =
         waiting ? hf_bytes(blank, sizeof blank) : hf_buf_bytes(&e->body);
-    uint32_t number = add(e, c->request);
-    struct request *request = request_at(e, number);
-    enum hf_status status =
-        hf_texts_put(&e->texts, reply, request_reply_bound(c), &request->reply);
+    uint32_t number = hf_index_add(&e->requests, c->request);
 
+    assert(number != 0); /* promised */
+    struct request *request = request_at(e, number);
+    enum hf_status status = hf_texts_put(
+        &e->texts, reply, promise_take_reply(e, reply.len), &request->reply);
     assert(status == HF_OK); /* promised */
     (void)status;
-    request->fingerprint = fingerprint_of(record);
+    request->fingerprint = fingerprint_of(e, c, record);
     if (waiting) {
         request->waiter = e->waiter_added;
         waiter_at(e, e->waiter_added)->request = number;
@@ -127,7 +185,7 @@ void request_store(struct hold_engine *e, const struct hold_command *c,
     }
     request->code = e->out.code;
     request->stored_us = e->now_us;
-    list_append(e, &e->answered, request_links, number);
+    request_append(e, number);
 }
 
 void request_answer(struct hold_engine *e, uint32_t number, enum hold_code code,
@@ -143,19 +201,30 @@ void request_answer(struct hold_engine *e, uint32_t number, enum hold_code code,
     request->waiter = 0;
     request->code = code;
     request->stored_us = e->now_us;
-    list_append(e, &e->answered, request_links, number);
+    request_append(e, number);
+}
+
+void request_time_out(struct hold_engine *e, struct hf_bytes id)
+{
+    uint32_t number = request_find(e, id);
+
+    if (number == 0)
+        return;
+    struct request *request = request_at(e, number);
+    if (request->waiter != 0) {
+        waiter_time_out(e, request->waiter);
+    } else if (request->code != HOLD_TIMED_OUT) {
+        hf_texts_drop(&e->texts, request->reply);
+        request->reply = (struct hf_text){0}; /* no facts: needs no memory */
+        unlist(e, number);
+        request->code = HOLD_TIMED_OUT;
+        request->stored_us = e->now_us;
+        request_append(e, number);
+    }
 }
 
 void request_drop(struct hold_engine *e, uint32_t number)
 {
     assert(request_at(e, number)->waiter != 0);
-    forget(e, number);
-}
-
-void answered_forget_first(struct hold_engine *e)
-{
-    uint32_t number = e->answered.first;
-
-    list_remove(e, &e->answered, request_links, number);
-    forget(e, number);
+    remove_request(e, number);
 }

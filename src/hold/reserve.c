@@ -90,28 +90,19 @@ static bool same_items(const struct hold_engine *e, const struct reservation *r,
     return at == items.len;
 }
 
-static uint32_t status_now(const struct hold_engine *e,
-                           const struct reservation *r)
-{
-    if (r->status == RESERVATION_PENDING && r->expires_us <= e->now_us)
-        return RESERVATION_EXPIRED;
-    return r->status;
-}
-
 static void reply_reservation(struct hold_engine *e,
                               const struct reservation *r, uint32_t more)
 {
     struct hf_buf *body = &e->body;
-    uint32_t status = status_now(e, r);
     uint64_t left_us =
-        status == RESERVATION_PENDING ? r->expires_us - e->now_us : 0;
+        r->status == RESERVATION_PENDING ? r->expires_us - e->now_us : 0;
     struct hold_item item;
     uint32_t count = 0;
 
     reply_map(body, 4 + more);
     reply_field_text(body, FIELD_ID, hf_index_name(&e->reservations, r));
     reply_field_text(body, FIELD_STATUS,
-                     hf_bytes_text(reservation_status_name(status)));
+                     hf_bytes_text(reservation_status_name(r->status)));
     reply_field_number(body, FIELD_EXPIRES_MS, (int64_t)(left_us / US_PER_MS));
     reply_field(body, FIELD_ITEMS);
     for (size_t at = 0; items_next(items_of(e, r), &at, &item);)
@@ -287,12 +278,16 @@ void reservation_expire(struct hold_engine *e, uint32_t number)
     end(e, number, RESERVATION_EXPIRED, seq);
 }
 
+bool reservation_is_over(const struct hold_engine *e, uint32_t number)
+{
+    return number != 0 &&
+           reservation_at(e, number)->status == RESERVATION_PENDING &&
+           reservation_at(e, number)->expires_us <= e->now_us;
+}
+
 bool reservation_settle(struct hold_engine *e, uint32_t number)
 {
-    if (number == 0)
-        return false;
-    struct reservation *r = reservation_at(e, number);
-    if (r->status == status_now(e, r))
+    if (!reservation_is_over(e, number))
         return false;
     reservation_expire(e, number);
     return true;
@@ -304,18 +299,18 @@ bool ending_check(struct hold_engine *e, const struct hold_command *c,
     if (at.number == 0)
         return refuse_id(e, HOLD_NOTFOUND, c->name);
     struct reservation *r = reservation_at(e, at.number);
-    uint32_t status = status_now(e, r);
-    if (status == RESERVATION_PENDING)
+    assert(!reservation_is_over(e, at.number));
+    if (r->status == RESERVATION_PENDING)
         return false;
-    struct hf_buf *body =
-        refuse(e, status == RESERVATION_EXPIRED ? HOLD_EXPIRED : HOLD_STATE, 2);
+    bool expired = r->status == RESERVATION_EXPIRED;
+    struct hf_buf *body = refuse(e, expired ? HOLD_EXPIRED : HOLD_STATE, 2);
     reply_field_text(body, FIELD_ID, c->name);
-    if (status == RESERVATION_EXPIRED)
+    if (expired)
         reply_field_number(body, FIELD_EXPIRES_MS,
                            (int64_t)((e->now_us - r->expires_us) / US_PER_MS));
     else
         reply_field_text(body, FIELD_STATUS,
-                         hf_bytes_text(reservation_status_name(status)));
+                         hf_bytes_text(reservation_status_name(r->status)));
     return true;
 }
 
@@ -354,8 +349,9 @@ void reservation_show(struct hold_engine *e, const struct hold_command *c)
         return;
     }
     struct reservation *r = reservation_at(e, number);
-    /* the same before and after it was swept */
-    bool expired = status_now(e, r) == RESERVATION_EXPIRED;
+    assert(!reservation_is_over(e, number));
+    /* when its time was over, not when that was noticed */
+    bool expired = r->status == RESERVATION_EXPIRED;
     uint64_t ended_us = expired ? r->expires_us : r->ended_us;
     reply_reservation(e, r, 4);
     reply_field_text(&e->body, FIELD_OWNER, hf_text_bytes(&e->texts, r->owner));

@@ -4,7 +4,8 @@
  *   products -----> struct product
  *   reservations -> struct reservation --- ended ones in a list by time
  *   fences -------> struct fence
- *   requests -----> struct request ------- answered ones in a list by time
+ *   requests -----> struct request ------- answered ones in two lists by time,
+ *                                          successes and refusals
  *
  *   due: a heap over held locks, waiters and pending reservations
  *
@@ -93,7 +94,7 @@ struct request {
     struct hf_text reply;
     uint32_t code;
     uint32_t waiter; /* not 0: not answered yet */
-    uint32_t prev;   /* in the list of the answered */
+    uint32_t prev;   /* in the list of its outcome */
     uint32_t next;
 };
 
@@ -110,6 +111,21 @@ enum due_kind { DUE_LOCK, DUE_WAITER, DUE_RESERVATION };
 #define DUE_SHIFT  30
 #define DUE_NUMBER ((1u << DUE_SHIFT) - 1)
 
+#define NEED_TEXTS 3
+
+/* What applying a command may take: at most one record of each index. */
+struct need {
+    struct hf_index *index; /* NULL: none */
+    size_t name_len;
+    bool waiter;
+    bool due;
+    bool shows;               /* a reservation, to be kept for a REQ */
+    uint32_t reserves;        /* the size of what it reserves, plus 1 */
+    size_t texts[NEED_TEXTS]; /* besides the name; 0: none. The last is the
+                               * reply to be kept */
+    size_t request_len;       /* 0: no REQ */
+};
+
 struct hold_engine {
     struct hf_hash_seed seed;
     struct hold_bounds bounds;
@@ -124,7 +140,9 @@ struct hold_engine {
     struct hf_index requests;
     struct hf_heap due;
     struct list ended;
-    struct list answered;
+    struct list done;    /* requests that succeeded */
+    struct list refused; /* and those that did not: they make room first */
+    uint32_t refused_count;
     uint64_t pending;      /* reservations */
     hold_wide stock_total; /* of all products, as the next two */
     hold_wide stock_reserved;
@@ -132,6 +150,11 @@ struct hold_engine {
 
     size_t memory_bytes;
     size_t memory_max;
+    uint32_t reserving[HF_TEXT_CLASSES]; /* see promise.c */
+    uint32_t showing[HF_TEXT_CLASSES];
+    struct need spent;         /* by the record being applied */
+    uint64_t requests_dropped; /* figures, no state */
+    uint64_t requests_refused;
     struct hold_command command; /* the record being applied */
     struct hf_buf record;        /* scratch for a fingerprint */
 
@@ -190,6 +213,12 @@ static inline uint64_t max_u64(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+/* The kinds that clients ask for, which may carry a REQ. */
+static inline bool is_action(enum hold_kind kind)
+{
+    return kind >= HOLD_LOCK && kind <= HOLD_EXTEND;
+}
+
 /* out.c - what a call gives */
 enum hf_status out_init(struct hold_engine *e);
 void out_release(struct hold_engine *e);
@@ -214,9 +243,10 @@ bool refuse_overload(struct hold_engine *e, const char *limit,
 
 /* A listing in pages: a map of the list and the cursor to go on with. */
 struct listing {
+    struct hf_bytes pattern;
     uint32_t number; /* the next record to look at */
-    uint32_t stop;   /* the first not to look at in this call */
     uint32_t top;
+    uint64_t steps; /* taken so far */
     uint32_t count; /* entries written */
     uint32_t count_max;
     size_t count_at; /* where the list's length stands */
@@ -224,8 +254,11 @@ struct listing {
 void listing_begin(struct hold_engine *e, struct listing *listing,
                    enum hold_field field, const struct hold_command *c,
                    uint32_t top);
-/* True while the page has room for the record at `number`. */
+/* True while the page has room for the record at `number`, and steps left. */
 bool listing_more(const struct hold_engine *e, const struct listing *listing);
+/* Is the record to be listed? It counts, whether or not. */
+bool listing_takes(struct listing *listing, const struct hf_index *index,
+                   const void *record);
 void listing_end(struct hold_engine *e, struct listing *listing);
 
 /* The record that a command names: looked up once, then handed through. */
@@ -250,6 +283,11 @@ void lock_renew(struct hold_engine *e, const struct hold_command *c,
                 struct target at);
 /* Expires the holder if its time is over; true if that changed something. */
 bool lock_settle(struct hold_engine *e, uint32_t number);
+/* Its time is over, but that was not swept. Also of 0, which is none. */
+bool lock_is_over(const struct hold_engine *e, uint32_t number);
+/* Of a grant or renewal in the body, told again: it is safe for no longer than
+ * the lock is held with that token. */
+void lock_bound_safe(struct hold_engine *e, const struct hold_command *c);
 void lock_expire(struct hold_engine *e, uint32_t number);
 void waiter_time_out(struct hold_engine *e, uint32_t number);
 void waiter_drop(struct hold_engine *e, uint32_t number);
@@ -264,6 +302,10 @@ bool fence_check(struct hold_engine *e, const struct hold_command *c,
                  struct target at);
 void fence_raise(struct hold_engine *e, const struct hold_command *c,
                  struct target at);
+bool fence_del_check(struct hold_engine *e, const struct hold_command *c,
+                     struct target at);
+void fence_del(struct hold_engine *e, const struct hold_command *c,
+               struct target at);
 
 /* stock.c */
 bool stock_set_check(struct hold_engine *e, const struct hold_command *c,
@@ -293,6 +335,7 @@ void reservation_end(struct hold_engine *e, const struct hold_command *c,
 void reservation_extend(struct hold_engine *e, const struct hold_command *c,
                         struct target at);
 bool reservation_settle(struct hold_engine *e, uint32_t number);
+bool reservation_is_over(const struct hold_engine *e, uint32_t number);
 void reservation_expire(struct hold_engine *e, uint32_t number);
 void reservation_show(struct hold_engine *e, const struct hold_command *c);
 /* Forgets the reservation that ended first. */
@@ -302,11 +345,25 @@ size_t items_bytes(const struct hold_command *c);
 bool items_next(struct hf_bytes items, size_t *at, struct hold_item *out);
 const char *reservation_status_name(uint32_t status);
 
+/* promise.c */
+/* Spends what was promised for a record; what is taken from here on is there.
+ * When it was applied, promise_end() gives back what is left. */
+void promise_spend(struct hold_engine *e, const struct hold_command *c);
+void promise_end(struct hold_engine *e);
+/* The bound, as promised, for a reply of `len` bytes to be kept for a REQ. */
+size_t promise_take_reply(struct hold_engine *e, size_t len);
+
 /* request.c */
-size_t request_reply_bound(const struct hold_command *c);
-/* True if the request is answered: repeated, in conflict, or refused. */
-bool request_check(struct hold_engine *e, const struct hold_command *c,
-                   struct hf_bytes record);
+/* The request that is remembered under this id, or 0. */
+uint32_t request_find(const struct hold_engine *e, struct hf_bytes id);
+/* True if the request is answered: with its first answer, or a conflict. */
+bool request_repeat(struct hold_engine *e, const struct hold_command *c,
+                    struct hf_bytes record);
+/* True, and OVERLOADED, if there is no room for a request that is not
+ * remembered, and none to be made by dropping refusals. */
+bool request_refuse(struct hold_engine *e, struct hf_bytes id);
+/* Makes room for it. False, and OVERLOADED, if that cannot be. */
+bool request_admit(struct hold_engine *e, struct hf_bytes id);
 /* True if the first is still waiting: the wait goes on under a new ticket. */
 bool request_resume(struct hold_engine *e, const struct hold_command *c);
 void request_store(struct hold_engine *e, const struct hold_command *c,
@@ -314,11 +371,15 @@ void request_store(struct hold_engine *e, const struct hold_command *c,
 /* Keeps the answer to a request whose wait is over. */
 void request_answer(struct hold_engine *e, uint32_t number, enum hold_code code,
                     struct hf_bytes body);
+/* TIMEOUT was told: it becomes the answer, or ends the wait. */
+void request_time_out(struct hold_engine *e, struct hf_bytes id);
 /* Forgets a request whose wait was given up. */
 void request_drop(struct hold_engine *e, uint32_t number);
-void answered_forget_first(struct hold_engine *e);
-
-/* limit.c */
+/* The request that was answered first of all, or 0. */
+uint32_t request_oldest(const struct hold_engine *e);
+void request_forget(struct hold_engine *e, uint32_t number);
+/* Puts one that was answered at the end of its list. */
+void request_append(struct hold_engine *e, uint32_t number);
 
 /* list.c - the two lists by time */
 struct list_link {

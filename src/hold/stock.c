@@ -160,14 +160,9 @@ void stock_list(struct hold_engine *e, const struct hold_command *c)
 
     listing_begin(e, &listing, FIELD_PRODUCTS, c, hf_index_top(&e->products));
     while (listing_more(e, &listing)) {
-        struct product *p = hf_index_used(&e->products, listing.number++);
-        if (p == NULL)
-            continue;
-        if (c->name.len > 0 &&
-            !hf_bytes_match(c->name, hf_index_name(&e->products, p)))
-            continue;
-        reply_product(e, p);
-        listing.count++;
+        struct product *p = hf_index_used(&e->products, listing.number);
+        if (listing_takes(&listing, &e->products, p))
+            reply_product(e, p);
     }
     listing_end(e, &listing);
 }

@@ -4,7 +4,8 @@
  *   journal-<first batch>.seg       a segment that holds, or may hold, batches
  *   snapshot-<last batch>.snap      a snapshot
  *   spare-0.seg, spare-1.seg        files of full size, for later segments
- *   segment.tmp, snapshot.tmp       being made; removed by the next open
+ *   manifest                        says which of them must be there
+ *   *.tmp                           being made; removed by the next open
  *   dropped/                        what a repair took out
  *
  * Numbers in names have 16 hexadecimal digits. Anything else is not ours and
@@ -26,6 +27,13 @@
 #define FOLDER_SPARES_MAX         2
 #define FOLDER_SEGMENT_TEMPORARY  "segment.tmp"
 #define FOLDER_SNAPSHOT_TEMPORARY "snapshot.tmp"
+#define FOLDER_MANIFEST           "manifest"
+#define FOLDER_MANIFEST_TEMPORARY "manifest.tmp"
+
+/* What to do about damage; takes the path of the folder twice. */
+#define FOLDER_REPAIR_HINT                                             \
+    "'holdfast repair %s' shows what repairing would drop, 'holdfast " \
+    "repair %s --apply' does it"
 
 enum folder_mode {
     FOLDER_READ,  /* must exist; nothing is changed, not even a lock made */

@@ -10,7 +10,9 @@
 #define SEGMENT_MAGIC   "HFSEGM01"
 #define BATCH_MAGIC     "HFBATC01"
 #define SNAPSHOT_MAGIC  "HFSNAP01"
+#define MANIFEST_MAGIC  "HFMANI01"
 #define MAGIC_BYTES     8
+#define SEGMENT_VERSION 2u
 #define FORMAT_VERSION  1u
 #define SNAPSHOT_ENDING UINT32_MAX
 
@@ -49,26 +51,63 @@ void segment_header_encode(const struct segment_header *header, char *block)
 {
     memset(block, 0, JOURNAL_BLOCK);
     memcpy(block, SEGMENT_MAGIC, MAGIC_BYTES);
-    put_u32(block + 16, FORMAT_VERSION);
+    put_u32(block + 16, header->bytes == 0 ? FORMAT_VERSION : SEGMENT_VERSION);
     put_u32(block + 20, JOURNAL_BLOCK);
     put_u64(block + 24, header->first);
     put_u64(block + 32, header->synced);
     put_u64(block + 40, header->salt);
+    put_u64(block + 48, header->bytes);
+    put_u64(block + 56, header->previous);
     put_u64(block + 8, checksum(block + 16, JOURNAL_BLOCK - 16, 0));
 }
 
 enum hf_status segment_header_decode(const char *block,
                                      struct segment_header *out)
 {
+    uint32_t version = get_u32(block + 16);
+
     if (memcmp(block, SEGMENT_MAGIC, MAGIC_BYTES) != 0 ||
         get_u64(block + 8) != checksum(block + 16, JOURNAL_BLOCK - 16, 0) ||
-        get_u32(block + 16) != FORMAT_VERSION ||
         get_u32(block + 20) != JOURNAL_BLOCK)
         return HF_CORRUPT;
     out->first = get_u64(block + 24);
     out->synced = get_u64(block + 32);
     out->salt = get_u64(block + 40);
-    return out->first > 0 && out->synced < out->first ? HF_OK : HF_CORRUPT;
+    out->bytes = get_u64(block + 48);
+    out->previous = get_u64(block + 56);
+    if (version != (out->bytes == 0 ? FORMAT_VERSION : SEGMENT_VERSION))
+        return HF_CORRUPT;
+    return out->first > out->previous && out->first > out->synced ? HF_OK
+                                                                  : HF_CORRUPT;
+}
+
+void manifest_encode(const struct manifest_slot *slot, char *block)
+{
+    memset(block, 0, JOURNAL_BLOCK);
+    memcpy(block, MANIFEST_MAGIC, MAGIC_BYTES);
+    put_u32(block + 16, FORMAT_VERSION);
+    put_u32(block + 20, slot->clean);
+    put_u64(block + 24, slot->serial);
+    put_u64(block + 32, slot->segment);
+    put_u64(block + 40, slot->snapshot);
+    put_u64(block + 48, slot->synced);
+    put_u64(block + 56, slot->note);
+    put_u64(block + 8, checksum(block + 16, JOURNAL_BLOCK - 16, 0));
+}
+
+enum hf_status manifest_decode(const char *block, struct manifest_slot *out)
+{
+    if (memcmp(block, MANIFEST_MAGIC, MAGIC_BYTES) != 0 ||
+        get_u64(block + 8) != checksum(block + 16, JOURNAL_BLOCK - 16, 0) ||
+        get_u32(block + 16) != FORMAT_VERSION || get_u32(block + 20) > 1)
+        return HF_CORRUPT;
+    out->clean = get_u32(block + 20) == 1;
+    out->serial = get_u64(block + 24);
+    out->segment = get_u64(block + 32);
+    out->snapshot = get_u64(block + 40);
+    out->synced = get_u64(block + 48);
+    out->note = get_u64(block + 56);
+    return HF_OK;
 }
 
 size_t batch_disk_bytes(size_t len)

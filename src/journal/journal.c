@@ -56,6 +56,15 @@ static enum hf_status fail_write(struct journal *journal, int cause)
     return fail(journal, text);
 }
 
+static enum hf_status fail_manifest(struct journal *journal, const char *cause)
+{
+    char text[JOURNAL_ERROR_MAX];
+
+    journal_say(text, HF_IO, "%.400s; restart after the disk has been repaired",
+                cause);
+    return fail(journal, text);
+}
+
 /* Makes room for `more` bytes of records, with header and padding. */
 static enum hf_status buffer_reserve(struct journal_buffer *buffer, size_t more)
 {
@@ -188,7 +197,7 @@ static enum hf_status wait_write(struct journal *journal, uint64_t timeout_ns)
 static void start_switch(struct journal *journal)
 {
     keeper_switch_start(&journal->keeper, &journal->segment, journal->last + 1,
-                        journal->synced);
+                        journal->synced, journal->note);
     journal->segment.fd = -1;
     journal->phase = PHASE_SWITCHING;
 }
@@ -344,6 +353,43 @@ enum hf_status journal_flush(struct journal *journal)
             return fail(journal, text);
         journal->synced = journal->last;
     }
+    return HF_OK;
+}
+
+enum hf_status journal_note(struct journal *journal, uint64_t note)
+{
+    char text[JOURNAL_ERROR_MAX];
+
+    if (journal->failed)
+        return HF_IO;
+    journal->note = note;
+    if (manifest_note(&journal->manifest, note, text) != HF_OK)
+        return fail_manifest(journal, text);
+    return HF_OK;
+}
+
+void journal_note_later(struct journal *journal, uint64_t note)
+{
+    journal->note = note;
+}
+
+/* Everything that could still write is over before the manifest says that
+ * this was all. */
+enum hf_status journal_stop(struct journal *journal)
+{
+    char text[JOURNAL_ERROR_MAX];
+
+    if (journal->failed)
+        return HF_IO;
+    if (journal->building->count > 0)
+        return HF_INVALID;
+    journal_settle(journal);
+    maker_release(&journal->maker);
+    enum hf_status status = journal_flush(journal);
+    if (status != HF_OK)
+        return status;
+    if (manifest_clean(&journal->manifest, journal->last, text) != HF_OK)
+        return fail_manifest(journal, text);
     return HF_OK;
 }
 

@@ -10,14 +10,16 @@
  * The journal knows nothing of what its records mean. Whoever owns the state
  * describes it as a `struct journal_machine`: how to make an empty one, how to
  * apply a record, how to save and load it. Recovery is "newest snapshot, then
- * every later record in order"; a snapshot is made the same way by a
- * background thread from files that are sealed, so that neither a fork nor a
- * pause of the loop is needed.
+ * every later record in order"; a snapshot is made the same way in the
+ * background from files that are sealed, so that neither a fork nor a pause of
+ * the loop is needed.
  *
- * Threads: one thread calls everything here (the loop). The journal runs two
- *          threads of its own: one prepares segments, one makes a snapshot
- *          with a machine of its own. No call waits for them, or for the
- *          disk, longer than `slow_ns`, except open, close and flush.
+ * Threads: one thread calls everything here (the loop). A thread of the
+ *          journal's own prepares segments and syncs; a snapshot is made by a
+ *          task of the process's pool, with a machine of its own; without
+ *          io_uring one more thread writes batches. No call waits for them, or
+ *          for the disk, longer than `slow_ns`, except open, stop, close,
+ *          flush and note.
  * Memory:  records are copied by append.
  * Faults:  a write that fails (error, short write, no space) makes the journal
  *          refuse every further append with HF_IO; journal_error() says why.
@@ -50,8 +52,8 @@ enum journal_sync {
 typedef enum hf_status journal_sink(void *context, const void *data,
                                     size_t len);
 
-/* The state whose commands are journaled. Every call may be made from the
- * journal's background thread, for a machine that this thread created. */
+/* The state whose commands are journaled. Every call may be made from a thread
+ * of the process's pool, for a machine that it created. */
 struct journal_machine {
     void *context;
     /* An empty machine, or NULL without memory. */
@@ -95,10 +97,13 @@ struct journal_stats {
     uint64_t snapshot_failures; /* background attempts that failed */
     uint64_t snapshot_starts;   /* attempts begun */
     uint64_t snapshot_last_ns;  /* how long the last one that ended took */
-    uint64_t disk_bytes;        /* all files of the journal */
+    uint64_t disk_bytes;        /* segments, spares and snapshots */
     uint64_t replayed_count;    /* records applied by open */
     uint64_t replayed_batches;  /* that they were in */
     uint64_t cut_bytes;         /* torn tail removed by open */
+    uint64_t note;              /* what journal_note() kept before open */
+    bool unclean; /* the end before open was no journal_stop(), or more is
+                     gone since: something acknowledged may be lost */
 };
 
 struct journal;
@@ -112,8 +117,16 @@ enum hf_status journal_open(struct journal **out,
                             const struct journal_opts *opts, void **machine,
                             char *error);
 
+/* A clean end: finishes the commit and the snapshot under way, makes everything
+ * durable whatever the mode, and notes in the folder that this was all; blocks.
+ * From then on any damage to any batch is proven damage. Only journal_close()
+ * may follow. HF_INVALID: something was appended and not committed; HF_IO: the
+ * journal has failed, or does so now. Then the end is not clean. */
+enum hf_status journal_stop(struct journal *journal);
+
 /* Waits for the batch on its way, writes nothing more, frees. What was
- * appended and not committed is dropped. */
+ * appended and not committed is dropped. Without journal_stop() before it this
+ * is an end like a crash. */
 void journal_close(struct journal *journal);
 
 /* Adds one record to the next batch. HF_FULL: the batch must be committed
@@ -172,6 +185,15 @@ void journal_snapshot_error(const struct journal *journal,
 
 /* Makes everything committed so far durable whatever the mode; blocks. */
 enum hf_status journal_flush(struct journal *journal);
+
+/* Keeps a number of the owner's in the folder, apart from the batches and
+ * snapshots, so that it outlasts any repair; later opens find it in
+ * journal_stats. For what must not be forgotten with the state, such as the
+ * highest number ever told. Durable when it returns; blocks. HF_IO. */
+enum hf_status journal_note(struct journal *journal, uint64_t note);
+/* The same, cheap and without waiting: durable before the next segment takes
+ * its first batch. */
+void journal_note_later(struct journal *journal, uint64_t note);
 
 /* Why the journal refuses; "" while it does not. */
 const char *journal_error(const struct journal *journal);

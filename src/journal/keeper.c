@@ -39,11 +39,30 @@ static enum hf_status make_spare(struct keeper *keeper, int slot, char *error)
     return status;
 }
 
+/* The segment from a spare, named by the manifest. A batch must not go into a
+ * segment that could be taken away without anybody noticing. */
+static enum hf_status start_segment(struct keeper *keeper, int slot,
+                                    struct segment_header header, uint64_t note,
+                                    struct segment *out, char *error)
+{
+    enum hf_status status =
+        segment_open(keeper->folder, slot, header, keeper->always,
+                     keeper->block, out, error);
+
+    if (status != HF_OK)
+        return status;
+    status = manifest_segment(keeper->manifest, header.first, header.synced,
+                              note, error);
+    if (status != HF_OK)
+        close(out->fd);
+    return status;
+}
+
 /* The next segment, from a spare or made on the spot. With the mutex held,
  * which it gives up meanwhile. */
-static enum hf_status make_segment(struct keeper *keeper, uint64_t first,
-                                   uint64_t synced, struct segment *out,
-                                   char *error)
+static enum hf_status make_segment(struct keeper *keeper,
+                                   struct segment_header header, uint64_t note,
+                                   struct segment *out, char *error)
 {
     int slot = find_spare(keeper, SPARE_READY);
 
@@ -58,8 +77,7 @@ static enum hf_status make_segment(struct keeper *keeper, uint64_t first,
     keeper->spares[slot] = SPARE_BUSY;
     hf_mutex_unlock(&keeper->mutex);
     enum hf_status status =
-        segment_open(keeper->folder, slot, first, synced, keeper->always,
-                     keeper->block, out, error);
+        start_segment(keeper, slot, header, note, out, error);
     hf_mutex_lock(&keeper->mutex);
     /* After a failure the file may bear either name; it is left alone. */
     keeper->spares[slot] = SPARE_NONE;
@@ -93,12 +111,12 @@ static void sync_file(struct keeper *keeper, int fd, uint64_t number)
 static void do_switch(struct keeper *keeper)
 {
     struct segment old = keeper->old;
-    uint64_t first = keeper->next.header.first;
+    struct segment_header header = keeper->next.header;
     struct segment next;
     char error[JOURNAL_ERROR_MAX] = "";
 
     enum hf_status status =
-        make_segment(keeper, first, keeper->next.header.synced, &next, error);
+        make_segment(keeper, header, keeper->note, &next, error);
     if (status == HF_OK)
         keeper->next = next;
     else if (keeper->sync_end == HF_OK)
@@ -113,7 +131,7 @@ static void do_switch(struct keeper *keeper)
         journal_io_wake(keeper->folder->io);
     hf_event_wake_all(&keeper->done);
     if (!keeper->always)
-        sync_file(keeper, old.fd, first - 1);
+        sync_file(keeper, old.fd, header.first - 1);
     close(old.fd);
 }
 
@@ -180,19 +198,21 @@ static int run_prepare(void *argument)
     return 0;
 }
 
-enum hf_status keeper_open(struct keeper *keeper, struct folder *folder,
+enum hf_status keeper_open(struct keeper *keeper, struct manifest *manifest,
                            const struct folder_list *list, bool always,
-                           uint64_t segment_bytes, uint64_t synced, char *error)
+                           uint64_t segment_bytes, char *error)
 {
+    struct folder *folder = manifest->folder;
     char name[FOLDER_NAME_MAX];
 
     *keeper = (struct keeper){.folder = folder,
+                              .manifest = manifest,
                               .always = always,
                               .segment_bytes = segment_bytes,
                               .bytes = list->bytes,
                               .old = {.fd = -1},
                               .sync_fd = -1,
-                              .synced = synced};
+                              .synced = manifest->slot.synced};
     keeper->fill = hf_alloc_aligned(JOURNAL_BLOCK, SEGMENT_FILL_BYTES);
     keeper->block = hf_alloc_aligned(JOURNAL_BLOCK, JOURNAL_BLOCK);
     if (keeper->fill == NULL || keeper->block == NULL) {
@@ -253,25 +273,29 @@ void keeper_close(struct keeper *keeper)
 }
 
 enum hf_status keeper_first(struct keeper *keeper, uint64_t first,
-                            struct segment *out, char *error)
+                            uint64_t previous, struct segment *out, char *error)
 {
+    struct segment_header header = {
+        .first = first, .synced = keeper->synced, .previous = previous};
+
     hf_mutex_lock(&keeper->mutex);
     enum hf_status status =
-        make_segment(keeper, first, keeper->synced, out, error);
+        make_segment(keeper, header, keeper->manifest->slot.note, out, error);
     hf_mutex_unlock(&keeper->mutex);
     return status;
 }
 
 void keeper_switch_start(struct keeper *keeper, const struct segment *old,
-                         uint64_t first, uint64_t synced)
+                         uint64_t first, uint64_t synced, uint64_t note)
 {
     hf_mutex_lock(&keeper->mutex);
     assert(!keeper->switch_wanted && !keeper->switch_done);
     keeper->switch_wanted = true;
     keeper->notify = false;
     keeper->old = *old;
-    keeper->next.header.first = first;
-    keeper->next.header.synced = synced;
+    keeper->next.header = (struct segment_header){
+        .first = first, .synced = synced, .previous = old->header.first};
+    keeper->note = note;
     hf_mutex_unlock(&keeper->mutex);
     post(&keeper->switch_work);
 }

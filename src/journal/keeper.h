@@ -1,7 +1,8 @@
 /* keeper.h - looks after segments in the background.
  *
  *   prepare   keeps one spare ready, so that a full segment costs no wait
- *   switch    turns a spare into the next segment and hands it over
+ *   switch    turns a spare into the next segment, has the manifest name it
+ *             and hands it over
  *   sync      fdatasync, in the modes where commit does not
  *
  * Each is a work of a pool of one thread, by its own priority: a switch goes
@@ -20,18 +21,20 @@
 #include "holdfast/event.h"
 #include "holdfast/pool.h"
 #include "journal/journal.h"
+#include "journal/manifest.h"
 #include "journal/segment.h"
 #include "sync/mutex.h"
 
 enum keeper_spare { SPARE_NONE, SPARE_BUSY, SPARE_READY };
 
 struct keeper { /* (i) immutable  (m) under mutex  (k) the works' own */
-    struct folder *folder;  /* (i) */
-    bool always;            /* (i) commit syncs by itself */
-    uint64_t segment_bytes; /* (i) */
-    char *fill;             /* (i) zeros */
-    char *block;            /* (k) a header being written */
-    struct hf_pool *pool;   /* (i) after run; NULL before */
+    struct folder *folder;     /* (i) */
+    struct manifest *manifest; /* (i) has its own mutex */
+    bool always;               /* (i) commit syncs by itself */
+    uint64_t segment_bytes;    /* (i) */
+    char *fill;                /* (i) zeros */
+    char *block;               /* (k) a header being written */
+    struct hf_pool *pool;      /* (i) after run; NULL before */
     struct hf_pool_work switch_work;
     struct hf_pool_work sync_work;
     struct hf_pool_work prepare_work;
@@ -48,6 +51,7 @@ struct keeper { /* (i) immutable  (m) under mutex  (k) the works' own */
     enum hf_status switch_end;     /* (m) */
     struct segment old;            /* (m) sealed by the switch; fd -1: none */
     struct segment next;           /* (m) what the switch made */
+    uint64_t note;                 /* (m) for the manifest */
     char error[JOURNAL_ERROR_MAX]; /* (m) why it failed */
 
     int sync_fd;             /* (m) to be synced; -1: none */
@@ -57,22 +61,24 @@ struct keeper { /* (i) immutable  (m) under mutex  (k) the works' own */
 };
 
 /* Takes over the spares in `list`, removing those of another size; starts no
- * thread yet. `synced` is the last batch known to be durable. */
-enum hf_status keeper_open(struct keeper *keeper, struct folder *folder,
+ * thread yet. What the manifest calls synced is the last batch known to be
+ * durable. */
+enum hf_status keeper_open(struct keeper *keeper, struct manifest *manifest,
                            const struct folder_list *list, bool always,
-                           uint64_t segment_bytes, uint64_t synced,
-                           char *error);
+                           uint64_t segment_bytes, char *error);
 enum hf_status keeper_run(struct keeper *keeper, char *error);
 /* Finishes the work under way, not more. */
 void keeper_close(struct keeper *keeper);
 
-/* Before keeper_run(): the segment that starts with `first`; blocks. */
+/* Before keeper_run(): the segment that starts with `first`, behind the one
+ * named `previous` (0: none); blocks. */
 enum hf_status keeper_first(struct keeper *keeper, uint64_t first,
-                            struct segment *out, char *error);
+                            uint64_t previous, struct segment *out,
+                            char *error);
 
 /* Asks for the segment that starts with batch `first`; takes `old` over. */
 void keeper_switch_start(struct keeper *keeper, const struct segment *old,
-                         uint64_t first, uint64_t synced);
+                         uint64_t first, uint64_t synced, uint64_t note);
 /* HF_OK: `*out` is it. HF_PENDING: not within `timeout_ns`; the folder's
  * `wake_fd` becomes readable. HF_IO: `error` says why. */
 enum hf_status keeper_switch_wait(struct keeper *keeper, uint64_t timeout_ns,

@@ -8,11 +8,12 @@
 #include "journal/recover.h"
 #include "journal/snapshot.h"
 
-void maker_init(struct maker *maker, struct folder *folder,
+void maker_init(struct maker *maker, struct manifest *manifest,
                 struct keeper *keeper, const struct journal_machine *machine,
                 uint64_t newest, uint64_t bytes)
 {
-    *maker = (struct maker){.folder = folder,
+    *maker = (struct maker){.folder = manifest->folder,
+                            .manifest = manifest,
                             .keeper = keeper,
                             .machine = *machine,
                             .newest = newest,
@@ -78,8 +79,10 @@ static enum hf_status make(struct maker *maker, uint64_t *bytes, char *error)
     maker->machine.destroy(state);
     if (status == HF_OK) {
         keeper_count(maker->keeper, (int64_t)*bytes);
-        maker_clean(maker->folder, maker->keeper, &list, maker->last);
+        status = manifest_snapshot(maker->manifest, maker->last, error);
     }
+    if (status == HF_OK)
+        maker_clean(maker->folder, maker->keeper, &list, maker->last);
     folder_list_release(&list);
     return status;
 }

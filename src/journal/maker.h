@@ -16,6 +16,7 @@
 
 struct maker { /* (i) immutable  (m) under mutex  (l) the loop's own */
     struct folder *folder;          /* (i) */
+    struct manifest *manifest;      /* (i) has its own mutex */
     struct keeper *keeper;          /* (i) */
     struct journal_machine machine; /* (i) */
     struct hf_future *task;         /* (l) the last one; NULL: none yet */
@@ -31,7 +32,7 @@ struct maker { /* (i) immutable  (m) under mutex  (l) the loop's own */
     char error[JOURNAL_ERROR_MAX]; /* (m) of the last that failed */
 };
 
-void maker_init(struct maker *maker, struct folder *folder,
+void maker_init(struct maker *maker, struct manifest *manifest,
                 struct keeper *keeper, const struct journal_machine *machine,
                 uint64_t newest, uint64_t bytes);
 /* Waits for the task. */

@@ -4,12 +4,14 @@
  * must never be taken for batches later, so before the first new one is
  * written:
  *
- *   1. segments behind the one that holds the end are removed, and the
- *      removal is on disk;
- *   2. everything recovered is on disk (it may have been in memory only);
- *   3. if the rest of the last segment holds a valid batch, a new segment
+ *   1. everything recovered is on disk (it may have been in memory only);
+ *   2. the manifest says so, names the segment that holds the end as the
+ *      newest, and no longer that the end was clean;
+ *   3. segments behind that one are removed, and the removal is on disk;
+ *   4. if the rest of the last segment holds a valid batch, a new segment
  *      starts with the next number: the walk then leaves the old one before
- *      it comes to that batch. Otherwise the old segment goes on.
+ *      it comes to that batch. So it is behind a segment of version 1, whose
+ *      header does not say how long it is. Otherwise the old segment goes on.
  *
  * A crash anywhere in between leaves a folder whose walk ends at the same
  * batch, so that the same steps are taken again.
@@ -28,22 +30,69 @@
 #define SNAPSHOT_BYTES_DEFAULT (256u << 20)
 #define SLOW_NS_DEFAULT        2000000u
 
+/* What there is to recover from. */
+struct found {
+    struct folder_list list;
+    struct manifest_slot manifest; /* zeros if there is none */
+    bool has_manifest;
+    uint64_t snapshot_bytes;
+    bool unclean; /* something told may be lost */
+};
+
+static enum hf_status look_around(struct folder *folder, struct found *found,
+                                  char *error)
+{
+    *found = (struct found){.has_manifest = true};
+    enum hf_status status = manifest_read(folder, &found->manifest, error);
+    if (status == HF_NOTFOUND)
+        found->has_manifest = false;
+    else if (status != HF_OK)
+        return status;
+    return folder_list(folder, &found->list, error);
+}
+
+/* Loads the newest snapshot, which must not be older than the manifest's. */
+static enum hf_status recover_snapshot(struct walk *walk, struct found *found,
+                                       char *error)
+{
+    const struct folder_list *list = &found->list;
+    const char *path = walk->folder->path;
+    char name[FOLDER_NAME_MAX];
+
+    if (list->snapshot_count > 0)
+        walk->after = list->snapshots[list->snapshot_count - 1];
+    if (walk->after < found->manifest.snapshot) {
+        folder_snapshot_name(name, found->manifest.snapshot);
+        return journal_say(
+            error, HF_CORRUPT,
+            "%s/%s is missing; put it back, or " FOLDER_REPAIR_HINT, path, name,
+            path, path);
+    }
+    if (walk->after == 0)
+        return HF_OK;
+    return snapshot_load(walk->folder, walk->machine, walk->state, walk->after,
+                         &found->snapshot_bytes, error);
+}
+
 /* Loads the newest snapshot, if any, and walks the batches behind it. HF_EMPTY
  * as walk_run(). */
-static enum hf_status recover(struct walk *walk, uint64_t *snapshot_bytes,
+static enum hf_status recover(struct walk *walk, struct found *found,
                               char *error)
 {
-    const struct folder_list *list = walk->list;
+    const char *path = walk->folder->path;
 
-    if (list->snapshot_count > 0) {
-        walk->after = list->snapshots[list->snapshot_count - 1];
-        enum hf_status status =
-            snapshot_load(walk->folder, walk->machine, walk->state, walk->after,
-                          snapshot_bytes, error);
-        if (status != HF_OK)
-            return status;
-    }
-    return walk_run(walk, error);
+    if (found->has_manifest)
+        walk->known = &found->manifest;
+    enum hf_status status = recover_snapshot(walk, found, error);
+    if (status == HF_OK)
+        status = walk_run(walk, error);
+    if (status == HF_OK && walk->modern && !found->has_manifest)
+        status = journal_say(error, HF_CORRUPT,
+                             "%s/" FOLDER_MANIFEST " is missing; put it back, "
+                             "or " FOLDER_REPAIR_HINT,
+                             path, path, path);
+    found->unclean = status == HF_OK && !walk_is_clean(walk);
+    return status;
 }
 
 static enum hf_status cannot(struct folder *folder, const char *what,
@@ -54,6 +103,55 @@ static enum hf_status cannot(struct folder *folder, const char *what,
 }
 
 /* Step 1 of the cut. */
+static enum hf_status sync_walked(struct folder *folder,
+                                  const struct walk *walk, char *error)
+{
+    struct journal_io *io = folder->io;
+    char name[FOLDER_NAME_MAX];
+    int fd;
+
+    for (size_t i = 0; i <= walk->tail_index; i++) {
+        if (walk->list->segments[i] <= walk->after)
+            continue;
+        folder_segment_name(name, walk->list->segments[i]);
+        int cause = io->open(io, folder->fd, name, O_RDWR, &fd);
+        if (cause != 0)
+            return cannot(folder, "open", name, cause, error);
+        cause = io->sync(io, fd);
+        close(fd);
+        if (cause != 0)
+            return cannot(folder, "sync", name, cause, error);
+    }
+    return HF_OK;
+}
+
+/* Step 2 of the cut, or the first thing in a new folder. */
+static enum hf_status open_manifest(struct journal *journal,
+                                    const struct walk *walk,
+                                    const struct found *found, char *error)
+{
+    struct manifest_slot slot = {
+        .segment = walk->tail_index == SIZE_MAX ? 0 : walk->tail.header.first,
+        .snapshot = walk->after,
+        .synced = walk->last,
+        .note = found->manifest.note,
+    };
+    enum hf_status status;
+
+    if (!found->has_manifest) {
+        status = manifest_replace(&journal->folder, &slot, error);
+        if (status != HF_OK)
+            return status;
+        return manifest_open(&journal->manifest, &journal->folder, &slot,
+                             error);
+    }
+    status = manifest_open(&journal->manifest, &journal->folder,
+                           &found->manifest, error);
+    return status == HF_OK ? manifest_write(&journal->manifest, &slot, error)
+                           : status;
+}
+
+/* Step 3 of the cut. */
 static enum hf_status remove_later(struct folder *folder, struct walk *walk,
                                    char *error)
 {
@@ -79,57 +177,48 @@ static enum hf_status remove_later(struct folder *folder, struct walk *walk,
     return HF_OK;
 }
 
-/* Step 2 of the cut. */
-static enum hf_status sync_walked(struct folder *folder,
-                                  const struct walk *walk, char *error)
+/* The cut, steps 1 to 3. */
+static enum hf_status cut(struct journal *journal, struct walk *walk,
+                          const struct found *found, char *error)
 {
-    struct journal_io *io = folder->io;
-    char name[FOLDER_NAME_MAX];
-    int fd;
+    struct folder *folder = &journal->folder;
+    bool fresh = walk->tail_index == SIZE_MAX;
+    enum hf_status status = HF_OK;
 
-    for (size_t i = 0; i <= walk->tail_index; i++) {
-        if (walk->list->segments[i] <= walk->after)
-            continue;
-        folder_segment_name(name, walk->list->segments[i]);
-        int cause = io->open(io, folder->fd, name, O_RDWR, &fd);
-        if (cause != 0)
-            return cannot(folder, "open", name, cause, error);
-        cause = io->sync(io, fd);
-        close(fd);
-        if (cause != 0)
-            return cannot(folder, "sync", name, cause, error);
-    }
-    return HF_OK;
+    if (!fresh)
+        status = sync_walked(folder, walk, error);
+    if (status == HF_OK)
+        status = open_manifest(journal, walk, found, error);
+    if (status == HF_OK && !fresh)
+        status = remove_later(folder, walk, error);
+    return status;
 }
 
 /* From what the walk found to a segment that can be written. */
 static enum hf_status make_writable(struct journal *journal, struct walk *walk,
-                                    uint64_t segment_bytes, char *error)
+                                    struct found *found, uint64_t segment_bytes,
+                                    char *error)
 {
-    struct folder *folder = &journal->folder;
     bool always = journal->sync == JOURNAL_ALWAYS;
     bool fresh = walk->tail_index == SIZE_MAX;
-    enum hf_status status = HF_OK;
+    enum hf_status status = cut(journal, walk, found, error);
 
-    if (!fresh) {
-        status = remove_later(folder, walk, error);
-        if (status == HF_OK)
-            status = sync_walked(folder, walk, error);
-    }
     if (status != HF_OK)
         return status;
-    status = keeper_open(&journal->keeper, folder, walk->list, always,
-                         segment_bytes, walk->last, error);
+    status = keeper_open(&journal->keeper, &journal->manifest, &found->list,
+                         always, segment_bytes, error);
     if (status != HF_OK)
         return status;
     journal->last = walk->last;
     journal->synced = walk->last;
-    if (fresh || walk->stale) {
+    journal->note = found->manifest.note;
+    if (fresh || walk->stale || walk->tail.header.bytes == 0) {
         status = keeper_first(&journal->keeper, walk->last + 1,
-                              &journal->segment, error);
+                              walk_previous(walk), &journal->segment, error);
     } else {
         journal->segment = walk->tail;
-        status = segment_reopen(folder, always, &journal->segment, error);
+        status =
+            segment_reopen(&journal->folder, always, &journal->segment, error);
     }
     if (status == HF_OK)
         status = keeper_run(&journal->keeper, error);
@@ -147,6 +236,7 @@ static void remove_temporaries(struct folder *folder)
 
     (void)io->remove(io, folder->fd, FOLDER_SEGMENT_TEMPORARY);
     (void)io->remove(io, folder->fd, FOLDER_SNAPSHOT_TEMPORARY);
+    (void)io->remove(io, folder->fd, FOLDER_MANIFEST_TEMPORARY);
 }
 
 /* Bytes of the journal behind the newest snapshot. */
@@ -168,31 +258,35 @@ static enum hf_status start(struct journal *journal,
                             uint64_t segment_bytes, void *state, char *error)
 {
     struct folder *folder = &journal->folder;
-    struct folder_list list;
-    uint64_t snapshot_bytes = 0;
+    struct journal_stats *stats = &journal->stats;
+    struct found found;
 
     remove_temporaries(folder);
-    enum hf_status status = folder_list(folder, &list, error);
+    enum hf_status status = look_around(folder, &found, error);
     if (status != HF_OK)
         return status;
     struct walk walk = {.folder = folder,
-                        .list = &list,
+                        .list = &found.list,
                         .machine = opts->machine,
                         .state = state,
                         .until = UINT64_MAX};
-    status = recover(&walk, &snapshot_bytes, error);
+    status = recover(&walk, &found, error);
     if (status == HF_OK || status == HF_EMPTY)
-        status = make_writable(journal, &walk, segment_bytes, error);
+        status = make_writable(journal, &walk, &found, segment_bytes, error);
     if (status == HF_OK) {
-        journal->stats.replayed_count = walk.records;
-        journal->stats.replayed_batches = walk.last - walk.after;
-        journal->stats.cut_bytes = walk.cut_bytes;
+        stats->replayed_count = walk.records;
+        stats->replayed_batches = walk.last - walk.after;
+        stats->cut_bytes = walk.cut_bytes;
+        stats->unclean = found.unclean;
+        stats->note = found.manifest.note;
         journal->since_snapshot = walked_bytes(&walk, segment_bytes);
-        maker_init(&journal->maker, folder, &journal->keeper, opts->machine,
-                   walk.after, snapshot_bytes);
-        maker_clean(folder, &journal->keeper, &list, walk.after);
+        maker_init(&journal->maker, &journal->manifest, &journal->keeper,
+                   opts->machine, walk.after, found.snapshot_bytes);
+        maker_clean(folder, &journal->keeper, &found.list, walk.after);
+    } else {
+        manifest_close(&journal->manifest);
     }
-    folder_list_release(&list);
+    folder_list_release(&found.list);
     return status;
 }
 
@@ -233,6 +327,7 @@ static struct journal *journal_new(const struct journal_opts *opts,
         opts->snapshot_bytes ? opts->snapshot_bytes : SNAPSHOT_BYTES_DEFAULT;
     journal->slow_ns = opts->slow_ns ? opts->slow_ns : SLOW_NS_DEFAULT;
     journal->segment.fd = -1;
+    journal->manifest.fd = -1;
     journal->building = &journal->buffers[0];
     journal->committed = &journal->buffers[1];
     uint64_t room = segment_bytes - JOURNAL_BLOCK - BATCH_HEADER_BYTES;
@@ -310,6 +405,7 @@ void journal_close(struct journal *journal)
             (void)io->sync(io, journal->segment.fd);
         close(journal->segment.fd);
     }
+    manifest_close(&journal->manifest);
     folder_close(&journal->folder);
     journal_delete(journal);
 }
@@ -320,8 +416,7 @@ enum hf_status journal_read(const char *dir,
 {
     struct journal_io *io = NULL;
     struct folder folder;
-    struct folder_list list;
-    uint64_t snapshot_bytes = 0;
+    struct found found;
 
     error[0] = '\0';
     enum hf_status status = journal_io_plain(&io);
@@ -331,32 +426,34 @@ enum hf_status journal_read(const char *dir,
     status = folder_open(&folder, dir, FOLDER_READ, io, error);
     if (status != HF_OK)
         goto no_folder;
-    status = folder_list(&folder, &list, error);
+    status = look_around(&folder, &found, error);
     if (status != HF_OK)
         goto no_list;
     void *state = machine->create(machine->context);
     struct walk walk = {.folder = &folder,
-                        .list = &list,
+                        .list = &found.list,
                         .machine = machine,
                         .state = state,
                         .until = UINT64_MAX};
     if (state == NULL)
         status = journal_say(error, HF_NOMEM, "no memory to read %s", dir);
     else
-        status = recover(&walk, &snapshot_bytes, error);
+        status = recover(&walk, &found, error);
     if (status == HF_OK || status == HF_EMPTY) {
         *stats =
-            (struct journal_stats){.snapshot_bytes = snapshot_bytes,
-                                   .disk_bytes = list.bytes,
+            (struct journal_stats){.snapshot_bytes = found.snapshot_bytes,
+                                   .disk_bytes = found.list.bytes,
                                    .replayed_count = walk.records,
                                    .replayed_batches = walk.last - walk.after,
-                                   .cut_bytes = walk.cut_bytes};
+                                   .cut_bytes = walk.cut_bytes,
+                                   .unclean = found.unclean,
+                                   .note = found.manifest.note};
         *out = state;
         status = HF_OK;
     } else if (state != NULL) {
         machine->destroy(state);
     }
-    folder_list_release(&list);
+    folder_list_release(&found.list);
 no_list:
     folder_close(&folder);
 no_folder:

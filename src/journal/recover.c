@@ -4,10 +4,6 @@
 
 #include <assert.h>
 
-#define REPAIR_HINT                                                    \
-    "'holdfast repair %s' shows what repairing would drop, 'holdfast " \
-    "repair %s --apply' does it"
-
 /* Applies the records of one batch. */
 static enum hf_status apply_batch(struct walk *walk, const struct batch *batch,
                                   uint64_t offset, char *error)
@@ -99,8 +95,8 @@ static enum hf_status look_ahead(struct walk *walk,
     }
 }
 
-static enum hf_status damaged(struct walk *walk, uint64_t segment,
-                              uint64_t offset, uint64_t number, char *error)
+static enum hf_status damaged(struct walk *walk, uint64_t offset,
+                              uint64_t number, char *error)
 {
     const char *path = walk->folder->path;
     char name[FOLDER_NAME_MAX];
@@ -109,10 +105,13 @@ static enum hf_status damaged(struct walk *walk, uint64_t segment,
     if (walk->proof != 0)
         snprintf(proof, sizeof proof, "batch %llu",
                  (unsigned long long)walk->proof);
-    folder_segment_name(name, segment);
+    else if (walk->known != NULL && walk->known->synced >= number)
+        snprintf(proof, sizeof proof, "the manifest");
+    folder_segment_name(name, walk->tail.header.first);
     return journal_say(error, HF_CORRUPT,
                        "%s/%s: batch %llu at offset %llu is damaged or "
-                       "missing (%s says that it was on disk); " REPAIR_HINT,
+                       "missing (%s says that it was on "
+                       "disk); " FOLDER_REPAIR_HINT,
                        path, name, (unsigned long long)number,
                        (unsigned long long)offset, proof, path, path);
 }
@@ -126,8 +125,99 @@ static enum hf_status damaged_header(struct walk *walk, uint64_t segment,
     folder_segment_name(name, segment);
     return journal_say(error, HF_CORRUPT,
                        "%s/%s: the header at offset 0, before batch %llu, is "
-                       "damaged; " REPAIR_HINT,
+                       "damaged; " FOLDER_REPAIR_HINT,
                        path, name, (unsigned long long)segment, path, path);
+}
+
+static enum hf_status missing(struct walk *walk, uint64_t segment, char *error)
+{
+    const char *path = walk->folder->path;
+    char name[FOLDER_NAME_MAX];
+
+    folder_segment_name(name, segment);
+    return journal_say(error, HF_CORRUPT,
+                       "%s/%s is missing; put it back, or " FOLDER_REPAIR_HINT,
+                       path, name, path, path);
+}
+
+static enum hf_status wrong_size(struct walk *walk, char *error)
+{
+    const char *path = walk->folder->path;
+    char name[FOLDER_NAME_MAX];
+
+    folder_segment_name(name, walk->tail.header.first);
+    return journal_say(error, HF_CORRUPT,
+                       "%s/%s has %llu bytes and was made with %llu; put a "
+                       "copy back, or " FOLDER_REPAIR_HINT,
+                       path, name, (unsigned long long)walk->tail.bytes,
+                       (unsigned long long)walk->tail.header.bytes, path, path);
+}
+
+/* What the segments behind the tail tell. */
+struct later {
+    bool durable;     /* the batch that is not there was on disk */
+    uint64_t bad;     /* first one whose header is damaged; 0: none */
+    uint64_t missing; /* first one that should be there; 0: none */
+};
+
+/* Opens the segment number `i` of the list. Of those that the manifest knows,
+ * each names the one before it. */
+static enum hf_status open_later(struct walk *walk, size_t i,
+                                 struct segment_reader *reader,
+                                 struct later *later, char *error)
+{
+    const uint64_t *segments = walk->list->segments;
+    enum hf_status status = segment_reader_open(reader, segments[i], error);
+    const struct segment_header *header = &reader->header;
+
+    if (status == HF_CORRUPT && later->bad == 0)
+        later->bad = segments[i];
+    if (status != HF_OK)
+        return status;
+    walk->modern = walk->modern || header->bytes != 0;
+    if (later->missing == 0 && walk->known != NULL &&
+        segments[i] <= walk->known->segment &&
+        header->previous > segments[i - 1])
+        later->missing = header->previous;
+    return HF_OK;
+}
+
+static enum hf_status look_later(struct walk *walk,
+                                 struct segment_reader *reader,
+                                 uint64_t expected, struct later *later,
+                                 char *error)
+{
+    enum hf_status status = HF_OK;
+
+    for (size_t i = walk->tail_index + 1;
+         i < walk->list->segment_count && status == HF_OK; i++) {
+        status = open_later(walk, i, reader, later, error);
+        if (status == HF_CORRUPT) {
+            status = HF_OK;
+            continue;
+        }
+        if (status != HF_OK)
+            break;
+        later->durable = later->durable || reader->header.synced >= expected;
+        walk->cut_bytes += reader->bytes;
+        status = look_ahead(walk, reader, JOURNAL_BLOCK, expected,
+                            &later->durable, error);
+    }
+    return status;
+}
+
+/* The segment that the manifest names is there, or a snapshot stands for it. */
+static bool newest_is_there(const struct walk *walk)
+{
+    const struct folder_list *list = walk->list;
+
+    if (walk->known == NULL || walk->known->segment <= walk->after)
+        return true;
+    for (size_t i = 0; i < list->segment_count; i++) {
+        if (list->segments[i] == walk->known->segment)
+            return true;
+    }
+    return false;
 }
 
 /* No valid batch `expected` at the tail: torn, or damaged? */
@@ -135,38 +225,29 @@ static enum hf_status judge(struct walk *walk, struct segment_reader *reader,
                             uint64_t expected, char *error)
 {
     uint64_t offset = walk->tail.offset;
-    bool durable = false;
-    bool header_bad = false;
-    uint64_t bad_segment = 0;
+    const struct segment_header *header = &walk->tail.header;
+    struct later later = {.durable = walk->known != NULL &&
+                                     walk->known->synced >= expected};
     size_t claim_bytes = 0;
-    enum hf_status status;
 
     if (segment_reader_claim(reader, offset, &claim_bytes) == expected)
         walk->cut_bytes = claim_bytes;
-    status = look_ahead(walk, reader, offset, expected, &durable, error);
-    for (size_t i = walk->tail_index + 1;
-         i < walk->list->segment_count && status == HF_OK; i++) {
-        uint64_t first = walk->list->segments[i];
-        status = segment_reader_open(reader, first, error);
-        if (status == HF_CORRUPT) {
-            bad_segment = header_bad ? bad_segment : first;
-            header_bad = true;
-            status = HF_OK;
-            continue;
-        }
-        if (status != HF_OK)
-            break;
-        durable = durable || reader->header.synced >= expected;
-        walk->cut_bytes += reader->bytes;
-        status =
-            look_ahead(walk, reader, JOURNAL_BLOCK, expected, &durable, error);
-    }
+    enum hf_status status =
+        look_ahead(walk, reader, offset, expected, &later.durable, error);
+    if (status == HF_OK)
+        status = look_later(walk, reader, expected, &later, error);
     if (status != HF_OK)
         return status;
-    if (durable)
-        return damaged(walk, walk->tail.header.first, offset, expected, error);
-    if (header_bad)
-        return damaged_header(walk, bad_segment, error);
+    if (later.missing == 0 && !newest_is_there(walk))
+        later.missing = walk->known->segment;
+    if (header->bytes != 0 && walk->tail.bytes != header->bytes)
+        return wrong_size(walk, error);
+    if (later.missing != 0)
+        return missing(walk, later.missing, error);
+    if (later.durable)
+        return damaged(walk, offset, expected, error);
+    if (later.bad != 0)
+        return damaged_header(walk, later.bad, error);
     return HF_OK;
 }
 
@@ -187,19 +268,16 @@ static enum hf_status no_start(struct walk *walk, char *error)
     char name[FOLDER_NAME_MAX];
 
     walk->tail_index = SIZE_MAX;
-    if (walk->after == 0 && walk->list->segment_count == 0)
+    if (walk->after == 0 && walk->list->segment_count == 0 &&
+        newest_is_there(walk))
         return HF_EMPTY;
-    if (walk->after == 0) {
-        folder_segment_name(name, walk->list->segments[0]);
-        return journal_say(error, HF_CORRUPT,
-                           "%s: the snapshot before %s is missing; put it "
-                           "back, or " REPAIR_HINT,
-                           path, name, path, path);
-    }
-    folder_segment_name(name, walk->after + 1);
+    if (walk->after > 0 || walk->known != NULL)
+        return missing(walk, walk->after + 1, error);
+    folder_segment_name(name, walk->list->segments[0]);
     return journal_say(error, HF_CORRUPT,
-                       "%s/%s is missing; put it back, or " REPAIR_HINT, path,
-                       name, path, path);
+                       "%s: the snapshot before %s is missing; put it "
+                       "back, or " FOLDER_REPAIR_HINT,
+                       path, name, path, path);
 }
 
 /* From segment to segment, beginning with tail_index. */
@@ -218,8 +296,10 @@ static enum hf_status walk_from(struct walk *walk,
                 (struct segment){-1, reader->bytes, 0, {.first = first}};
             return damaged_header(walk, first, error);
         }
-        if (status == HF_OK)
+        if (status == HF_OK) {
+            walk->modern = walk->modern || reader->header.bytes != 0;
             status = walk_segment(walk, reader, next, error);
+        }
         if (status != HF_OK || walk->last >= walk->until)
             return status;
         if (!more || walk->last + 1 != next)
@@ -240,4 +320,22 @@ enum hf_status walk_run(struct walk *walk, char *error)
     enum hf_status status = walk_from(walk, &reader, error);
     segment_reader_release(&reader);
     return status;
+}
+
+bool walk_is_clean(const struct walk *walk)
+{
+    return walk->known != NULL && walk->known->clean &&
+           walk->known->synced == walk->last && walk->cut_bytes == 0;
+}
+
+uint64_t walk_previous(const struct walk *walk)
+{
+    const struct folder_list *list = walk->list;
+    uint64_t previous = 0;
+
+    for (size_t i = 0; i < list->segment_count; i++) {
+        if (list->segments[i] <= walk->last)
+            previous = list->segments[i];
+    }
+    return previous;
 }

@@ -6,8 +6,9 @@
  * Batches build on each other, so nothing behind a gap can be applied. The
  * cut is the one that open makes: a new segment that starts with batch e ends
  * the one before it at batch e-1. It is made last, after everything dropped
- * has been moved (or copied, where a file is partly kept) to dropped/; a crash
- * before that leaves a journal that still calls for a repair.
+ * has been moved (or copied, where a file is partly kept) to dropped/. Then
+ * comes a new manifest, which says what is left; a crash before that leaves a
+ * journal that still calls for a repair.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +18,7 @@
 #include "base/memory.h"
 #include "journal/recover.h"
 #include "journal/snapshot.h"
+#include "journal/state.h"
 
 #define DROPPED          "dropped"
 #define DROPPED_NAME_MAX (FOLDER_NAME_MAX + 32)
@@ -30,6 +32,8 @@ struct repair {
     struct folder folder;
     struct folder_list list;
     struct walk walk;
+    struct manifest_slot manifest; /* zeros if it is missing or damaged */
+    enum hf_status manifest_end;   /* of reading it */
     size_t snapshots_kept; /* of list.snapshots; those behind are damaged */
     bool damaged;
     struct hf_buf *text;
@@ -41,6 +45,27 @@ static enum hf_status failed(struct repair *repair, const char *what,
 {
     return journal_say(repair->error, HF_IO, "cannot %s %s/%s: %s", what,
                        repair->folder.path, name, strerror(cause));
+}
+
+/* The walk is told of all that the manifest names but the snapshot: an older
+ * one, or none, will have to do. */
+static enum hf_status walk_kept(struct repair *repair, char *why)
+{
+    struct folder_list *list = &repair->list;
+
+    repair->walk = (struct walk){
+        .folder = &repair->folder, .list = list, .until = UINT64_MAX};
+    if (repair->manifest_end == HF_OK)
+        repair->walk.known = &repair->manifest;
+    if (list->snapshot_count > 0)
+        repair->walk.after = list->snapshots[list->snapshot_count - 1];
+    if (repair->walk.after < repair->manifest.snapshot)
+        repair->damaged = true;
+    enum hf_status status = walk_run(&repair->walk, why);
+    if (repair->manifest_end == HF_CORRUPT ||
+        (repair->manifest_end == HF_NOTFOUND && repair->walk.modern))
+        repair->damaged = true;
+    return status;
 }
 
 /* Finds the newest snapshot that is whole, and walks from there. HF_CORRUPT:
@@ -62,11 +87,7 @@ static enum hf_status examine(struct repair *repair)
     repair->snapshots_kept = list->snapshot_count;
     if (status != HF_OK && status != HF_CORRUPT)
         return journal_say(repair->error, status, "%s", why);
-    repair->walk = (struct walk){
-        .folder = &repair->folder, .list = list, .until = UINT64_MAX};
-    if (list->snapshot_count > 0)
-        repair->walk.after = list->snapshots[list->snapshot_count - 1];
-    status = walk_run(&repair->walk, why);
+    status = walk_kept(repair, why);
     /* A journal of which nothing but a damaged snapshot is left. */
     if (status == HF_EMPTY)
         return repair->damaged ? HF_CORRUPT : HF_OK;
@@ -104,27 +125,41 @@ static bool partly_kept(const struct repair *repair, char *name)
     return true;
 }
 
+/* Which batches are lost, as far as anybody can tell. */
+static enum hf_status tell_lost(struct repair *repair)
+{
+    const struct walk *walk = &repair->walk;
+    struct hf_buf *text = repair->text;
+    bool counted = walk->later_count > 0 ||
+                   first_dropped(repair) >= repair->list.segment_count;
+
+    if (walk_is_clean(walk))
+        return hf_buf_format(text, "dropped: no batch, that was the last\n");
+    enum hf_status status = hf_buf_format(
+        text, "dropped: batch %llu, which is damaged or missing, and ",
+        (unsigned long long)walk->last + 1);
+    if (status != HF_OK)
+        return status;
+    if (!counted)
+        return hf_buf_format(text, "all that is in the files below, which "
+                                   "was not read and may be much\n");
+    return hf_buf_format(text,
+                         "%llu intact batches behind it with %llu records\n",
+                         (unsigned long long)walk->later_count,
+                         (unsigned long long)walk->later_records);
+}
+
 static enum hf_status tell_cut(struct repair *repair)
 {
     const struct walk *walk = &repair->walk;
     struct hf_buf *text = repair->text;
     char name[FOLDER_NAME_MAX];
-    bool counted = walk->later_count > 0 ||
-                   first_dropped(repair) >= repair->list.segment_count;
-    enum hf_status status = hf_buf_format(
-        text,
-        "kept: everything up to batch %llu\n"
-        "dropped: batch %llu, which is damaged or missing, and ",
-        (unsigned long long)walk->last, (unsigned long long)walk->last + 1);
+    enum hf_status status =
+        hf_buf_format(text, "kept: everything up to batch %llu\n",
+                      (unsigned long long)walk->last);
 
-    if (status == HF_OK && counted)
-        status = hf_buf_format(
-            text, "%llu intact batches behind it with %llu records\n",
-            (unsigned long long)walk->later_count,
-            (unsigned long long)walk->later_records);
-    else if (status == HF_OK)
-        status = hf_buf_format(text, "all that is in the files below, which "
-                                     "was not read and may be much\n");
+    if (status == HF_OK)
+        status = tell_lost(repair);
     if (status == HF_OK && partly_kept(repair, name))
         status =
             hf_buf_format(text, "  %s from offset %llu on (copied whole)\n",
@@ -135,6 +170,25 @@ static enum hf_status tell_cut(struct repair *repair)
         status = hf_buf_format(text, "  %s\n", name);
     }
     return status;
+}
+
+/* What the manifest names, and the manifest itself. */
+static enum hf_status tell_manifest(struct repair *repair, size_t snapshots)
+{
+    const struct folder_list *list = &repair->list;
+    uint64_t newest = snapshots > 0 ? list->snapshots[snapshots - 1] : 0;
+    char name[FOLDER_NAME_MAX];
+
+    if (repair->manifest_end == HF_CORRUPT)
+        return hf_buf_format(repair->text, "made anew: " FOLDER_MANIFEST
+                                           ", which is damaged\n");
+    if (repair->manifest_end == HF_NOTFOUND && repair->walk.modern)
+        return hf_buf_format(repair->text, "made anew: " FOLDER_MANIFEST
+                                           ", which is missing\n");
+    if (newest >= repair->manifest.snapshot)
+        return HF_OK;
+    folder_snapshot_name(name, repair->manifest.snapshot);
+    return hf_buf_format(repair->text, "missing: %s\n", name);
 }
 
 static enum hf_status tell(struct repair *repair, bool cut, size_t snapshots,
@@ -152,6 +206,8 @@ static enum hf_status tell(struct repair *repair, bool cut, size_t snapshots,
         folder_snapshot_name(name, repair->list.snapshots[i]);
         status = hf_buf_format(text, "dropped: %s, which is damaged\n", name);
     }
+    if (status == HF_OK)
+        status = tell_manifest(repair, snapshots);
     if (status == HF_OK && cut)
         status = tell_cut(repair);
     else if (status == HF_OK)
@@ -256,18 +312,32 @@ static enum hf_status move_all(struct repair *repair, bool cut,
 static enum hf_status start_segment(struct repair *repair, char *memory)
 {
     struct folder *folder = &repair->folder;
-    uint64_t last = repair->walk.last;
+    struct segment_header header = {.first = repair->walk.last + 1,
+                                    .synced = repair->walk.last,
+                                    .previous = walk_previous(&repair->walk)};
     struct segment segment;
 
     memset(memory, 0, COPY_BYTES);
     enum hf_status status = segment_make(folder, 0, NEW_SEGMENT_BYTES, memory,
                                          false, repair->error);
     if (status == HF_OK)
-        status = segment_open(folder, 0, last + 1, last, false, memory,
-                              &segment, repair->error);
+        status = segment_open(folder, 0, header, false, memory, &segment,
+                              repair->error);
     if (status == HF_OK)
         close(segment.fd);
     return status;
+}
+
+/* Not clean: what was dropped may have been told. */
+static enum hf_status write_manifest(struct repair *repair, bool cut)
+{
+    const struct walk *walk = &repair->walk;
+    struct manifest_slot slot = {.snapshot = walk->after,
+                                 .synced = walk->last,
+                                 .note = repair->manifest.note};
+
+    slot.segment = cut ? walk->last + 1 : walk->tail.header.first;
+    return manifest_replace(&repair->folder, &slot, repair->error);
 }
 
 static enum hf_status repair_folder(struct repair *repair, bool apply)
@@ -286,6 +356,8 @@ static enum hf_status repair_folder(struct repair *repair, bool apply)
         status = move_all(repair, cut, snapshots, memory);
         if (status == HF_OK && cut)
             status = start_segment(repair, memory);
+        if (status == HF_OK)
+            status = write_manifest(repair, cut);
         hf_free(memory);
     }
     if (status == HF_OK && tell(repair, cut, snapshots, apply) != HF_OK)
@@ -293,10 +365,30 @@ static enum hf_status repair_folder(struct repair *repair, bool apply)
     return status;
 }
 
+enum hf_status journal_repair_on(struct journal_io *io, const char *dir,
+                                 bool apply, struct hf_buf *text, char *error)
+{
+    struct repair repair = {.text = text, .error = error};
+    enum hf_status status = folder_open(
+        &repair.folder, dir, apply ? FOLDER_WRITE : FOLDER_READ, io, error);
+
+    if (status != HF_OK)
+        return status;
+    repair.manifest_end =
+        manifest_read(&repair.folder, &repair.manifest, error);
+    status = repair.manifest_end == HF_IO
+                 ? HF_IO
+                 : folder_list(&repair.folder, &repair.list, error);
+    if (status == HF_OK)
+        status = repair_folder(&repair, apply);
+    folder_list_release(&repair.list);
+    folder_close(&repair.folder);
+    return status;
+}
+
 enum hf_status journal_repair(const char *dir, bool apply, struct hf_buf *text,
                               char *error)
 {
-    struct repair repair = {.text = text, .error = error};
     struct journal_io *io;
 
     error[0] = '\0';
@@ -304,15 +396,7 @@ enum hf_status journal_repair(const char *dir, bool apply, struct hf_buf *text,
     if (status != HF_OK)
         return journal_say(error, status, "cannot read %s: %s", dir,
                            hf_status_text(status));
-    status = folder_open(&repair.folder, dir,
-                         apply ? FOLDER_WRITE : FOLDER_READ, io, error);
-    if (status == HF_OK) {
-        status = folder_list(&repair.folder, &repair.list, error);
-        if (status == HF_OK)
-            status = repair_folder(&repair, apply);
-        folder_list_release(&repair.list);
-        folder_close(&repair.folder);
-    }
+    status = journal_repair_on(io, dir, apply, text, error);
     io->close(io);
     return status;
 }

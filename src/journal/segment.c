@@ -86,29 +86,30 @@ static enum hf_status draw_salt(uint64_t *salt)
 
 /* The header must be on disk before the name says that it is there: a named
  * segment without a valid header is damage, never a crash. */
-enum hf_status segment_open(struct folder *folder, int slot, uint64_t first,
-                            uint64_t synced, bool always, char *block,
-                            struct segment *out, char *error)
+enum hf_status segment_open(struct folder *folder, int slot,
+                            struct segment_header header, bool always,
+                            char *block, struct segment *out, char *error)
 {
     struct journal_io *io = folder->io;
-    struct segment_header header = {first, synced, 0};
     char spare[FOLDER_NAME_MAX];
     char name[FOLDER_NAME_MAX];
     struct stat info;
     int fd;
 
     folder_spare_name(spare, slot);
-    folder_segment_name(name, first);
+    folder_segment_name(name, header.first);
     if (draw_salt(&header.salt) != HF_OK)
         return failed(folder, "draw the salt of", name, errno, error);
-    segment_header_encode(&header, block);
     int cause = io->open(io, folder->fd, spare, write_flags(always), &fd);
     if (cause != 0)
         return failed(folder, "open", spare, cause, error);
     forget_pages(fd);
     cause = fstat(fd, &info) == 0 ? 0 : errno;
-    if (cause == 0)
+    if (cause == 0) {
+        header.bytes = (uint64_t)info.st_size;
+        segment_header_encode(&header, block);
         cause = io->write(io, fd, block, JOURNAL_BLOCK, 0);
+    }
     if (cause == 0)
         cause = io->sync(io, fd);
     if (cause == 0)
@@ -119,7 +120,7 @@ enum hf_status segment_open(struct folder *folder, int slot, uint64_t first,
         close(fd);
         return failed(folder, "start", name, cause, error);
     }
-    *out = (struct segment){fd, (uint64_t)info.st_size, JOURNAL_BLOCK, header};
+    *out = (struct segment){fd, header.bytes, JOURNAL_BLOCK, header};
     return HF_OK;
 }
 
@@ -214,6 +215,14 @@ enum hf_status segment_reader_open(struct segment_reader *reader,
     return status == HF_EMPTY ? HF_CORRUPT : status;
 }
 
+static bool padding_is_zero(const char *data, const struct batch *batch)
+{
+    static const char zeros[JOURNAL_BLOCK];
+    size_t at = BATCH_HEADER_BYTES + batch->records.len;
+
+    return memcmp(data + at, zeros, batch->disk_bytes - at) == 0;
+}
+
 enum hf_status segment_reader_batch(struct segment_reader *reader,
                                     uint64_t offset, struct batch *out,
                                     char *error)
@@ -230,6 +239,9 @@ enum hf_status segment_reader_batch(struct segment_reader *reader,
             return status;
         const char *data = reader->window + (offset - reader->at);
         status = batch_decode(hf_bytes(data, need), reader->header.salt, out);
+        if (status == HF_OK && reader->header.bytes != 0 &&
+            !padding_is_zero(data, out))
+            return HF_CORRUPT;
         if (status != HF_MORE)
             return status;
         assert(out->disk_bytes > need);

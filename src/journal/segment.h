@@ -30,11 +30,12 @@ struct segment {
 enum hf_status segment_make(struct folder *folder, int slot, uint64_t bytes,
                             const char *fill, bool direct, char *error);
 
-/* Turns spare `slot` into the segment that starts with batch `first`. `block`
- * is aligned memory of one block. After a failure the spare may be lost. */
-enum hf_status segment_open(struct folder *folder, int slot, uint64_t first,
-                            uint64_t synced, bool always, char *block,
-                            struct segment *out, char *error);
+/* Turns spare `slot` into the segment that `header` describes, but for the
+ * salt and the size, which are found here. `block` is aligned memory of one
+ * block. After a failure the spare may be lost. */
+enum hf_status segment_open(struct folder *folder, int slot,
+                            struct segment_header header, bool always,
+                            char *block, struct segment *out, char *error);
 
 /* Opens an existing segment to write on at out->offset, which the caller has
  * set along with `bytes` and `header`. */
@@ -62,7 +63,8 @@ enum hf_status segment_reader_open(struct segment_reader *reader,
                                    uint64_t first, char *error);
 
 /* The batch at `offset`, which lasts until the next call. HF_CORRUPT: there is
- * none; HF_EMPTY: the file ends here; HF_IO; HF_NOMEM. */
+ * none, or its padding is not all zeros (version 1: that does not matter);
+ * HF_EMPTY: the file ends here; HF_IO; HF_NOMEM. */
 enum hf_status segment_reader_batch(struct segment_reader *reader,
                                     uint64_t offset, struct batch *out,
                                     char *error);

@@ -139,9 +139,7 @@ static enum hf_status damaged(struct in *in)
 
     return journal_say(in->error, HF_CORRUPT,
                        "%s/%s: the snapshot is damaged at offset %llu; put a "
-                       "copy back, or 'holdfast repair %s' shows what "
-                       "repairing would drop, 'holdfast repair %s --apply' "
-                       "does it",
+                       "copy back, or " FOLDER_REPAIR_HINT,
                        path, in->name, (unsigned long long)in->offset, path,
                        path);
 }

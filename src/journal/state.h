@@ -28,6 +28,7 @@ struct journal {
     size_t batch_max;      /* most bytes of records in one batch */
     struct journal_io *io; /* to be closed by us; NULL: the caller's */
     struct folder folder;
+    struct manifest manifest;
     struct keeper keeper;
     struct maker maker;
 
@@ -35,6 +36,7 @@ struct journal {
     uint64_t last;           /* highest batch committed */
     uint64_t synced;         /* highest batch known durable */
     uint64_t since_snapshot; /* bytes written behind the newest */
+    uint64_t note;           /* the owner's, for the next segment's start */
 
     enum journal_phase phase;
     enum journal_due due;
@@ -52,6 +54,10 @@ struct journal {
     struct journal_stats stats;
     char error[JOURNAL_ERROR_MAX];
 };
+
+/* journal_repair() on a disk of the caller's. */
+enum hf_status journal_repair_on(struct journal_io *io, const char *dir,
+                                 bool apply, struct hf_buf *text, char *error);
 
 /* Finishes what is under way, whatever time it takes. */
 void journal_settle(struct journal *journal);

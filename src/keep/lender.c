@@ -92,9 +92,25 @@ static void set_up(struct hf_lender *lender, const struct hf_lender_opts *opts)
         lender->slots[i] = (struct lender_slot){.lender = lender};
 }
 
+/* Makes what has to be there when open returns. There is no thread yet. */
+static enum hf_status make_first(struct hf_lender *lender)
+{
+    uint32_t count = lender->min > 0 ? lender->min : 1;
+    enum hf_status status = HF_OK;
+
+    for (uint32_t i = 0; i < count && status == HF_OK; i++) {
+        hf_mutex_lock(&lender->mutex);
+        uint32_t index = lender_reserve(lender);
+        hf_mutex_unlock(&lender->mutex);
+        status = lender_make(lender, index, false);
+    }
+    return status;
+}
+
 enum hf_status hf_lender_open(struct hf_lender **out,
                               const struct hf_lender_opts *opts)
 {
+    enum hf_status status = HF_OK;
     struct hf_lender_opts set;
 
     if (out == NULL || opts == NULL)
@@ -115,10 +131,15 @@ enum hf_status hf_lender_open(struct hf_lender **out,
         return HF_NOMEM;
     }
     set_up(lender, &set);
-    if (!set.direct && hf_thread_start(&lender->thread, set.name, lender_run,
-                                       lender) != HF_OK) {
-        free_all(lender);
-        return HF_NOMEM;
+    if (set.eager)
+        status = make_first(lender);
+    if (status == HF_OK && !set.direct &&
+        hf_thread_start(&lender->thread, set.name, lender_run, lender) != HF_OK)
+        status = HF_NOMEM;
+    if (status != HF_OK) {
+        hf_lender_shut(lender); /* destroys what was made */
+        lender_release(lender);
+        return status;
     }
     hf_listed_add(&lender->listed, "lender", set.name, fill);
     *out = lender;
@@ -272,6 +293,8 @@ void hf_lender_stats(struct hf_lender *lender, struct hf_lender_stats *out)
         .waits = hf_waits_count(&lender->waits),
         .created = figure(&lender->created),
         .failed = figure(&lender->failed),
+        /* Relaxed: as the others. */
+        .code = (int)hf_u32_load(&lender->code, __ATOMIC_RELAXED),
         .destroyed = figure(&lender->destroyed),
         .broken = figure(&lender->broken),
         .retired = figure(&lender->retired),

@@ -57,7 +57,7 @@ static uint32_t take_idle(struct hf_lender *lender)
 
 /* Is what the caller has fit to be used? `*now_ns` gets the time if it had to
  * be known for that, and nothing was waited for since; else 0. */
-static bool is_fit(struct hf_lender *lender, uint32_t index, uint64_t *now_ns)
+static int look_at(struct hf_lender *lender, uint32_t index, uint64_t *now_ns)
 {
     struct lender_slot *slot = &lender->slots[index];
     /* Relaxed: both were written by who had it before us. */
@@ -66,16 +66,34 @@ static bool is_fit(struct hf_lender *lender, uint32_t index, uint64_t *now_ns)
     uint64_t trust_ns = lender->opts.trust_ns;
 
     *now_ns = 0;
-    if (!lender->looks)
-        return true;
     if (trust_ns != 0) {
         *now_ns = lender_now(lender);
         if (*now_ns - back_ns < trust_ns)
-            return true;
+            return 0;
         *now_ns = 0;
     }
     lender_count(&lender->validated);
-    return lender->opts.validate(lender->opts.context, resource) == 0;
+    return lender->opts.validate(lender->opts.context, resource);
+}
+
+/* The same, and what is learned of one that was never lent before is learned of
+ * how it was made. 0: it is fit; else why not. */
+static int why_unfit(struct hf_lender *lender, uint32_t index, uint64_t *now_ns)
+{
+    struct lender_slot *slot = &lender->slots[index];
+
+    *now_ns = 0;
+    if (!lender->looks)
+        return 0;
+    int code = look_at(lender, index, now_ns);
+    if (slot->fresh) {
+        slot->fresh = false;
+        if (code == 0)
+            lender_made_good(lender);
+        else
+            lender_made_bad(lender, code);
+    }
+    return code;
 }
 
 /* seq_cst: the borrower's place in the order, see above. */
@@ -89,14 +107,15 @@ static inline bool may_take(const struct hf_lender *lender)
  * that is closed meanwhile may have lost its last resource, so we hold it. */
 static enum hf_status borrow_wait(struct hf_lender *lender,
                                   uint64_t deadline_ns, uint32_t *index,
-                                  uint64_t *now_ns)
+                                  int code, uint64_t *now_ns)
 {
     enum hf_status status;
 
     lender_hold(lender);
     do {
-        status = lender_wait(lender, deadline_ns, index);
-    } while (status == HF_OK && !is_fit(lender, *index, now_ns));
+        status = lender_wait(lender, deadline_ns, index, code);
+        code = status == HF_OK ? why_unfit(lender, *index, now_ns) : 0;
+    } while (code != 0);
     if (status == HF_MORE)
         status = lender_make(lender, *index, true);
     lender_release(lender);
@@ -109,10 +128,16 @@ borrow_long(struct hf_lender *lender, const char *who, uint64_t deadline_ns,
 {
     uint32_t index = may_take(lender) ? take_idle(lender) : LENDER_NONE;
     uint64_t now_ns = 0;
+    int code = 0;
 
-    if (index == LENDER_NONE || !is_fit(lender, index, &now_ns)) {
+    if (index != LENDER_NONE)
+        code = why_unfit(lender, index, &now_ns);
+    if (index == LENDER_NONE || code != 0) {
         enum hf_status status =
-            borrow_wait(lender, deadline_ns, &index, &now_ns);
+            borrow_wait(lender, deadline_ns, &index, code, &now_ns);
+        /* Relaxed: a figure. */
+        if (status == HF_TIMEOUT || status == HF_FAILED)
+            loan->code = (int)hf_u32_load(&lender->code, __ATOMIC_RELAXED);
         if (status != HF_OK)
             return status;
     }
@@ -225,7 +250,7 @@ return_long(struct hf_lender *lender, const struct hf_loan *loan, uint64_t word)
         lender->leaving++;
         hf_mutex_unlock(&lender->mutex);
         lender_end(lender, index,
-                   code != 0 ? HF_LENDER_BROKEN : HF_LENDER_RETIRED);
+                   code != 0 ? HF_LENDER_BROKEN : HF_LENDER_RETIRED, code);
     }
     lender_release(lender);
     return HF_OK;
@@ -267,7 +292,7 @@ enum hf_status hf_lender_discard(struct hf_lender *lender,
         return HF_INVALID;
     }
     lender_hold(lender);
-    lender_destroy(lender, index, HF_LENDER_BROKEN);
+    lender_destroy(lender, index, HF_LENDER_BROKEN, 0);
     lender_release(lender);
     return HF_OK;
 }

@@ -83,6 +83,43 @@ static uint64_t add_time(uint64_t at_ns, uint64_t ns)
     return at_ns > HF_FOREVER - ns ? HF_FOREVER : at_ns + ns;
 }
 
+/* Under mutex: what was made last is no good; a pause is due. */
+static void made_bad(struct hf_lender *lender, uint64_t now_ns, int code)
+{
+    uint64_t pause_ns = 0;
+
+    assert(hf_mutex_held(&lender->mutex));
+    (void)hf_backoff_next(&lender->backoff, now_ns, HF_FOREVER, &pause_ns);
+    lender->retry_ns = add_time(now_ns, pause_ns);
+    /* Relaxed: a figure. */
+    hf_u32_store(&lender->code, (uint32_t)code, __ATOMIC_RELAXED);
+}
+
+static void made_good(struct hf_lender *lender)
+{
+    assert(hf_mutex_held(&lender->mutex));
+    hf_backoff_reset(&lender->backoff);
+    lender->retry_ns = 0;
+    /* Relaxed: a figure. */
+    hf_u32_store(&lender->code, 0, __ATOMIC_RELAXED);
+}
+
+void lender_made_bad(struct hf_lender *lender, int code)
+{
+    uint64_t now_ns = lender_now(lender);
+
+    hf_mutex_lock(&lender->mutex);
+    made_bad(lender, now_ns, code);
+    hf_mutex_unlock(&lender->mutex);
+}
+
+void lender_made_good(struct hf_lender *lender)
+{
+    hf_mutex_lock(&lender->mutex);
+    made_good(lender);
+    lender_unlock(lender, LENDER_NONE); /* others need not wait for it */
+}
+
 static enum hf_status not_made(struct hf_lender *lender, uint32_t index,
                                int code)
 {
@@ -92,13 +129,11 @@ static enum hf_status not_made(struct hf_lender *lender, uint32_t index,
                                   .held_ns = HF_INSPECT_NONE,
                                   .code = code};
     uint64_t now_ns = lender_now(lender);
-    uint64_t pause_ns = 0;
 
     lender_count(&lender->failed);
     tell(lender, &note);
     hf_mutex_lock(&lender->mutex);
-    (void)hf_backoff_next(&lender->backoff, now_ns, HF_FOREVER, &pause_ns);
-    lender->retry_ns = add_time(now_ns, pause_ns);
+    made_bad(lender, now_ns, code);
     lender->making--;
     empty(lender, index);
     lender_unlock(lender, LENDER_NONE);
@@ -134,8 +169,9 @@ enum hf_status lender_make(struct hf_lender *lender, uint32_t index, bool lent)
     uint64_t now_ns = lender_now(lender);
     hf_mutex_lock(&lender->mutex);
     lender->making--;
-    hf_backoff_reset(&lender->backoff);
-    lender->retry_ns = 0;
+    slot->fresh = lender->looks && !lent;
+    if (!slot->fresh)
+        made_good(lender);
     /* Relaxed: the word publishes them. Release: whoever sees the resource of a
      * BUSY slot must not take the last one's end for its. */
     hf_u64_store(&slot->expires_ns, expiry(lender, now_ns), __ATOMIC_RELAXED);
@@ -145,7 +181,7 @@ enum hf_status lender_make(struct hf_lender *lender, uint32_t index, bool lent)
     uint64_t word = slot_look(slot);
     if (lender_is_closed(lender) || (!lent && lender_is_tight(lender))) {
         hf_mutex_unlock(&lender->mutex);
-        lender_destroy(lender, index, HF_LENDER_RETIRED);
+        lender_destroy(lender, index, HF_LENDER_RETIRED, 0);
         return HF_CLOSED;
     }
     /* Release: what create did. Lent with ASK: who visited it while it was BUSY
@@ -206,7 +242,7 @@ static void make_elsewhere(struct hf_lender *lender, uint32_t index)
 /* ---- Destroy. ---- */
 
 void lender_end(struct hf_lender *lender, uint32_t index,
-                enum hf_lender_event why)
+                enum hf_lender_event why, int code)
 {
     struct lender_slot *slot = &lender->slots[index];
     /* Relaxed: the slot is ours. */
@@ -215,7 +251,8 @@ void lender_end(struct hf_lender *lender, uint32_t index,
                                   .resource = resource,
                                   .who = who_of(slot),
                                   .since_ns = HF_INSPECT_NONE,
-                                  .held_ns = HF_INSPECT_NONE};
+                                  .held_ns = HF_INSPECT_NONE,
+                                  .code = code};
     bool closing = why == HF_LENDER_RETIRED && lender_is_closed(lender);
 
     if (!closing) {
@@ -232,13 +269,13 @@ void lender_end(struct hf_lender *lender, uint32_t index,
 }
 
 void lender_destroy(struct hf_lender *lender, uint32_t index,
-                    enum hf_lender_event why)
+                    enum hf_lender_event why, int code)
 {
     lender_hold(lender);
     hf_mutex_lock(&lender->mutex);
     lender->leaving++;
     hf_mutex_unlock(&lender->mutex);
-    lender_end(lender, index, why);
+    lender_end(lender, index, why, code);
     lender_release(lender);
 }
 
@@ -258,7 +295,7 @@ bool lender_retire(struct hf_lender *lender, uint32_t index, uint64_t word)
         if ((word & SLOT_STATE) == SLOT_IDLE) {
             if (!lender_claim(slot, &word))
                 continue;
-            lender_destroy(lender, index, HF_LENDER_RETIRED);
+            lender_destroy(lender, index, HF_LENDER_RETIRED, 0);
             return true;
         }
         if ((word & SLOT_RETIRE) ||
@@ -336,7 +373,7 @@ static void tend_idle(struct hf_lender *lender, uint32_t index, uint64_t word,
     lender->leaving += ours;
     hf_mutex_unlock(&lender->mutex);
     if (ours)
-        lender_end(lender, index, HF_LENDER_RETIRED);
+        lender_end(lender, index, HF_LENDER_RETIRED, 0);
     else if (spare)
         sooner(next_ns, due_ns > now_ns ? due_ns : HF_FOREVER);
 }

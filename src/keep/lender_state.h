@@ -69,7 +69,8 @@ struct lender_slot {
     struct hf_atomic_u64 expires_ns; /* (a) HF_FOREVER: never */
     struct hf_atomic_u64 told;       /* (a) the loan that was told as leaked */
     struct hf_atomic_u32 age;        /* (a) `renewals` when it was begun */
-    struct hf_lender *lender;        /* (i) */
+    bool fresh; /* (s) not lent yet, and validate will say whether it is good */
+    struct hf_lender *lender; /* (i) */
 };
 
 /* What a thread remembers. */
@@ -114,7 +115,8 @@ struct hf_lender {
     uint32_t making;   /* (m) of these, creates under way */
     uint32_t leaving;  /* (m) of these, being destroyed */
     uint32_t renewals; /* (m) what is from before the last one goes */
-    struct hf_backoff backoff; /* (m) between creates that fail */
+    struct hf_backoff backoff; /* (m) between creates that fail; those that are
+                                * to be validated have not succeeded before */
     bool asked;                /* (m) somebody gave up while there was room */
     uint64_t retry_ns;         /* (m) no create before this */
     struct hf_random random;   /* (m) */
@@ -124,6 +126,7 @@ struct hf_lender {
     struct hf_thread thread;
     struct hf_waits waits;
     struct hf_atomic_u32 stop; /* (a) the thread is to end */
+    struct hf_atomic_u32 code; /* (a) of the last create, or first validate */
     /* Figures. */
     struct hf_atomic_u64 undone; /* (a) loans that did not come to be */
     struct hf_atomic_u64 timeouts;
@@ -218,11 +221,12 @@ void lender_release(struct hf_lender *lender);
 /* ---- lender_wait.c ---- */
 
 /* Waits for a slot. `*index` is LENDER_NONE, or one that the caller has OUT and
- * that is not fit: it is destroyed, and the caller waits before all who had
- * none. HF_OK: `*index` is OUT and the caller's; HF_MORE: it is reserved for
- * the caller to create; HF_TIMEOUT, HF_CLOSED. */
+ * that is not fit, as `code` says: it is destroyed, and the caller waits before
+ * all who had none, unless its time is over. HF_OK: `*index` is OUT and the
+ * caller's; HF_MORE: it is reserved for the caller to create; HF_TIMEOUT,
+ * HF_CLOSED. */
 enum hf_status lender_wait(struct hf_lender *lender, uint64_t deadline_ns,
-                           uint32_t *index);
+                           uint32_t *index, int code);
 
 /* Something has changed under the mutex: `index` has become idle
  * (LENDER_NONE: nothing has), or there is room, or it was closed. Unlocks, and
@@ -237,14 +241,18 @@ uint32_t lender_reserve(struct hf_lender *lender);
 /* Creates for a reserved slot. Lent: for the caller, to whom it is OUT; else it
  * is handed to who waits, or idle. HF_FAILED, HF_CLOSED: it is EMPTY. */
 enum hf_status lender_make(struct hf_lender *lender, uint32_t index, bool lent);
+/* What was made last is good after all, or is not: of one that is validated
+ * before it is lent for the first time. */
+void lender_made_good(struct hf_lender *lender);
+void lender_made_bad(struct hf_lender *lender, int code);
 /* A reserved slot is not made after all. */
 void lender_unreserve(struct hf_lender *lender, uint32_t index);
 /* Destroys the resource of a slot that the caller has BUSY; the second, of one
  * that is counted in `leaving`. */
 void lender_destroy(struct hf_lender *lender, uint32_t index,
-                    enum hf_lender_event why);
+                    enum hf_lender_event why, int code);
 void lender_end(struct hf_lender *lender, uint32_t index,
-                enum hf_lender_event why);
+                enum hf_lender_event why, int code);
 /* Under mutex: should the thread make one? */
 bool lender_wants(const struct hf_lender *lender);
 /* Under mutex: more than max, leaving aside what goes already? */

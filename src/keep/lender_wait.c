@@ -155,20 +155,29 @@ static enum hf_status give_up(struct hf_lender *lender,
     return HF_TIMEOUT;
 }
 
-static void drop_unfit(struct hf_lender *lender, uint32_t index)
+static void drop_unfit(struct hf_lender *lender, uint32_t index, int code)
 {
     struct lender_slot *slot = &lender->slots[index];
     uint64_t word = slot_look(slot);
 
     lender_count(&lender->undone);
     (void)lender_claim(slot, &word);
-    lender_destroy(lender, index, HF_LENDER_BROKEN);
+    lender_destroy(lender, index, HF_LENDER_BROKEN, code);
+}
+
+/* Who gives up leaves the wish to make one, for the next. */
+static void leave_wish(struct hf_lender *lender)
+{
+    hf_mutex_lock(&lender->mutex);
+    lender->asked = lender->total < lender->max;
+    lender_unlock(lender, LENDER_NONE);
 }
 
 /* Who had one that was not fit is in the queue before that is gone: what makes
  * up for it must not go to another. */
 static enum hf_status wait_in_order(struct hf_lender *lender,
-                                    uint64_t deadline_ns, uint32_t *index)
+                                    uint64_t deadline_ns, uint32_t *index,
+                                    int code)
 {
     struct lender_waiter waiter = {.first = *index != LENDER_NONE,
                                    .status = HF_PENDING};
@@ -179,7 +188,7 @@ static enum hf_status wait_in_order(struct hf_lender *lender,
     append(lender, &waiter);
     lender_unlock(lender, LENDER_NONE);
     if (*index != LENDER_NONE)
-        drop_unfit(lender, *index);
+        drop_unfit(lender, *index, code);
     bool slept = !hf_bell_rung(&waiter.bell);
     if (hf_bell_wait(&waiter.bell, lender->clock, deadline_ns) == HF_OK)
         status = waiter.status;
@@ -222,13 +231,14 @@ static enum hf_status attempt_unfair(void *context)
 }
 
 static enum hf_status wait_unfair(struct hf_lender *lender,
-                                  uint64_t deadline_ns, uint32_t *index)
+                                  uint64_t deadline_ns, uint32_t *index,
+                                  int code)
 {
     struct attempt attempt = {.lender = lender, .index = LENDER_NONE};
     uint64_t start_ns = lender_now(lender);
 
     if (*index != LENDER_NONE)
-        drop_unfit(lender, *index);
+        drop_unfit(lender, *index, code);
     /* seq_cst: before we look for idle slots. */
     hf_u32_add(&lender->gate, 1, __ATOMIC_SEQ_CST);
     hf_mutex_lock(&lender->mutex);
@@ -240,11 +250,8 @@ static enum hf_status wait_unfair(struct hf_lender *lender,
         &lender->freed, attempt_unfair, &attempt, lender->clock, deadline_ns);
     /* Relaxed: how many wait guards nothing. */
     hf_u32_sub(&lender->gate, 1, __ATOMIC_RELAXED);
-    if (status == HF_TIMEOUT) {
-        hf_mutex_lock(&lender->mutex);
-        lender->asked = lender->total < lender->max;
-        lender_unlock(lender, LENDER_NONE);
-    }
+    if (status == HF_TIMEOUT)
+        leave_wish(lender);
     if (status == HF_OK)
         hf_waits_note(&lender->waits, lender_now(lender) - start_ns);
     *index = attempt.index;
@@ -252,12 +259,19 @@ static enum hf_status wait_unfair(struct hf_lender *lender,
 }
 
 enum hf_status lender_wait(struct hf_lender *lender, uint64_t deadline_ns,
-                           uint32_t *index)
+                           uint32_t *index, int code)
 {
-    enum hf_status status = lender->opts.unfair
-                                ? wait_unfair(lender, deadline_ns, index)
-                                : wait_in_order(lender, deadline_ns, index);
+    enum hf_status status = HF_TIMEOUT;
 
+    if (*index != LENDER_NONE && deadline_ns != HF_NOW &&
+        lender_now(lender) >= deadline_ns) {
+        drop_unfit(lender, *index, code);
+        leave_wish(lender);
+    } else if (lender->opts.unfair) {
+        status = wait_unfair(lender, deadline_ns, index, code);
+    } else {
+        status = wait_in_order(lender, deadline_ns, index, code);
+    }
     if (status == HF_TIMEOUT)
         lender_count(&lender->timeouts);
     return status;

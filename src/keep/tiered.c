@@ -372,12 +372,22 @@ static enum hf_status read_direct(struct hf_tiered *tiered, const void *key,
     return status == HF_OK ? HF_OK : read_store(tiered, key, key_len, out);
 }
 
+/* Threads begin one after the other, so that of the first hits of many as well
+ * only one of so many is kept. */
 static void promote(struct hf_tiered *tiered, struct tiered_near *near,
                     struct tiered_block *block, uint64_t stamp,
                     uint64_t until_ns)
 {
-    if (tiered->opts.no_l1 || near->promotions++ % tiered->opts.promote != 0)
+    uint32_t every = tiered->opts.promote;
+
+    if (tiered->opts.no_l1)
         return;
+    if (near->turn == 0) /* Relaxed: nothing hangs on who is first. */
+        near->turn =
+            1 + hf_u32_add(&tiered->turns, 1, __ATOMIC_RELAXED) % every;
+    if (--near->turn > 0)
+        return;
+    near->turn = every;
     tiered_near_keep(tiered, near, block, stamp, until_ns);
 }
 

@@ -41,7 +41,8 @@ struct tiered_remote;
 struct tiered_near {
     struct near_entry *entries;   /* L1; NULL: none yet */
     uint32_t busy;                /* a caller's function is reading from it */
-    uint32_t promotions;          /* asked for, for `promote` */
+    uint32_t turn;                /* the hit of L2 that many away is kept; 0:
+                                   * it has had none */
     struct hf_atomic_u64 l1_hits; /* (a) read by stats */
     struct hf_atomic_u64 l2_hits; /* (a) */
 } __attribute__((aligned(HF_CACHE_LINE)));
@@ -58,6 +59,7 @@ struct hf_tiered {
     struct hf_locals nears;           /* L1 */
     struct hf_hash_seed seed;         /* (i) of L1 */
     struct tiered_remote *remote;     /* (i) NULL: no Redis */
+    struct hf_atomic_u32 turns;       /* (a) threads that had a hit of L2 */
     struct hf_atomic_u64 store_reads; /* (a) figures, relaxed */
     struct hf_atomic_u64 direct_reads;
     struct hf_atomic_u64 changes;

@@ -214,7 +214,8 @@ void admin_config_get(struct server *server, struct conn *conn,
     }
 }
 
-/* A bound is part of the engine's state, so it goes through the journal. */
+/* A bound is part of the engine's state, so it goes through the journal, and
+ * is shown and logged when it has. */
 static void submit_bound(struct server *server, struct conn *conn,
                          const char *name, uint64_t value)
 {
@@ -226,7 +227,7 @@ static void submit_bound(struct server *server, struct conn *conn,
         *at = *at == '-' ? '_' : *at;
     *c = (struct hold_command){.kind = HOLD_BOUNDS};
     (void)hold_add_item(c, hf_bytes_text(underscored), value);
-    commit_submit(server, conn, c);
+    submit_command(server, conn, c);
 }
 
 static void set_level(struct server *server, struct conn *conn,
@@ -259,6 +260,22 @@ static void tell_number(struct server *server, const struct conn *conn,
     report_config(&server->report, conn, name, from, to);
 }
 
+void admin_bounds_changed(struct server *server, const struct conn *conn)
+{
+    struct config was = server->config;
+    struct config_number old[CONFIG_NUMBERS_MAX];
+    struct config_number now[CONFIG_NUMBERS_MAX];
+    size_t count = config_numbers(&was, old);
+
+    server->config.bounds = hold_get_bounds(server->engine);
+    (void)config_numbers(&server->config, now);
+    for (size_t i = 0; i < count; i++) {
+        if (*old[i].value != *now[i].value)
+            tell_number(server, conn, now[i].name, *old[i].value,
+                        *now[i].value);
+    }
+}
+
 void admin_config_set(struct server *server, struct conn *conn,
                       struct resp_request *request)
 {
@@ -284,17 +301,14 @@ void admin_config_set(struct server *server, struct conn *conn,
             error(conn, message);
             return;
         }
-        if (n->bound && server->failed) {
-            error(conn, "JOURNAL writes are refused, the setting stays");
+        if (n->bound) {
+            submit_bound(server, conn, n->name, value);
             return;
         }
         tell_number(server, conn, n->name, *n->value, value);
         *n->value = value;
         server_apply_config(server);
-        if (n->bound)
-            submit_bound(server, conn, n->name, value);
-        else
-            (void)resp_simple(&conn->out, "OK");
+        (void)resp_simple(&conn->out, "OK");
         return;
     }
     error(conn, "BADARG no such setting, or it cannot change while the server "

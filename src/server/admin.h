@@ -35,4 +35,7 @@ void admin_info(struct server *server, struct conn *conn,
 void admin_metrics(struct server *server, struct conn *conn,
                    struct resp_request *request);
 
+/* A change of bounds was applied: the settings are as the engine has them. */
+void admin_bounds_changed(struct server *server, const struct conn *conn);
+
 #endif

@@ -6,17 +6,33 @@
 #include "server/conn.h"
 #include "server/server.h"
 
-void answer_give(struct server *server, struct conn *conn, enum hold_code code,
-                 struct hf_bytes body)
+static void give(struct server *server, struct conn *conn, enum hold_code code,
+                 struct hf_bytes body, uint64_t age_ms)
 {
     if (conn == NULL || conn->closing)
         return;
     if (code != HOLD_OK)
         metrics_refused(&server->metrics, code);
-    if (reply_write(&conn->out, conn->version, code, body) == HF_OK)
+    if (reply_write(&conn->out, conn->version, code, body, age_ms) == HF_OK)
         conn_touch(conn);
     else
         conn_close_no_memory(conn); /* better no answer than half of one */
+}
+
+void answer_give(struct server *server, struct conn *conn, enum hold_code code,
+                 struct hf_bytes body)
+{
+    give(server, conn, code, body, 0);
+}
+
+void answer_applied(struct server *server, struct conn *conn,
+                    enum hold_code code, struct hf_bytes body)
+{
+    uint64_t now_us = server_now_us(server);
+    uint64_t as_of_us = hold_now_us(server->engine);
+    uint64_t age_us = now_us > as_of_us ? now_us - as_of_us : 0;
+
+    give(server, conn, code, body, (age_us + 999) / 1000);
 }
 
 void answer_error(struct server *server, struct conn *conn, const char *text)

@@ -13,9 +13,13 @@
 struct conn;
 struct server;
 
-/* What the engine says. */
+/* What the engine says now. */
 void answer_give(struct server *server, struct conn *conn, enum hold_code code,
                  struct hf_bytes body);
+/* What it said of a record, as of the record's time: times that are left
+ * (safe_ms, expires_ms) are counted from now on, never too long. */
+void answer_applied(struct server *server, struct conn *conn,
+                    enum hold_code code, struct hf_bytes body);
 /* `text` begins with its code. */
 void answer_error(struct server *server, struct conn *conn, const char *text);
 /* The journal has failed. */

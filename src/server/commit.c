@@ -1,12 +1,18 @@
-/* commit.c - from a command to its answer: batch, journal, engine.
+/* commit.c - from a batch to its answers: journal, engine.
  *
- * Two batches: one is being built, one may be flying (its commit outlasted
- * the turn). Their entries stand in the order in which the journal has their
- * records, so applying walks both side by side.
+ * What a turn gathers is a batch: requests in the order of their arrival,
+ * with their records in the server's own buffer. A commit hands the records
+ * to the journal and makes the batch the flying one; when it is durable its
+ * records are applied and its requests answered in the same order. Verdicts
+ * (waits.h) are a batch of their own, before the gathered one.
+ *
+ *   gathered --.
+ *               >-- commit --> flying --> applied, answered
+ *   verdicts --'               one at a time
  */
 #include <assert.h>
 
-#include "base/memory.h"
+#include "server/admin.h"
 #include "server/answer.h"
 #include "server/conn.h"
 #include "server/server.h"
@@ -19,248 +25,270 @@
 /* Rounds of commit and answer in one turn; what is left goes to the next. */
 #define TURN_ROUNDS_MAX 4
 
-/* A place in the batch being built; NULL without memory. */
-static struct entry *add_entry(struct batch *batch, enum hold_kind kind,
-                               uint64_t came_ns)
+/* Ticks in one batch while more is due than one of them handles. */
+#define TICKS_MAX 16
+
+/* What the journal adds to a record. */
+#define RECORD_HEAD_BYTES 4u
+
+/* ---- A journal that has failed. ---- */
+
+static void apply_alone(struct server *server, struct hold_command *command)
 {
-    if (batch->count == batch->cap) {
-        size_t cap = batch->cap ? batch->cap * 2 : 64;
-        void *entries = hf_realloc(batch->entries, cap * sizeof(struct entry));
-        if (entries == NULL)
-            return NULL;
-        batch->entries = entries;
-        batch->cap = cap;
-    }
-    batch->entries[batch->count] =
-        (struct entry){.kind = kind, .came_ns = came_ns};
-    return &batch->entries[batch->count++];
+    char record[HOLD_RECORD_BODY + 32];
+    const struct hold_out *out;
+
+    command->now_us = server_now_us(server);
+    size_t len = hold_encode(command, record);
+    assert(len <= sizeof record);
+    do
+        out = hold_apply(server->engine, hf_bytes(record, len));
+    while (out->code == HOLD_AGAIN);
 }
 
-/* Appends the record to the journal's batch. */
-static enum hf_status append_record(struct server *server,
-                                    const struct hold_command *command)
+/* After the journal has failed time goes on for those who look: what is over
+ * is over, as it will be after a restart. */
+void commit_pass_time(struct server *server)
 {
-    char *space;
-
-    if (hold_prepare(server->engine, command) != HF_OK)
-        return HF_NOMEM;
-    enum hf_status status =
-        journal_prepare(server->journal, hold_record_bound(command), &space);
-    if (status != HF_OK) {
-        hold_forget(server->engine, command);
-        return status;
-    }
-    journal_finish(server->journal, hold_encode(command, space));
-    return HF_OK;
-}
-
-/* A request that cannot be taken is answered in its turn, too. */
-static void queue_refused(struct server *server, struct conn *conn,
-                          struct entry *entry,
-                          const struct hold_command *command,
-                          enum hf_status why)
-{
-    if (conn == NULL || conn->pending == 0) {
-        if (entry != NULL)
-            server->building.count--;
-        answer_refused(server, conn, why);
-        if (conn != NULL)
-            answer_note(server, command->kind, server->answer_ns);
-    } else if (entry != NULL) {
-        entry->conn = conn;
-        entry->refused = why;
-        conn->pending++;
-    } else {
-        conn_close_no_memory(conn); /* not even to remember the refusal */
-    }
-}
-
-static void queue_write(struct server *server, struct conn *conn,
-                        const struct hold_command *command, uint64_t came_ns)
-{
-    struct entry *entry = add_entry(&server->building, command->kind, came_ns);
-    enum hf_status status = HF_NOMEM;
+    struct hold_command pass = {.kind = HOLD_TICK, .amount = 1};
 
     if (server->failed)
-        status = HF_IO;
-    else if (entry != NULL)
-        status = append_record(server, command);
-    if (status != HF_OK) {
-        queue_refused(server, conn, entry, command, status);
-        return;
-    }
-    entry->conn = conn;
-    if (command->kind == HOLD_LOCK && command->wait_ms > 0)
-        entry->deadline_us = command->now_us + command->wait_ms * 1000;
-    if (conn != NULL)
-        conn->pending++;
+        apply_alone(server, &pass);
 }
 
-static void queue_ask(struct server *server, struct conn *conn,
-                      const struct hold_command *command, uint64_t came_ns)
+/* The journal has failed: nobody can be granted anything any more, so nobody
+ * waits; the next start would say the same. */
+static void fail(struct server *server)
 {
-    struct batch *batch = &server->building;
-    size_t bytes = hold_record_bound(command);
-    struct entry *entry = NULL;
+    struct hold_command nobody_waits = {.kind = HOLD_RESTART};
 
-    if (hf_buf_reserve(&batch->asks, bytes) == HF_OK)
-        entry = add_entry(batch, command->kind, came_ns);
-    if (entry == NULL) {
-        queue_refused(server, conn, entry, command, HF_NOMEM);
-        return;
-    }
-    entry->conn = conn;
-    entry->ask_at = (uint32_t)batch->asks.len;
-    entry->ask_len =
-        (uint32_t)hold_encode(command, batch->asks.data + batch->asks.len);
-    batch->asks.len += entry->ask_len;
-    conn->pending++;
+    server->failed = true;
+    report_journal(&server->report, server->journal);
+    waits_fail(server);
+    apply_alone(server, &nobody_waits);
 }
 
-static void ask(struct server *server, struct conn *conn,
-                const struct hold_command *command)
-{
-    const struct hold_out *out = hold_ask(server->engine, command);
+/* ---- A batch that is durable. ---- */
 
-    answer_give(server, conn, out->code, out->body);
+/* A lock that was granted to a client that is gone is given back, unless it
+ * can be asked for again. */
+static void give_back(struct server *server, struct hf_bytes record,
+                      struct hf_bytes grant)
+{
+    struct hold_command *c = &server->command;
+    uint64_t token = (uint64_t)reply_get_number(grant, FIELD_TOKEN);
+
+    if (hold_decode(record, c) == HF_OK && c->request.len == 0)
+        waits_orphan(server, c->name, token);
 }
 
-void commit_submit(struct server *server, struct conn *conn,
-                   struct hold_command *command)
+static void answer_write(struct server *server, const struct entry *entry,
+                         struct hf_bytes record, const struct hold_out *out)
 {
-    bool alone = conn == NULL || conn->pending == 0;
-    uint64_t came_ns = hf_clock_now_ns(server->clock);
-
-    command->now_us = server->epoch_us + came_ns / 1000;
-    if (!hold_kind_is_write(command->kind)) {
-        if (!alone) {
-            queue_ask(server, conn, command, came_ns);
-            return;
-        }
-        ask(server, conn, command);
-        answer_now(server);
-        answer_note(server, command->kind, came_ns);
-        return;
-    }
-    if (alone && conn != NULL) {
-        const struct hold_out *out = hold_refuse(server->engine, command);
-        if (out != NULL) {
-            hf_counter_add(server->metrics.refusals, 1);
-            answer_give(server, conn, out->code, out->body);
-            answer_now(server);
-            answer_note(server, command->kind, came_ns);
-            return;
-        }
-    }
-    queue_write(server, conn, command, came_ns);
+    if (entry->kind == HOLD_BOUNDS)
+        admin_bounds_changed(server, entry->conn);
+    if (entry->conn == NULL)
+        return; /* the server's own */
+    bool granted = entry->kind == HOLD_LOCK && out->code == HOLD_OK;
+    answer_applied(server, entry->conn, out->code, out->body);
+    uint64_t took_ns = answer_note(server, entry->kind, entry->came_ns);
+    if (entry->has_request && out->code == HOLD_OK)
+        share_add(server, conn_host(entry->conn));
+    if (granted && entry->conn->closing)
+        give_back(server, record, out->body);
+    else if (granted)
+        answer_note_grant(server, took_ns);
 }
 
 static void apply_write(struct server *server, const struct entry *entry,
                         struct hf_bytes record)
 {
-    const struct hold_out *out = hold_apply(server->engine, record);
-    struct hold_command command;
+    const struct hold_out *out;
 
-    assert(out != NULL); /* we encoded it */
-    metrics_events(&server->metrics, out);
-    waits_forget(server, record);
-    /* The answers refer to the engine's memory: all of them before anything
-     * is asked of the engine again. */
-    for (size_t i = 0; i < out->answer_count; i++)
-        waits_end(server, &out->answers[i]);
-    if (out->code != HOLD_WAITING) {
-        answer_give(server, entry->conn, out->code, out->body);
-        if (entry->conn != NULL) {
-            uint64_t took_ns = answer_note(server, entry->kind, entry->came_ns);
-            if (entry->kind == HOLD_LOCK && out->code == HOLD_OK)
-                answer_note_grant(server, took_ns);
-        }
-        if (entry->conn != NULL || entry->deadline_us == 0 ||
-            out->code != HOLD_OK)
-            return;
-    }
-    if (hold_decode(record, &command) != HF_OK)
-        return;
-    if (out->code == HOLD_WAITING)
-        waits_begin(server, entry, out->ticket, &command);
-    else if (command.request.len == 0)
-        /* granted, but its time-out was told while the disk hung */
-        waits_give_back(server, command.name, out->body);
+    do {
+        out = hold_apply(server->engine, record);
+        assert(out != NULL); /* we encoded it */
+        metrics_events(&server->metrics, out);
+        /* The answers refer to the engine's memory: all of them before
+         * anything is asked of the engine again. */
+        for (size_t i = 0; i < out->answer_count; i++)
+            waits_answered(server, &out->answers[i]);
+    } while (out->code == HOLD_AGAIN);
+    if (entry->wait == NULL)
+        answer_write(server, entry, record, out);
+    else if (entry->kind != HOLD_LOCK)
+        waits_judged(server, entry->wait);
+    else if (entry->told)
+        waits_drop(server, entry->wait);
+    else
+        waits_applied(server, entry->wait, out);
 }
 
+/* As of the time of the engine, which passed for it: see queue_ask(). */
 static void apply_ask(struct server *server, const struct entry *entry)
 {
-    struct hf_bytes record =
-        hf_bytes(server->flying.asks.data + entry->ask_at, entry->ask_len);
     struct hold_command *c = &server->command;
-    enum hf_status status = hold_decode(record, c);
+    enum hf_status status =
+        hold_decode(entry_record(&server->flying, entry), c);
 
     assert(status == HF_OK); /* we encoded it */
     (void)status;
-    c->now_us = server_now_us(server);
-    ask(server, entry->conn, c);
+    commit_pass_time(server);
+    c->now_us = hold_now_us(server->engine);
+    const struct hold_out *out = hold_ask(server->engine, c);
+    assert(out != NULL); /* time has passed for it */
+    conn_spend(entry->conn, out->work);
+    answer_applied(server, entry->conn, out->code, out->body);
     answer_note(server, entry->kind, entry->came_ns);
 }
 
-/* The flying batch is durable: apply it and answer. */
+/* The record was not written. */
+static void refuse_write(struct server *server, const struct entry *entry,
+                         enum hf_status why)
+{
+    if (entry->wait != NULL) {
+        struct conn *conn = entry->wait->conn;
+        waits_drop(server, entry->wait);
+        answer_refused(server, conn, why);
+        if (conn != NULL)
+            answer_note(server, entry->kind, entry->came_ns);
+    } else if (entry->conn != NULL) {
+        answer_refused(server, entry->conn, why);
+        answer_note(server, entry->kind, entry->came_ns);
+    }
+}
+
+static void apply_entry(struct server *server, struct entry *entry,
+                        bool journaled, size_t *at)
+{
+    struct hf_bytes record;
+
+    if (entry->dropped)
+        return;
+    if (entry->refused != HF_OK) {
+        refuse_write(server, entry, entry->refused);
+    } else if (entry->ask) {
+        apply_ask(server, entry);
+    } else if (!journaled) {
+        refuse_write(server, entry, HF_IO);
+    } else {
+        enum hf_status status = journal_committed(server->journal, at, &record);
+        assert(status == HF_OK);
+        (void)status;
+        apply_write(server, entry, record);
+    }
+}
+
+/* The flying batch is durable, or has failed: apply it and answer. */
 static void apply_batch(struct server *server, bool journaled)
 {
     struct batch *batch = &server->flying;
-    struct hf_bytes record;
     size_t at = 0;
-    uint64_t records = 0;
 
     answer_now(server);
     for (size_t i = 0; i < batch->count; i++) {
         struct entry *entry = &batch->entries[i];
-        if (entry->refused != HF_OK) {
-            answer_refused(server, entry->conn, entry->refused);
-            answer_note(server, entry->kind, entry->came_ns);
-        } else if (entry->ask_len > 0) {
-            apply_ask(server, entry);
-        } else if (!journaled) {
-            answer_failed(server, entry->conn);
-            if (entry->conn != NULL)
-                answer_note(server, entry->kind, entry->came_ns);
-        } else {
-            enum hf_status status =
-                journal_committed(server->journal, &at, &record);
-            assert(status == HF_OK);
-            (void)status;
-            records++;
-            apply_write(server, entry, record);
-        }
+        apply_entry(server, entry, journaled, &at);
         if (entry->conn != NULL)
             conn_unpend(entry->conn);
     }
     batch->count = 0;
-    batch->asks.len = 0;
+    batch->records.len = 0;
     batch->has_tick = false;
     server->in_flight = false;
-    if (records > 0)
-        metrics_batch(&server->metrics, records, server->flying_bytes,
-                      journal_sync_ns(server->journal));
-    if (!journaled) {
-        server->failed = true;
-        report_journal(&server->report, server->journal);
+    if (journaled && server->flying_records > 0)
+        metrics_batch(&server->metrics, server->flying_records,
+                      server->flying_bytes, journal_sync_ns(server->journal));
+    if (!journaled)
+        fail(server);
+}
+
+/* ---- Commit. ---- */
+
+/* A lock whose wait has ended already is not journaled, or only as told. */
+static void withdraw(struct server *server, struct batch *batch,
+                     struct entry *entry)
+{
+    struct hold_command *c = &server->command;
+    enum hf_status status = hold_decode(entry_record(batch, entry), c);
+
+    assert(status == HF_OK);
+    (void)status;
+    entry->dropped = waits_withdraw(server, entry->wait, &entry->told);
+    if (entry->dropped) {
+        hold_forget(server->engine, c);
+    } else if (entry->told) {
+        hold_record_tell(batch->records.data + entry->at);
+    }
+}
+
+/* Gives the batch's records to the journal. */
+static void hand_over(struct server *server, struct batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++) {
+        struct entry *entry = &batch->entries[i];
+        if (entry->ask || entry->refused != HF_OK)
+            continue;
+        if (entry->wait != NULL && entry->kind == HOLD_LOCK &&
+            entry->wait->end != END_NONE)
+            withdraw(server, batch, entry);
+        if (entry->dropped)
+            continue;
+        struct hf_bytes record = entry_record(batch, entry);
+        entry->refused = journal_append(server->journal, record);
+        if (entry->refused != HF_OK) {
+            struct hold_command *c = &server->command;
+            if (hold_decode(record, c) == HF_OK)
+                hold_forget(server->engine, c);
+            continue;
+        }
+        server->flying_records++;
+    }
+}
+
+/* Makes a batch of the verdicts that are owed. */
+static void gather_verdicts(struct server *server)
+{
+    struct batch *batch = &server->verdicts;
+    struct hold_command *c = &server->command;
+    struct wait *wait;
+
+    while (!commit_batch_is_full(server, batch) &&
+           waits_verdict(server, c, &wait)) {
+        struct entry *entry = NULL;
+        if (entry_reserve(batch, c) == HF_OK)
+            entry = entry_add(batch, c->kind, 0);
+        if (entry == NULL || hold_prepare(server->engine, c) != HF_OK) {
+            batch->count -= entry != NULL;
+            waits_owe_again(server, wait);
+            return; /* it is tried again in the next round */
+        }
+        entry_put(batch, entry, c);
+        entry->wait = wait;
     }
 }
 
 /* Commits what was gathered. False: nothing to do, or the disk is busy. */
 static bool commit_round(struct server *server)
 {
-    struct batch batch = server->building;
-
-    if (server->in_flight || batch.count == 0)
+    if (server->in_flight)
         return false;
-    server->building = server->flying;
-    server->flying = batch;
+    gather_verdicts(server);
+    struct batch *batch =
+        server->verdicts.count > 0 ? &server->verdicts : &server->building;
+    if (batch->count == 0)
+        return false;
+    struct batch empty = server->flying;
+    server->flying = *batch;
+    *batch = empty;
     server->in_flight = true;
-    if (journal_batch_bytes(server->journal) == 0) {
+    server->flying_records = 0;
+    hand_over(server, &server->flying);
+    server->flying_bytes = journal_batch_bytes(server->journal);
+    if (server->flying_records == 0) {
         apply_batch(server, true); /* questions only */
         return true;
     }
-    server->flying_bytes = journal_batch_bytes(server->journal);
     hf_counter_add(server->metrics.commits, 1);
     enum hf_status status = journal_commit(server->journal);
     if (status == HF_PENDING) {
@@ -278,8 +306,7 @@ void commit_turn(struct server *server)
     for (int i = 0; i < TURN_ROUNDS_MAX && commit_round(server); i++)
         conn_flush_dirty(server);
     commit_arm(server);
-    if ((server->building.count > 0 || server->dirty != NULL) &&
-        !server->in_flight)
+    if (!server->in_flight && (!commit_is_idle(server) || server->dirty))
         uv_idle_start(&server->again, server_again);
     else
         uv_idle_stop(&server->again);
@@ -297,45 +324,31 @@ void commit_poll(struct server *server)
     commit_turn(server);
 }
 
+bool commit_batch_is_full(const struct server *server,
+                          const struct batch *batch)
+{
+    size_t bytes = batch->records.len + batch->count * RECORD_HEAD_BYTES;
+
+    return bytes + batch->count * sizeof(struct entry) > BATCH_FULL_BYTES ||
+           bytes > server->config.segment_bytes / 2;
+}
+
 bool commit_is_full(const struct server *server)
 {
-    size_t bytes = journal_batch_bytes(server->journal);
-
-    if (server->failed)
-        return false; /* what comes is refused, not gathered */
-    bytes += server->building.asks.len +
-             server->building.count * sizeof(struct entry);
-    return bytes > BATCH_FULL_BYTES || bytes > server->config.segment_bytes / 2;
+    return !server->failed && /* else what comes is refused, not gathered */
+           commit_batch_is_full(server, &server->building);
 }
 
 bool commit_is_idle(const struct server *server)
 {
-    return !server->in_flight && server->building.count == 0;
-}
-
-/* The same for locks whose record is still on its way. One that has other
- * requests before it must not be answered before them. */
-static void time_out_entries(struct server *server, struct batch *batch,
-                             uint64_t now_us)
-{
-    for (size_t i = 0; i < batch->count; i++) {
-        struct entry *entry = &batch->entries[i];
-        struct conn *conn = entry->conn;
-        if (conn == NULL || entry->deadline_us == 0 ||
-            entry->deadline_us > now_us || conn->pending != 1)
-            continue;
-        entry->conn = NULL;
-        answer_timeout(server, conn);
-        answer_note(server, entry->kind, entry->came_ns);
-        entry->came_ns = 0;
-        conn_unpend(conn);
-    }
+    return !server->in_flight && server->building.count == 0 &&
+           server->verdicts.count == 0 && server->waits.owed == NULL;
 }
 
 void commit_end_waits(struct server *server)
 {
     answer_now(server);
-    waits_time_out(server, UINT64_MAX);
+    waits_stop(server);
 }
 
 void commit_due(struct server *server)
@@ -343,16 +356,14 @@ void commit_due(struct server *server)
     answer_now(server);
     uint64_t now_us = server->epoch_us + server->answer_ns / 1000;
 
-    if (server->in_flight || server->failed) {
-        waits_time_out(server, now_us);
-        time_out_entries(server, &server->flying, now_us);
-        time_out_entries(server, &server->building, now_us);
-    } else if (hold_next_due_us(server->engine) <= now_us &&
+    if (server->in_flight) {
+        waits_due(server, now_us);
+    } else if (!server->failed && hold_next_due_us(server->engine) <= now_us &&
                !server->building.has_tick) {
-        struct hold_command *c = &server->command;
-        *c = (struct hold_command){.kind = HOLD_TICK};
+        int count = hold_is_behind(server->engine) ? TICKS_MAX : 1;
         size_t before = server->building.count;
-        commit_submit(server, NULL, c);
+        for (int i = 0; i < count; i++)
+            submit_tick(server);
         server->building.has_tick = server->building.count > before;
     }
     commit_turn(server);

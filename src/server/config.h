@@ -29,6 +29,9 @@ struct config {
     uint64_t log_rotate_bytes; /* 0: the file grows */
     uint64_t log_rotate_keep;
     uint64_t disk_warn_bytes; /* less than that free is told; 0: never */
+    uint64_t requests_share;  /* percent of the REQ table for one client */
+    uint64_t keepalive_ms; /* silence after which a client's host is probed */
+    struct journal_io *io; /* NULL: the real disk */
     struct hold_bounds bounds;
 };
 

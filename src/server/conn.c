@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 
 #include "base/memory.h"
 #include "resp/resp.h"
@@ -33,11 +34,52 @@ static bool is_full(const struct conn *conn)
     return owed(conn) > conn->server->config.output_max_bytes;
 }
 
+static bool is_waiting(const struct conn *conn)
+{
+    return conn->wait != NULL || conn->limit_wait != 0;
+}
+
 bool conn_is_blocked(const struct conn *conn)
 {
-    return conn->closing || conn->quitting || conn->ticket != 0 ||
-           conn->limit_wait != 0 || conn->server->stopping ||
-           (conn->barrier && conn->pending > 0) || is_full(conn);
+    return conn->closing || conn->quitting || is_waiting(conn) ||
+           conn->server->stopping || (conn->barrier && conn->pending > 0) ||
+           is_full(conn);
+}
+
+static void begin_turn(struct conn *conn)
+{
+    if (conn->turn == conn->server->turn)
+        return;
+    conn->turn = conn->server->turn;
+    conn->turn_work = 0;
+    conn->turn_bytes = 0;
+}
+
+static bool has_spent(const struct conn *conn)
+{
+    return conn->turn_work >= CONN_TURN_WORK ||
+           conn->turn_bytes >= CONN_TURN_BYTES;
+}
+
+void conn_spend(struct conn *conn, uint64_t steps)
+{
+    struct server *server = conn->server;
+
+    conn->turn_work += (uint32_t)(steps / CONN_STEPS_A_WORK);
+    server->turn_steps += steps;
+    if (server->turn_steps > server->turn_steps_max)
+        server->turn_steps_max = server->turn_steps;
+}
+
+/* The request was run. */
+static void spend_request(struct conn *conn, size_t bytes)
+{
+    struct server *server = conn->server;
+
+    conn->turn_work++;
+    conn->turn_bytes += (uint32_t)bytes;
+    if (conn->turn_work > server->turn_work_max)
+        server->turn_work_max = conn->turn_work;
 }
 
 /* Runs the whole requests at the start of `data`; returns the bytes used. */
@@ -47,7 +89,12 @@ static size_t run_requests(struct conn *conn, char *data, size_t len)
     size_t at = 0;
 
     conn->barrier = conn->barrier && conn->pending > 0;
+    begin_turn(conn);
     while (at < len && !conn_is_blocked(conn)) {
+        if (has_spent(conn)) {
+            conn_touch(conn);
+            break;
+        }
         if (commit_is_full(server) || (data[at] != '*' && conn->pending > 0)) {
             /* an inline request is changed by decoding: once only */
             conn->barrier = true;
@@ -74,9 +121,12 @@ static size_t run_requests(struct conn *conn, char *data, size_t len)
         if (server->request.count > 0 &&
             !table_run(server, conn, &server->request)) {
             conn->barrier = true;
+            if (conn->pending == 0)
+                conn_touch(conn); /* nothing else would make it go on */
             break;
         }
         at += server->request.used;
+        spend_request(conn, server->request.used);
     }
     return at;
 }
@@ -89,7 +139,8 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
     size_t len = got > 0 ? (size_t)got : 0;
     size_t used = 0;
 
-    if (got == UV_EOF && conn->ticket == 0 && conn->limit_wait == 0) {
+    if (got == UV_EOF && !waits_is_queued(conn->wait) &&
+        conn->limit_wait == 0) {
         conn->ended = true; /* it may still want what it asked for */
         set_reading(conn, false);
         conn_touch(conn);
@@ -142,7 +193,12 @@ static void free_if_done(struct conn *conn)
     hf_buf_release(&conn->in);
     hf_buf_release(&conn->out);
     hf_buf_release(&conn->sending);
-    hf_free(conn);
+    if (conn->server->spare_conn == NULL) {
+        conn->server->spare_conn = conn;
+        memset(conn, 0, sizeof *conn);
+    } else {
+        hf_free(conn);
+    }
 }
 
 static void on_close(uv_handle_t *handle)
@@ -159,6 +215,11 @@ static void on_close(uv_handle_t *handle)
     server->conn_count--;
     conn->closed = true;
     free_if_done(conn);
+    if (server->accept_owed && server->spare_conn != NULL &&
+        !uv_is_closing((uv_handle_t *)&server->listener)) {
+        server->accept_owed = false;
+        conn_accept((uv_stream_t *)&server->listener, 0);
+    }
 }
 
 void conn_address(const struct conn *conn, char *out, size_t len)
@@ -267,7 +328,7 @@ static void go_on(struct conn *conn)
         return;
     }
     if ((conn->quitting || conn->ended) && owed(conn) == 0 &&
-        conn->pending == 0) {
+        conn->pending == 0 && !is_waiting(conn) && !conn->dirty) {
         conn_close(conn);
         return;
     }
@@ -304,6 +365,18 @@ static bool is_local(const struct sockaddr_storage *address)
     return IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
 }
 
+static void note_peer(struct conn *conn, const struct sockaddr_storage *peer)
+{
+    const struct sockaddr_in *in = (const void *)peer;
+    const struct sockaddr_in6 *in6 = (const void *)peer;
+    bool four = peer->ss_family == AF_INET;
+
+    conn->local = is_local(peer);
+    conn->address_len = four ? sizeof in->sin_addr : sizeof in6->sin6_addr;
+    memcpy(conn->address, four ? (const void *)&in->sin_addr : &in6->sin6_addr,
+           conn->address_len);
+}
+
 static void turn_away(struct conn *conn)
 {
     static const char text[] = "-OVERLOADED maxclients is reached\r\n";
@@ -325,15 +398,8 @@ static void link_conn(struct server *server, struct conn *conn)
     server->conn_count++;
 }
 
-void conn_accept(uv_stream_t *listener, int status)
+static void begin(struct server *server, struct conn *conn)
 {
-    struct server *server = listener->data;
-    struct conn *conn = status < 0 ? NULL : hf_alloc_zeroed(sizeof *conn);
-    struct sockaddr_storage peer;
-    int peer_len = sizeof peer;
-
-    if (conn == NULL)
-        return;
     conn->server = server;
     conn->version = 2;
     conn->id = ++server->conn_id;
@@ -341,21 +407,68 @@ void conn_accept(uv_stream_t *listener, int status)
     uv_tcp_init(&server->loop, &conn->tcp);
     conn->tcp.data = conn;
     link_conn(server, conn);
+}
+
+/* A host that vanished is noticed after this, as the system probes it. */
+static void keep_alive(struct conn *conn)
+{
+    uint64_t delay_s = conn->server->config.keepalive_ms / 1000;
+
+    uv_tcp_nodelay(&conn->tcp, 1);
+    if (delay_s > 0)
+        uv_tcp_keepalive(&conn->tcp, 1, (unsigned)delay_s);
+}
+
+/* Without memory a client is accepted by the spare connection, and closed: as
+ * long as one is not accepted the loop hears of no other. If the spare one is
+ * in use the client waits for it. */
+void conn_accept(uv_stream_t *listener, int status)
+{
+    struct server *server = listener->data;
+    struct conn *conn = status < 0 ? NULL : hf_alloc_zeroed(sizeof *conn);
+    struct sockaddr_storage peer;
+    int peer_len = sizeof peer;
+    bool spare = status >= 0 && conn == NULL;
+
+    if (spare) {
+        conn = server->spare_conn;
+        server->spare_conn = NULL;
+        server->accept_owed = conn == NULL;
+    }
+    if (conn == NULL)
+        return;
+    begin(server, conn);
     if (uv_accept(listener, (uv_stream_t *)&conn->tcp) != 0) {
         conn_close(conn);
         return;
     }
     hf_counter_add(server->metrics.connections, 1);
+    if (spare) {
+        conn_close_no_memory(conn);
+        return;
+    }
     if (server->conn_count > server->config.clients_max) {
         turn_away(conn);
         return;
     }
     if (uv_tcp_getpeername(&conn->tcp, (struct sockaddr *)&peer, &peer_len) ==
         0)
-        conn->local = is_local(&peer);
+        note_peer(conn, &peer);
     report_opened(&server->report, conn);
-    uv_tcp_nodelay(&conn->tcp, 1);
+    keep_alive(conn);
     set_reading(conn, true);
+}
+
+bool conn_peer_is_gone(const struct conn *conn)
+{
+    struct tcp_info info;
+    socklen_t len = sizeof info;
+    uv_os_fd_t fd;
+
+    if (uv_fileno((const uv_handle_t *)&conn->tcp, &fd) != 0 ||
+        getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0)
+        return false;
+    return info.tcpi_state != TCP_ESTABLISHED;
 }
 
 bool conn_any_owed(const struct server *server)
@@ -384,8 +497,10 @@ void conn_tend(struct server *server)
         if (owed(conn) > 0 && now_ms - conn->sent_ms > STUCK_MS &&
             now_ms - conn->heard_ms > STUCK_MS)
             close_for(conn, "does not read its replies");
-        else if (idle_ms > 0 && conn->pending == 0 && conn->ticket == 0 &&
-                 conn->limit_wait == 0 && now_ms - conn->heard_ms > idle_ms)
+        else if (is_waiting(conn) && !conn->reading && conn_peer_is_gone(conn))
+            conn_close(conn); /* nobody reads how it went */
+        else if (idle_ms > 0 && conn->pending == 0 && !is_waiting(conn) &&
+                 now_ms - conn->heard_ms > idle_ms)
             close_for(conn, "idle");
     }
 }

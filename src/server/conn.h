@@ -6,7 +6,9 @@
  *
  * Bounds: a client that does not read its answers is not read from either
  * once `output-max-bytes` are owed; one that sends behind a request that waits
- * is not read from beyond CONN_INPUT_MAX. Neither costs more than that.
+ * is not read from beyond CONN_INPUT_MAX. Neither costs more than that. What
+ * one client may have done in one turn of the loop has a budget of work, so
+ * that the others have their turn; what is left goes to the next turn.
  *
  * Memory: freed when the socket is closed and no batch refers to it.
  */
@@ -18,9 +20,18 @@
 #include <uv.h>
 
 #include "base/bytes.h"
+#include "server/share.h"
 
 #define CONN_INPUT_MAX (512u * 1024)
 #define CONN_NAME_MAX  64
+
+/* Work of one client in one turn: requests, of which a long one counts as
+ * many, and bytes of them; beyond it the client waits for the next turn. One
+ * listing may pass it, by CONN_LISTING_WORK at most. */
+#define CONN_TURN_WORK    1024u
+#define CONN_TURN_BYTES   (256u * 1024)
+#define CONN_LONG_WORK    64u
+#define CONN_STEPS_A_WORK 16u
 
 struct server;
 
@@ -36,11 +47,16 @@ struct conn {
     struct hf_buf out;
     struct hf_buf sending; /* on its way to the socket */
     uint32_t pending;      /* requests in batches: not to be freed before */
-    uint64_t ticket;       /* not 0: waits in a lock's queue */
+    struct wait *wait;     /* not NULL: waits for a lock */
     uint32_t limit_wait;   /* not 0: its LIMIT is parked under this number */
-    uint64_t heard_ms;     /* loop time of the last byte in */
-    uint64_t sent_ms;      /* loop time of the last byte out */
-    int version;           /* of RESP */
+    char address[SHARE_ADDRESS_BYTES];
+    uint32_t address_len;
+    uint64_t heard_ms;   /* loop time of the last byte in */
+    uint64_t sent_ms;    /* loop time of the last byte out */
+    int version;         /* of RESP */
+    uint64_t turn;       /* of the loop, to which the next two belong */
+    uint32_t turn_work;  /* done for it in that turn */
+    uint32_t turn_bytes; /* of its requests */
     bool dirty;
     bool barrier; /* nothing more runs while `pending` is not 0 */
     bool reading;
@@ -65,6 +81,16 @@ void conn_close(struct conn *conn);
 void conn_close_no_memory(struct conn *conn);
 /* A batch does not refer to it any more. */
 void conn_unpend(struct conn *conn);
+/* Where the client is, without its port. */
+static inline struct hf_bytes conn_host(const struct conn *conn)
+{
+    return hf_bytes(conn->address, conn->address_len);
+}
+/* So many steps were done for it, besides the request itself. */
+void conn_spend(struct conn *conn, uint64_t steps);
+/* True if the client's end of the connection is closed or lost, as the socket
+ * has it; for one that is not read from. */
+bool conn_peer_is_gone(const struct conn *conn);
 /* Closes those that are silent, or do not read, for too long. */
 void conn_tend(struct server *server);
 /* True while some client is still owed an answer. */

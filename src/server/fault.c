@@ -9,7 +9,7 @@
 #include "journal/disk.h"
 #include "journal/journal.h"
 
-enum fault_kind { FAULT_ERROR, FAULT_SHORT, FAULT_STALL };
+enum fault_kind { FAULT_ERROR, FAULT_SHORT, FAULT_STALL, FAULT_GATE };
 
 struct fault {
     struct journal_io io; /* first: the journal's pointer is ours */
@@ -26,14 +26,22 @@ struct fault {
 };
 
 static volatile sig_atomic_t released;
+static volatile sig_atomic_t shut; /* the gate */
 static struct journal_io *stalled_disk;
 
 static void on_release(int number)
 {
     (void)number;
     released = 1;
+    shut = 0;
     if (stalled_disk != NULL)
         journal_io_wake(stalled_disk);
+}
+
+static void on_shut(int number)
+{
+    (void)number;
+    shut = 1;
 }
 
 static struct journal_io *under(struct journal_io *io)
@@ -62,7 +70,8 @@ static int spoil_write(struct journal_io *io, int fd, const void *data,
     struct fault *fault = (struct fault *)io;
 
     if (memcmp(data, batch_magic, sizeof batch_magic - 1) != 0 ||
-        fault->kind == FAULT_STALL || fault->count++ != fault->at)
+        fault->kind == FAULT_STALL || fault->kind == FAULT_GATE ||
+        fault->count++ != fault->at)
         return under(io)->write(under(io), fd, data, len, offset);
     if (fault->kind == FAULT_SHORT)
         (void)under(io)->write(under(io), fd, data, len / 8192 * 4096, offset);
@@ -95,7 +104,8 @@ static void spoil_start(struct journal_io *io, int fd, const void *data,
 {
     struct fault *fault = (struct fault *)io;
 
-    fault->spoiled = fault->count++ == fault->at;
+    fault->spoiled =
+        fault->kind == FAULT_GATE ? shut : fault->count++ == fault->at;
     if (!fault->spoiled) {
         fault->under->start(fault->under, fd, data, len, offset);
         return;
@@ -114,8 +124,11 @@ static enum hf_status spoil_wait(struct journal_io *io, uint64_t timeout_ns,
 {
     struct fault *fault = (struct fault *)io;
 
-    if (fault->spoiled && fault->kind == FAULT_STALL) {
-        if (!released)
+    bool held = fault->kind == FAULT_STALL || fault->kind == FAULT_GATE;
+    bool free = fault->kind == FAULT_STALL ? released : !shut;
+
+    if (fault->spoiled && held) {
+        if (!free)
             return HF_PENDING;
         fault->spoiled = false;
         fault->under->start(fault->under, fault->fd, fault->data, fault->len,
@@ -144,10 +157,9 @@ static enum hf_status parse(const char *text, struct fault *fault)
         enum fault_kind kind;
         int error;
     } kinds[] = {
-        {"eio", FAULT_ERROR, EIO},
-        {"enospc", FAULT_ERROR, ENOSPC},
-        {"short", FAULT_SHORT, ENOSPC},
-        {"stall", FAULT_STALL, 0},
+        {"eio", FAULT_ERROR, EIO},      {"enospc", FAULT_ERROR, ENOSPC},
+        {"short", FAULT_SHORT, ENOSPC}, {"stall", FAULT_STALL, 0},
+        {"gate", FAULT_GATE, 0},
     };
     static const char prefix[] = "write:";
     const char *kind = strrchr(text, ':');
@@ -182,7 +194,8 @@ enum hf_status fault_from_environment(struct journal_io **out, char *error)
     if (fault == NULL || parse(text, fault) != HF_OK) {
         hf_free(fault);
         snprintf(error, JOURNAL_ERROR_MAX,
-                 "HOLDFAST_FAULT=%.64s is not write:N:eio|enospc|short|stall",
+                 "HOLDFAST_FAULT=%.64s is not write:N:eio|enospc|short|"
+                 "stall|gate",
                  text);
         return HF_INVALID;
     }
@@ -202,6 +215,7 @@ enum hf_status fault_from_environment(struct journal_io **out, char *error)
                                     pass_close};
     stalled_disk = fault->under;
     signal(SIGUSR1, on_release);
+    signal(SIGUSR2, on_shut);
     *out = &fault->io;
     return HF_OK;
 }

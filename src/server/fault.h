@@ -4,6 +4,8 @@
  *     eio, enospc   fails with that error, nothing written
  *     short         writes its first half, then fails
  *     stall         hangs until the process gets SIGUSR1
+ *     gate          N does not count: every write from SIGUSR2 on hangs until
+ *                   SIGUSR1
  *
  * Without the variable nothing stands between journal and disk.
  */

@@ -71,6 +71,9 @@ static void about_persistence(struct info *info)
     line(info, "journal_records", j.record_count);
     line(info, "journal_bytes", j.byte_count);
     line(info, "journal_slow_commits", j.pending_count);
+    line(info, "journal_waiting_ms",
+         s->in_flight ? (hf_clock_now_ns(s->clock) - s->slow_since_ns) / 1000000
+                      : 0);
     line(info, "journal_sync_last_us", j.sync_last_ns / 1000);
     line(info, "journal_sync_max_us", j.sync_max_ns / 1000);
     line(info, "journal_disk_bytes", j.disk_bytes);
@@ -116,6 +119,7 @@ static void about_stats(struct info *info)
         {"locks_released", EVENT_LOCK_RELEASED},
         {"locks_expired", EVENT_LOCK_EXPIRED},
         {"fences_raised", EVENT_FENCE_RAISED},
+        {"fences_deleted", EVENT_FENCE_DELETED},
         {"stock_changes", EVENT_STOCK_CHANGED},
         {"stock_deletes", EVENT_STOCK_DELETED},
         {"reserved", EVENT_RESERVED},
@@ -127,7 +131,9 @@ static void about_stats(struct info *info)
     };
     const struct metrics *m = &info->server->metrics;
     struct hf_histogram_stats lag;
+    struct hold_counts counts;
 
+    hold_count(info->server->engine, &counts);
     hf_histogram_stats(m->lag_us, &lag);
     count_line(info, "total_connections_received", m->connections);
     count_line(info, "rejected_connections", m->connections_refused);
@@ -136,6 +142,11 @@ static void about_stats(struct info *info)
     count_line(info, "refused_without_journal", m->refusals);
     count_line(info, "commits", m->commits);
     line(info, "expiry_lag_max_us", lag.max);
+    line(info, "requests_dropped", counts.requests_dropped);
+    line(info, "requests_refused", counts.requests_refused);
+    count_line(info, "requests_share_refused", m->shares_refused);
+    line(info, "turn_work_max", info->server->turn_work_max);
+    line(info, "turn_steps_max", info->server->turn_steps_max);
     for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
         count_line(info, events[i].name, m->events[events[i].kind]);
     count_line(info, "limits_allowed", m->limits_allowed);
@@ -145,7 +156,8 @@ static void about_stats(struct info *info)
 /* Percentiles are of the last minute, averages since the start. */
 static void about_latency(struct info *info)
 {
-    static const char *const waits[WAIT_ENDS] = {"granted", "timeout", "left"};
+    static const char *const waits[METRICS_ENDS] = {"granted", "timeout",
+                                                    "left"};
     struct server *s = info->server;
     struct hf_window_view acquire = {0};
     struct hf_histogram_stats stats;
@@ -158,7 +170,7 @@ static void about_latency(struct info *info)
     line(info, "lock_acquire_p95_us", acquire.p95 / 1000);
     line(info, "lock_acquire_p99_us", acquire.p99 / 1000);
     line(info, "lock_acquire_max_us", acquire.max / 1000);
-    for (size_t i = 0; i < WAIT_ENDS; i++) {
+    for (size_t i = 0; i < METRICS_ENDS; i++) {
         hf_histogram_stats(s->metrics.wait_us[i], &stats);
         snprintf(name, sizeof name, "lock_waits_%s", waits[i]);
         line(info, name, stats.count);

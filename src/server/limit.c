@@ -145,8 +145,8 @@ static void reply_answer(struct server *server, struct conn *conn,
         reply_field_number(body, FIELD_HOLD, (int64_t)hold);
     if (call->headers)
         reply_headers(server, call, answer);
-    if (reply_write(&conn->out, conn->version, HOLD_OK, hf_buf_bytes(body)) !=
-        HF_OK)
+    if (reply_write(&conn->out, conn->version, HOLD_OK, hf_buf_bytes(body),
+                    0) != HF_OK)
         conn_close_no_memory(conn);
 }
 

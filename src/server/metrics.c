@@ -37,6 +37,7 @@ static const char *const event_names[HOLD_EVENT_COUNT] = {
     [EVENT_LOCK_RELEASED] = "lock_released",
     [EVENT_LOCK_EXPIRED] = "lock_expired",
     [EVENT_FENCE_RAISED] = "fence_raised",
+    [EVENT_FENCE_DELETED] = "fence_deleted",
     [EVENT_STOCK_CHANGED] = "stock_changed",
     [EVENT_STOCK_DELETED] = "stock_deleted",
     [EVENT_RESERVED] = "reserved",
@@ -49,8 +50,7 @@ static const char *const event_names[HOLD_EVENT_COUNT] = {
 
 static const char *code_name(size_t code)
 {
-    static const char *const own[] = {"ERR", "BADARG", "NOPERM", "NOPROTO",
-                                      "JOURNAL"};
+    static const char *const own[] = {"ERR", "NOPERM", "NOPROTO", "JOURNAL"};
 
     return code < HOLD_CODE_COUNT ? hold_code_name((enum hold_code)code)
                                   : own[code - HOLD_CODE_COUNT];
@@ -106,10 +106,13 @@ static void add_counters(struct opening *o)
         counter(o, "holdfast_connections_refused_total",
                 "Connections turned away: maxclients.", NULL, NULL);
     for (size_t i = 0; i < CODE_COUNT; i++)
-        if (i != HOLD_OK && i != HOLD_WAITING)
+        if (i != HOLD_OK && i != HOLD_WAITING && i != HOLD_AGAIN)
             m->errors[i] =
                 counter(o, "holdfast_errors_total",
                         "Error replies by their code.", "code", code_name(i));
+    m->shares_refused =
+        counter(o, "holdfast_requests_share_refused_total",
+                "REQ refused: the client has filled its share.", NULL, NULL);
     m->refusals =
         counter(o, "holdfast_refused_without_journal_total",
                 "Writes refused, or answered again, from memory.", NULL, NULL);
@@ -132,7 +135,7 @@ static void add_command(struct opening *o, size_t index)
     bool known = index < table_count();
     const char *name = known ? table_at(index)->name : "unknown";
 
-    if (known && table_at(index)->run == NULL) {
+    if (known && table_at(index)->kind != 0) {
         assert((size_t)table_at(index)->kind < KINDS);
         o->metrics->by_kind[table_at(index)->kind] = (uint16_t)index;
     }
@@ -170,7 +173,8 @@ static void add_commands(struct opening *o)
 
 static void add_times(struct opening *o)
 {
-    static const char *const ends[WAIT_ENDS] = {"granted", "timeout", "left"};
+    static const char *const ends[METRICS_ENDS] = {"granted", "timeout",
+                                                   "left"};
     struct metrics *m = o->metrics;
     struct hf_metric acquire = {
         .name = "holdfast_lock_acquire_seconds",
@@ -178,7 +182,7 @@ static void add_times(struct opening *o)
         .scale = NS};
 
     keep(o, hf_meter_window(m->meter, &acquire, NULL, &m->acquire_ns));
-    for (size_t i = 0; i < WAIT_ENDS; i++)
+    for (size_t i = 0; i < METRICS_ENDS; i++)
         m->wait_us[i] = histogram(
             o,
             (struct hf_metric){.name = "holdfast_lock_wait_seconds",

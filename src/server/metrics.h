@@ -17,16 +17,15 @@ struct server;
 
 /* How a wait for a lock ended. */
 enum metrics_wait {
-    WAIT_GRANTED,
-    WAIT_TIMED_OUT,
-    WAIT_LEFT, /* the client went, or asked anew under the same REQ */
-    WAIT_ENDS
+    METRICS_GRANTED,
+    METRICS_TIMED_OUT,
+    METRICS_LEFT, /* the client went, or asked anew under the same REQ */
+    METRICS_ENDS
 };
 
 /* Codes of errors that the engine does not have. */
 enum metrics_code {
     CODE_ERR = HOLD_CODE_COUNT,
-    CODE_BADARG,
     CODE_NOPERM,
     CODE_NOPROTO,
     CODE_JOURNAL,
@@ -44,6 +43,7 @@ struct metrics {
     struct hf_counter *connections;
     struct hf_counter *connections_refused;
     struct hf_counter *errors[CODE_COUNT]; /* NULL for what is no error */
+    struct hf_counter *shares_refused;     /* REQ beyond a client's share */
     struct hf_counter *refusals;           /* told without the journal */
     struct hf_counter *commits;
     struct hf_counter *events[HOLD_EVENT_COUNT];
@@ -53,7 +53,7 @@ struct metrics {
     size_t command_count;
     uint16_t *by_kind;            /* where a kind of command is in it */
     struct hf_window *acquire_ns; /* of locks: from request to grant */
-    struct hf_histogram *wait_us[WAIT_ENDS];
+    struct hf_histogram *wait_us[METRICS_ENDS];
     struct hf_histogram *hold_us;
     struct hf_histogram *confirm_us; /* from reserve to confirm */
     struct hf_histogram *lag_us;     /* of what expired */

@@ -77,6 +77,10 @@ FIGURE(reservations, held(server).reservations)
 FIGURE(pending, held(server).pending)
 FIGURE(fences, held(server).fences)
 FIGURE(requests, held(server).requests)
+FIGURE(requests_dropped, held(server).requests_dropped)
+FIGURE(requests_refused, held(server).requests_refused)
+FIGURE(turn_work, server->turn_work_max)
+FIGURE(turn_steps, server->turn_steps_max)
 FIGURE(limit_keys, limited(server).keys)
 FIGURE(limit_bytes, limited(server).bytes)
 FIGURE(limit_holds, limited(server).holds)
@@ -169,6 +173,16 @@ static const struct {
     {"holdfast_reservation_expiry_ratio",
      "Expired of those that ended since the start.", expiry, false},
     {"holdfast_requests", "REQ ids remembered.", requests, false},
+    {"holdfast_requests_dropped_total",
+     "Refusals forgotten early to make room for a REQ.", requests_dropped,
+     true},
+    {"holdfast_requests_refused_total",
+     "REQ refused: requests-max successes are remembered.", requests_refused,
+     true},
+    {"holdfast_turn_work_max", "Most work for one client in one turn.",
+     turn_work, false},
+    {"holdfast_turn_steps_max", "Most steps of listings in one turn.",
+     turn_steps, false},
     {"holdfast_limit_keys", "Keys of LIMIT.", limit_keys, false},
     {"holdfast_limit_bytes", "Memory of limits.", limit_bytes, false},
     {"holdfast_limit_holds", "Holds of LIMIT that are not settled.",

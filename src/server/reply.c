@@ -28,13 +28,21 @@ void reply_init(void)
     }
 }
 
+static bool is_time_left(enum hold_field field)
+{
+    return field == FIELD_SAFE_MS || field == FIELD_EXPIRES_MS;
+}
+
+/* `age_ms` is for the times of the outermost map. */
 static void write_value(struct hf_buf *out, int version, struct hf_bytes body,
-                        size_t *at)
+                        size_t *at, int64_t age_ms)
 {
     struct reply_node node = reply_next(body, at);
 
     switch (node.kind) {
     case REPLY_NUMBER:
+        if (age_ms > 0)
+            node.number = node.number > age_ms ? node.number - age_ms : 0;
         (void)resp_number(out, node.number);
         break;
     case REPLY_TEXT:
@@ -46,7 +54,7 @@ static void write_value(struct hf_buf *out, int version, struct hf_bytes body,
     case REPLY_LIST:
         (void)resp_array(out, node.count);
         for (uint32_t i = 0; i < node.count; i++)
-            write_value(out, version, body, at);
+            write_value(out, version, body, at, 0);
         break;
     case REPLY_MAP:
         (void)resp_map(out, version, node.count);
@@ -54,7 +62,8 @@ static void write_value(struct hf_buf *out, int version, struct hf_bytes body,
             enum hold_field field = reply_next_field(body, at);
             (void)hf_buf_append(out, wire_names[field].text,
                                 wire_names[field].len);
-            write_value(out, version, body, at);
+            write_value(out, version, body, at,
+                        is_time_left(field) ? age_ms : 0);
         }
         break;
     }
@@ -140,6 +149,9 @@ static void say_missing(struct facts *f)
     } else if (has_text(f, FIELD_ID)) {
         say(f, "no reservation ");
         say_text(f, FIELD_ID);
+    } else if (has_text(f, FIELD_RESOURCE)) {
+        say(f, "no fence ");
+        say_text(f, FIELD_RESOURCE);
     } else {
         say(f, "nobody holds lock ");
         say_text(f, FIELD_NAME);
@@ -211,6 +223,10 @@ static void say_refusal(struct facts *f, enum hold_code code)
             number(f, FIELD_MAXIMUM));
         break;
     }
+    case HOLD_BADARG:
+        say(f, "the token %lld was never given, the newest is %lld",
+            number(f, FIELD_TOKEN), number(f, FIELD_NEWEST));
+        break;
     default:
         assert(code == HOLD_MOVED);
         say(f, "the request goes on in a newer connection");
@@ -219,7 +235,7 @@ static void say_refusal(struct facts *f, enum hold_code code)
 }
 
 enum hf_status reply_write(struct hf_buf *out, int version, enum hold_code code,
-                           struct hf_bytes body)
+                           struct hf_bytes body, uint64_t age_ms)
 {
     size_t bound = code == HOLD_OK ? 16 + GROWTH * body.len : SENTENCE_BYTES;
 
@@ -229,7 +245,7 @@ enum hf_status reply_write(struct hf_buf *out, int version, enum hold_code code,
         (void)resp_simple(out, "OK");
     } else if (code == HOLD_OK) {
         size_t at = 0;
-        write_value(out, version, body, &at);
+        write_value(out, version, body, &at, (int64_t)age_ms);
     } else {
         struct facts facts = {.body = body};
         say(&facts, "%s ", hold_code_name(code));

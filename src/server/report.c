@@ -91,6 +91,7 @@ void report_init(struct report *report, struct hf_log *log,
     (void)hf_rate_init(&report->denied.rate, CLIENT_BURST, CLIENT_PERIOD_NS);
     (void)hf_rate_init(&report->memory.rate, 1, CLIENT_PERIOD_NS);
     (void)hf_rate_init(&report->behind.rate, 1, CLIENT_PERIOD_NS);
+    (void)hf_rate_init(&report->requests.rate, 1, CLIENT_PERIOD_NS);
     (void)hf_rate_init(&report->slow.rate, 1, DISK_PERIOD_NS);
 }
 
@@ -165,10 +166,14 @@ void report_recovered(struct report *report, const struct config *config,
     add_number(&line, "snapshot_bytes", stats->snapshot_bytes);
     add_number(&line, "ms", took_ns / MS_NS);
     tell(report, HF_LOG_INFO, "recovered", &line);
-    if (stats->cut_bytes == 0)
+    if (!stats->unclean)
         return;
     line = (struct line){.count = 0};
     add_text(&line, "dir", config->dir);
+    if (stats->cut_bytes == 0) {
+        tell(report, HF_LOG_WARN, "not stopped cleanly", &line);
+        return;
+    }
     add_number(&line, "bytes", stats->cut_bytes);
     tell(report, HF_LOG_WARN, "torn tail cut", &line);
 }
@@ -392,6 +397,20 @@ void report_behind(struct report *report, const struct conn *conn)
         return;
     add_client(&line, conn);
     tell(report, HF_LOG_WARN, "request refused, the disk does not keep up",
+         &line);
+}
+
+void report_requests_full(struct report *report, const struct conn *conn)
+{
+    struct line line = {.count = 0};
+
+    if (!pass(report, &report->requests, &line))
+        return;
+    if (conn != NULL)
+        add_client(&line, conn);
+    tell(report, HF_LOG_WARN,
+         conn != NULL ? "REQ refused, the client has filled its share"
+                      : "REQ refused, requests-max is reached",
          &line);
 }
 

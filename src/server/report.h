@@ -37,12 +37,14 @@ struct report {
     struct report_gate denied;
     struct report_gate memory;
     struct report_gate behind;
+    struct report_gate requests;
     struct report_gate slow;
     uint64_t slow_told_ns; /* when the disk was first told slow; 0: it is not */
     uint64_t slow_last_ns; /* when it last was */
     uint64_t slow_max_ns;  /* the longest commit since it was told */
     uint64_t slow_commits; /* how many since then */
-    uint64_t snapshot_starts; /* those that were told */
+    uint64_t requests_refused; /* those that were told */
+    uint64_t snapshot_starts;  /* likewise */
     uint64_t snapshot_count;
     uint64_t snapshot_failures;
     bool failed;      /* the journal's failure was told */
@@ -104,6 +106,8 @@ void report_misbehaved(struct report *report, const struct conn *conn,
 void report_no_memory(struct report *report, const struct conn *conn,
                       uint64_t engine_bytes);
 void report_behind(struct report *report, const struct conn *conn);
+/* A REQ was refused: the table is full, or `conn` has filled its share. */
+void report_requests_full(struct report *report, const struct conn *conn);
 
 /* ---- Those who run it. ---- */
 

@@ -2,9 +2,6 @@
 #include "server/server.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -23,7 +20,8 @@
 #define TEND_CONNS 10
 
 /* How far the sequence jumps at a start whose predecessor may have told
- * numbers that its journal lost: more than any run can use. */
+ * numbers that its journal lost: more than fit into one segment, whose start
+ * notes how far they had got. */
 #define SEQUENCE_GAP (INT64_C(1) << 32)
 
 uint64_t server_now_us(const struct server *server)
@@ -52,8 +50,11 @@ static void on_turn_end(uv_check_t *handle)
 {
     struct server *server = handle->data;
 
-    if (server->dirty != NULL || server->building.count > 0)
+    if (server->dirty != NULL || server->building.count > 0 ||
+        server->waits.owed != NULL)
         commit_turn(server);
+    server->turn++;
+    server->turn_steps = 0;
 }
 
 void server_due(uv_timer_t *handle)
@@ -82,10 +83,22 @@ static void stop_if_done(struct server *server)
         uv_stop(&server->loop);
 }
 
+/* The table of REQ ids is full of successes: that is an alarm. */
+static void tend_requests(struct server *server)
+{
+    struct hold_counts counts;
+
+    hold_count(server->engine, &counts);
+    if (counts.requests_refused != server->report.requests_refused)
+        report_requests_full(&server->report, NULL);
+    server->report.requests_refused = counts.requests_refused;
+}
+
 static void on_tend(uv_timer_t *handle)
 {
     struct server *server = handle->data;
 
+    journal_note_later(server->journal, hold_seq(server->engine));
     journal_tend(server->journal, hf_clock_now_ns(server->clock));
     if (server->in_flight)
         commit_poll(server);
@@ -98,8 +111,11 @@ static void on_tend(uv_timer_t *handle)
     report_tend_disk(&server->report);
     report_snapshots(&server->report, server->journal);
     report_journal(&server->report, server->journal);
-    if (++server->tend_count % TEND_CONNS == 0)
+    if (++server->tend_count % TEND_CONNS == 0) {
         conn_tend(server);
+        shares_tend(server);
+        tend_requests(server);
+    }
     stop_if_done(server);
 }
 
@@ -178,44 +194,19 @@ static bool bounds_differ(const struct hold_bounds *a,
     return memcmp(a, b, sizeof *a) != 0;
 }
 
-/* A run that may lose what it told leaves a mark in the folder, so that the
- * next one leaves a gap in the numbers. */
-static void mark_path(const char *data, char out[PATH_MAX])
+/* How many numbers are skipped. If the end before was not clean, some may have
+ * been told by batches that are gone: a torn tail, or all that a repair has
+ * dropped. The note is apart from those: no run tells more than SEQUENCE_GAP
+ * numbers without raising it. */
+static int64_t numbers_to_skip(const struct server *server)
 {
-    snprintf(out, PATH_MAX, "%s/lossy", data);
-}
+    struct journal_stats stats;
+    uint64_t seq = hold_seq(server->engine);
 
-enum hf_status server_mark_lossy(const char *data)
-{
-    char path[PATH_MAX];
-
-    mark_path(data, path);
-    int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0640);
-    int dir = open(data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool done = fd >= 0 && dir >= 0 && fsync(fd) == 0 && fsync(dir) == 0;
-    if (fd >= 0)
-        close(fd);
-    if (dir >= 0)
-        close(dir);
-    return done ? HF_OK : HF_IO;
-}
-
-static enum hf_status leave_mark(struct server *server)
-{
-    char path[PATH_MAX];
-
-    if (server->config.durability != JOURNAL_ALWAYS)
-        return server_mark_lossy(server->config.dir);
-    mark_path(server->config.dir, path);
-    return unlink(path) == 0 || errno == ENOENT ? HF_OK : HF_IO;
-}
-
-static bool was_lossy(const struct server *server)
-{
-    char path[PATH_MAX];
-
-    mark_path(server->config.dir, path);
-    return access(path, F_OK) == 0;
+    journal_stats(server->journal, &stats);
+    if (!stats.unclean)
+        return 0;
+    return SEQUENCE_GAP + (stats.note > seq ? (int64_t)(stats.note - seq) : 0);
 }
 
 /* Nobody waits any more; numbers told and perhaps lost are skipped; the
@@ -227,9 +218,8 @@ static enum hf_status begin_history(struct server *server, char *error)
     struct hold_command *c = &server->command;
     enum hf_status status;
 
-    *c = (struct hold_command){.kind = HOLD_RESTART, .amount = SEQUENCE_GAP};
-    if (!was_lossy(server))
-        c->amount = 0;
+    *c = (struct hold_command){.kind = HOLD_RESTART,
+                               .amount = numbers_to_skip(server)};
     status = journal_now(server, c);
     if (status == HF_OK && bounds_differ(&now, wanted)) {
         *c = (struct hold_command){.kind = HOLD_BOUNDS};
@@ -250,11 +240,16 @@ static enum hf_status begin_history(struct server *server, char *error)
         status = journal_now(server, c);
     }
     if (status == HF_OK)
-        status = leave_mark(server);
+        status = journal_note(server->journal, hold_seq(server->engine));
     if (status != HF_OK)
         snprintf(error, JOURNAL_ERROR_MAX, "cannot write to %s: %s",
                  server->config.dir, journal_error(server->journal));
     return status;
+}
+
+enum hf_status server_random(void *out, size_t bytes)
+{
+    return getrandom(out, bytes, 0) == (ssize_t)bytes ? HF_OK : HF_IO;
 }
 
 static enum hf_status open_state(struct server *server, char *error)
@@ -271,7 +266,7 @@ static enum hf_status open_state(struct server *server, char *error)
     void *machine = NULL;
     enum hf_status status;
 
-    if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed) {
+    if (server_random(&seed, sizeof seed) != HF_OK) {
         snprintf(error, JOURNAL_ERROR_MAX, "the system gives no randomness");
         return HF_IO;
     }
@@ -279,7 +274,7 @@ static enum hf_status open_state(struct server *server, char *error)
     status = fault_from_environment(&server->io, error);
     if (status != HF_OK)
         return status;
-    opts.io = server->io;
+    opts.io = server->config.io != NULL ? server->config.io : server->io;
     uint64_t begun_ns = hf_clock_now_ns(server->clock);
     status = journal_open(&server->journal, &opts, &machine, error);
     if (status != HF_OK)
@@ -346,14 +341,12 @@ static void set_up_loop(struct server *server)
 
 static enum hf_status set_up_memory(struct server *server)
 {
-    struct hf_hash_seed seed = {{0, 0}}; /* tickets are our own numbers */
-
-    hf_texts_init(&server->wait_texts, &server->wait_bytes);
     server->read_buffer = hf_alloc(SERVER_READ_BYTES);
-    if (server->read_buffer == NULL)
+    server->spare_conn = hf_alloc_zeroed(sizeof(struct conn));
+    if (server->read_buffer == NULL || server->spare_conn == NULL)
         return HF_NOMEM;
-    return hf_index_init(&server->waits, (sizeof(struct wait) + 7) / 8 * 8,
-                         &server->wait_texts, seed, &server->wait_bytes);
+    enum hf_status status = waits_open(&server->waits);
+    return status == HF_OK ? shares_open(&server->shares) : status;
 }
 
 static enum hf_status open_all(struct server *server, char *error)
@@ -482,7 +475,22 @@ static void release_batch(struct batch *batch)
             conn_unpend(batch->entries[i].conn);
     }
     hf_free(batch->entries);
-    hf_buf_release(&batch->asks);
+    hf_buf_release(&batch->records);
+}
+
+/* Everything that was accepted has been journaled and applied. Not so after a
+ * failed open, or when the journal has failed. */
+static bool ended_well(const struct server *server)
+{
+    return server->stopping && !server->failed && commit_is_idle(server);
+}
+
+static void close_journal(struct server *server)
+{
+    if (ended_well(server) && journal_stop(server->journal) != HF_OK)
+        report_journal(&server->report, server->journal);
+    journal_close(server->journal);
+    server->journal = NULL;
 }
 
 /* Also after a failed open, in whatever state it was left. The journal goes
@@ -494,8 +502,7 @@ void server_close(struct server *server)
     if (server->loop_open && server->journal_wake.data != NULL)
         uv_poll_stop(&server->journal_wake);
     if (server->journal != NULL)
-        journal_close(server->journal);
-    server->journal = NULL;
+        close_journal(server);
     if (server->io != NULL)
         server->io->close(server->io);
     if (server->loop_open) {
@@ -505,12 +512,14 @@ void server_close(struct server *server)
         uv_loop_close(&server->loop);
     }
     release_batch(&server->building);
+    release_batch(&server->verdicts);
     release_batch(&server->flying);
     limits_close(&server->limits);
     hold_free(server->engine);
     metrics_close(&server->metrics);
-    hf_index_release(&server->waits);
-    hf_texts_release(&server->wait_texts);
+    waits_close(&server->waits);
+    shares_close(&server->shares);
+    hf_free(server->spare_conn);
     hf_free(server->read_buffer);
     report_stopped(&server->report);
     report_close(&server->report);

@@ -33,33 +33,15 @@
 #include "journal/journal.h"
 #include "resp/resp.h"
 #include "server/config.h"
+#include "server/entry.h"
 #include "server/limit.h"
 #include "server/metrics.h"
 #include "server/report.h"
+#include "server/share.h"
+#include "server/waits.h"
 #include "server/watch.h"
 
 struct conn;
-
-/* One request that goes through the journal, or is queued behind such a one
- * of its connection. */
-struct entry {
-    struct conn *conn;    /* NULL: the server's own, or nobody is there */
-    uint64_t deadline_us; /* of a lock that may wait; else 0 */
-    uint64_t came_ns;     /* when it was read */
-    enum hold_kind kind;
-    uint32_t ask_at;        /* queued question: where in `asks` */
-    uint32_t ask_len;       /* 0: journaled */
-    enum hf_status refused; /* not HF_OK: could not be taken */
-};
-
-/* What one commit covers. */
-struct batch {
-    struct entry *entries;
-    size_t count;
-    size_t cap;
-    struct hf_buf asks; /* queued questions, encoded */
-    bool has_tick;
-};
 
 struct server {
     uv_loop_t loop;
@@ -79,9 +61,11 @@ struct server {
     struct hold_engine *engine;
     struct journal *journal;
     struct journal_io *io; /* a disk that misbehaves; NULL: the real one */
-    struct batch building;
-    struct batch flying; /* its commit outlasted the turn */
+    struct batch building; /* what is gathered */
+    struct batch verdicts; /* goes before it: waits.h */
+    struct batch flying;   /* being committed */
     bool in_flight;
+    uint64_t flying_records;
     uint64_t answer_ns;     /* the time as of the answers being given */
     uint64_t flying_bytes;  /* in the journal's batch under way */
     uint64_t slow_since_ns; /* when a commit that outlasted its turn began */
@@ -89,10 +73,16 @@ struct server {
     bool stopping;
     bool loop_open;
     uint64_t due_armed_us;
-    struct hf_texts wait_texts;
-    struct hf_index waits;
-    size_t wait_bytes;
-    struct conn *conns; /* all of them */
+    struct waits waits;
+    struct shares shares;
+    uint64_t orphans;        /* holds that verdicts will give back */
+    uint64_t turn;           /* of the loop */
+    uint64_t turn_steps;     /* of listings, in this turn */
+    uint64_t turn_steps_max; /* in any turn */
+    uint64_t turn_work_max;  /* of one connection in one turn */
+    struct conn *conns;      /* all of them */
+    struct conn *spare_conn; /* for a client that finds no memory */
+    bool accept_owed;        /* a client waits for it */
     uint32_t conn_count;
     uint64_t conn_id;   /* the last one given */
     struct conn *dirty; /* those with something to write or to go on with */
@@ -125,22 +115,30 @@ void server_address(struct server *server, char *out, size_t len);
 void server_run(struct server *server);
 void server_close(struct server *server);
 
-/* Notes in a data folder that numbers may have been told which its journal
- * does not know: the next start leaves a gap. */
-enum hf_status server_mark_lossy(const char *data);
-
 /* The settings that are not part of the state take effect. */
 void server_apply_config(struct server *server);
 
 /* Time for a record: never goes back, also over restarts. */
 uint64_t server_now_us(const struct server *server);
 
+/* submit.c */
+
+/* False: the connection's command is not to be taken now; it is to be tried
+ * again in the next turn, or when nothing of the connection is pending. */
+bool submit_admits(const struct server *server, const struct conn *conn,
+                   const struct hold_command *command);
+/* Takes a command of the connection on its way; the answer is in the
+ * connection's output when it is known. */
+void submit_command(struct server *server, struct conn *conn,
+                    struct hold_command *command);
+/* Lets time pass, by a record of its own. */
+void submit_tick(struct server *server);
+
 /* commit.c */
 
-/* Takes a command of the connection (NULL: of the server's own) on its way;
- * the answer is in the connection's output when it is known. */
-void commit_submit(struct server *server, struct conn *conn,
-                   struct hold_command *command);
+/* After the journal has failed: what is over now is over. */
+void commit_pass_time(struct server *server);
+
 /* Ends a turn: commits, applies and answers what the turn gathered. */
 void commit_turn(struct server *server);
 /* The commit under way may have ended. */
@@ -154,15 +152,20 @@ void commit_arm(struct server *server);
 bool commit_is_idle(const struct server *server);
 /* True if the batch has enough: connections are read further after it. */
 bool commit_is_full(const struct server *server);
+bool commit_batch_is_full(const struct server *server,
+                          const struct batch *batch);
 
 /* server.c - callbacks of the loop */
 void server_again(uv_idle_t *handle);
 void server_due(uv_timer_t *handle);
 
+/* Fills `out` with random bytes, or HF_IO. */
+enum hf_status server_random(void *out, size_t bytes);
+
 /* reply.c - what the engine says, in RESP. HF_NOMEM: nothing written. Init
- * comes first, once. */
+ * comes first, once. The times left are told as `age_ms` shorter. */
 void reply_init(void);
 enum hf_status reply_write(struct hf_buf *out, int version, enum hold_code code,
-                           struct hf_bytes body);
+                           struct hf_bytes body, uint64_t age_ms);
 
 #endif

@@ -52,7 +52,8 @@ static const struct command commands[] = {
     {.name = "LOCKS",
      .syntax = "[pattern] [CURSOR n] [COUNT n]",
      .summary = "Lists held locks, in pages",
-     .reply = "map: locks (list of maps) cursor (0: that was all)",
+     .reply =
+         "map: locks (list of maps, perhaps empty) cursor (0: that was all)",
      .group = "lock",
      .flags = COMMAND_READ | COMMAND_HELD,
      .kind = HOLD_LOCK_LIST,
@@ -67,10 +68,21 @@ static const struct command commands[] = {
      .flags = COMMAND_READ,
      .kind = HOLD_LOCK_INFO,
      .words = {WORD_NAME}},
+    {.name = "FENCE DEL",
+     .syntax = "resource [REQ id]",
+     .summary = "Forgets the newest token that a resource has seen: older "
+                "ones are accepted again",
+     .reply = "OK; -NOTFOUND",
+     .group = "lock",
+     .flags = COMMAND_WRITE | COMMAND_ADMIN,
+     .kind = HOLD_FENCE_DEL,
+     .words = {WORD_NAME},
+     .options = OPTION_REQ},
     {.name = "FENCE",
      .syntax = "resource token [REQ id]",
-     .summary = "Accepts a token that is not older than the newest seen",
-     .reply = "OK; -STALE",
+     .summary = "Accepts a token that is not older than the newest seen; one "
+                "that was never given is -BADARG. No resource is named DEL",
+     .reply = "OK; -STALE -BADARG",
      .group = "lock",
      .flags = COMMAND_WRITE,
      .kind = HOLD_FENCE,
@@ -105,7 +117,8 @@ static const struct command commands[] = {
     {.name = "STOCK LIST",
      .syntax = "[pattern] [CURSOR n] [COUNT n]",
      .summary = "Lists products, in pages",
-     .reply = "map: products (list of maps) cursor (0: that was all)",
+     .reply = "map: products (list of maps, perhaps empty) cursor (0: that was "
+              "all)",
      .group = "stock",
      .flags = COMMAND_READ | COMMAND_HELD,
      .kind = HOLD_STOCK_LIST,
@@ -306,6 +319,7 @@ static const struct command commands[] = {
      .reply = "OK",
      .group = "server",
      .flags = COMMAND_HELD | COMMAND_ADMIN,
+     .kind = HOLD_BOUNDS,
      RUN(admin_config_set, 4, 4)},
     {.name = "COMMAND",
      .syntax = "[COUNT | LIST | DOCS [name ...] | INFO [name ...]]",
@@ -450,7 +464,10 @@ static void run_function(struct server *server, struct conn *conn,
         request->count <= command->args_max) {
         uint64_t came_ns = hf_clock_now_ns(server->clock);
         command->run(server, conn, request);
-        if (conn->limit_wait == 0) /* else it is not answered yet */
+        if (is_long)
+            conn_spend(conn, CONN_LONG_WORK * CONN_STEPS_A_WORK);
+        /* else it is not answered yet */
+        if (conn->limit_wait == 0 && conn->pending == 0)
             metrics_took(&server->metrics, index_of(command),
                          hf_clock_now_ns(server->clock) - came_ns);
         return;
@@ -476,9 +493,7 @@ static void run_admitted(struct server *server, struct conn *conn,
     } else {
         if ((command->flags & COMMAND_ADMIN) != 0)
             report_admin(&server->report, conn, command->name);
-        commit_submit(server, conn, &server->command);
-        if (server->command.wait_ms > 0)
-            conn->barrier = true; /* what follows waits for its answer */
+        submit_command(server, conn, &server->command);
     }
 }
 
@@ -497,6 +512,9 @@ bool table_run(struct server *server, struct conn *conn,
                    (command->flags & (COMMAND_HELD | COMMAND_ADMIN)) != 0;
     if (at_once && conn->pending > 0)
         return false; /* answered after what is on its way */
+    if (command != NULL && command->run == NULL && error[0] == '\0' &&
+        !submit_admits(server, conn, &server->command))
+        return false;
     metrics_command(&server->metrics, index_of(command));
     conn_touch(conn);
     if (command != NULL && error[0] == '\0') {

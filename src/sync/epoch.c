@@ -169,22 +169,31 @@ void epoch_reader_adopt(struct hf_epoch *epoch, struct hf_epoch_reader *reader)
 
 struct hf_epoch_reader *hf_epoch_enter(struct hf_epoch *epoch)
 {
-    return epoch_enter(epoch);
+    return epoch == NULL ? NULL : epoch_enter(epoch);
 }
 
 void hf_epoch_leave(struct hf_epoch_reader *reader)
 {
-    epoch_leave(reader);
+    if (reader != NULL)
+        epoch_leave(reader);
 }
 
 void *hf_epoch_load(struct hf_epoch_reader *reader,
                     const struct hf_atomic_ptr *link)
 {
-    return epoch_load(reader, link);
+    return reader == NULL || link == NULL ? NULL : epoch_load(reader, link);
+}
+
+bool hf_epoch_change(struct hf_atomic_ptr *link, void **expected, void *value)
+{
+    return link != NULL && expected != NULL &&
+           hf_ptr_cas(link, expected, value, __ATOMIC_SEQ_CST);
 }
 
 void hf_epoch_born(struct hf_epoch_reader *reader, struct hf_epoch_node *node)
 {
+    if (reader == NULL || node == NULL)
+        return;
     struct hf_epoch *epoch = reader->epoch;
 
     if (++reader->births >= BIRTHS_AN_ERA) {
@@ -381,6 +390,8 @@ static void scan(struct hf_epoch_reader *reader)
 
 void hf_epoch_retire(struct hf_epoch_reader *reader, struct hf_epoch_node *node)
 {
+    if (reader == NULL || node == NULL)
+        return;
     /* seq_cst: after the unlinking, in the one order; see epoch.h. */
     node->retired = hf_u64_load(&reader->epoch->era, __ATOMIC_SEQ_CST);
     keep(reader, node);

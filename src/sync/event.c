@@ -65,12 +65,16 @@ static const uint32_t *futex_of(const struct hf_event *event)
 
 void hf_event_init(struct hf_event *event)
 {
+    if (event == NULL)
+        return;
     /* Relaxed: whoever shares the event orders that. */
     hf_u64_store(&event->word, 0, __ATOMIC_RELAXED);
 }
 
 uint32_t hf_event_prepare(struct hf_event *event)
 {
+    if (event == NULL)
+        return 0;
     /* See above: the order of this and the waker's change is what counts. */
     uint64_t word = hf_u64_add(&event->word, 1, __ATOMIC_ACQ_REL);
 
@@ -97,7 +101,8 @@ static bool leave(struct hf_event *event, uint32_t key)
 
 void hf_event_cancel(struct hf_event *event, uint32_t key)
 {
-    (void)leave(event, key);
+    if (event != NULL)
+        (void)leave(event, key);
 }
 
 /* Back from a sleep, and nobody has woken since it prepared: a wake-up that
@@ -117,6 +122,8 @@ static void decline(struct hf_event *event, uint32_t key)
 enum hf_status hf_event_wait(struct hf_event *event, uint32_t key,
                              const struct hf_clock *clock, uint64_t deadline_ns)
 {
+    if (event == NULL)
+        return HF_INVALID;
     if (clock == NULL)
         clock = hf_clock_system();
     /* Relaxed: leave() acquires. */
@@ -131,6 +138,8 @@ enum hf_status hf_event_wait(struct hf_event *event, uint32_t key,
 
 void hf_event_wake(struct hf_event *event, uint32_t count)
 {
+    if (event == NULL)
+        return;
     /* A change that changes nothing: see above. Release: what the caller made
      * true. Acquire: that a waiter is counted. */
     uint64_t word = hf_u64_add(&event->word, 0, __ATOMIC_ACQ_REL);
@@ -174,6 +183,8 @@ enum hf_status hf_event_until(struct hf_event *event,
 {
     enum hf_status status;
 
+    if (event == NULL || attempt == NULL)
+        return HF_INVALID;
     if (deadline_ns == HF_NOW) {
         status = attempt(context);
         return status == HF_PENDING ? HF_TIMEOUT : status;

@@ -231,32 +231,35 @@ enum hf_status hf_stamped_to_read(struct hf_stamped *lock, uint64_t *stamp)
  * version that came before it. */
 uint64_t hf_stamped_load_u64(const struct hf_atomic_u64 *word)
 {
-    return hf_u64_load(word, __ATOMIC_ACQUIRE);
+    return word == NULL ? 0 : hf_u64_load(word, __ATOMIC_ACQUIRE);
 }
 
 uint32_t hf_stamped_load_u32(const struct hf_atomic_u32 *word)
 {
-    return hf_u32_load(word, __ATOMIC_ACQUIRE);
+    return word == NULL ? 0 : hf_u32_load(word, __ATOMIC_ACQUIRE);
 }
 
 void *hf_stamped_load_ptr(const struct hf_atomic_ptr *word)
 {
-    return hf_ptr_load(word, __ATOMIC_ACQUIRE);
+    return word == NULL ? NULL : hf_ptr_load(word, __ATOMIC_ACQUIRE);
 }
 
 void hf_stamped_store_u64(struct hf_atomic_u64 *word, uint64_t value)
 {
-    hf_u64_store(word, value, __ATOMIC_RELEASE);
+    if (word != NULL)
+        hf_u64_store(word, value, __ATOMIC_RELEASE);
 }
 
 void hf_stamped_store_u32(struct hf_atomic_u32 *word, uint32_t value)
 {
-    hf_u32_store(word, value, __ATOMIC_RELEASE);
+    if (word != NULL)
+        hf_u32_store(word, value, __ATOMIC_RELEASE);
 }
 
 void hf_stamped_store_ptr(struct hf_atomic_ptr *word, void *value)
 {
-    hf_ptr_store(word, value, __ATOMIC_RELEASE);
+    if (word != NULL)
+        hf_ptr_store(word, value, __ATOMIC_RELEASE);
 }
 
 void hf_stamped_shut(struct hf_stamped *lock)

@@ -102,6 +102,7 @@ static void try_snapshot(const char *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 {
     struct segment_header header = {.salt = 0};
+    struct manifest_slot slot;
     char *data = malloc(size > 0 ? size : 1);
 
     if (data == NULL)
@@ -110,6 +111,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
     try_snapshot(data, size);
     if (size >= JOURNAL_BLOCK && segment_header_decode(data, &header) == HF_OK)
         assert(header.synced < header.first);
+    if (size >= JOURNAL_BLOCK && manifest_decode(data, &slot) == HF_OK)
+        assert(slot.clean == (data[20] == 1));
     try_batch(hf_bytes(data, size), header.salt);
     for (size_t at = 0; at < size; at += JOURNAL_BLOCK) {
         try_batch(hf_bytes(data + at, size - at), header.salt);

@@ -6,7 +6,7 @@
 #include "holdfast/blocking.h"
 
 #include "base/memory.h"
-#include "support/history.h"
+#include "support/calls.h"
 #include "support/linear.h"
 #include "support/models.h"
 #include "support/schedule.h"
@@ -34,7 +34,7 @@ struct scene {
     struct line scripts[FIBERS_MAX][CALLS_MAX];
     /* While it runs. */
     struct hf_blocking *queue;
-    struct history *history;
+    struct calls *history;
     struct linear *checker;
 };
 
@@ -57,13 +57,12 @@ static void setup(void *context, uint64_t seed)
         if (hf_blocking_put(scene->queue, NULL, HF_NOW) != HF_OK ||
             hf_blocking_take(scene->queue, &item, HF_NOW) != HF_OK)
             schedule_wrong("nothing goes through");
-    history_clear(scene->history);
+    calls_clear(scene->history);
     for (uintptr_t i = 0; i < scene->inside; i++) {
         struct call *call =
-            history_begin(scene->history, FIBERS_MAX, MODEL_PUT, 0, 1000 + i);
-        history_end(scene->history, call,
-                    hf_blocking_put(scene->queue, (void *)(1000 + i), HF_NOW),
-                    0);
+            calls_begin(scene->history, FIBERS_MAX, MODEL_PUT, 0, 1000 + i);
+        calls_end(scene->history, call,
+                  hf_blocking_put(scene->queue, (void *)(1000 + i), HF_NOW), 0);
     }
     if (scene->no_memory)
         hf_memory_fail_after(0);
@@ -114,34 +113,34 @@ static void drain(struct scene *scene, unsigned fiber)
     void *items[4] = {NULL};
 
     for (int i = 0; i < 4; i++)
-        calls[i] = history_begin(scene->history, fiber, MODEL_TAKE_FIRST, 0, 0);
+        calls[i] = calls_begin(scene->history, fiber, MODEL_TAKE_FIRST, 0, 0);
     size_t count = hf_blocking_drain(scene->queue, items, 4);
     for (size_t i = 0; i < 4; i++)
-        history_end(scene->history, calls[i], i < count ? HF_OK : HF_TIMEOUT,
-                    (uintptr_t)items[i]);
+        calls_end(scene->history, calls[i], i < count ? HF_OK : HF_TIMEOUT,
+                  (uintptr_t)items[i]);
 }
 
 static void run_line(struct scene *scene, unsigned fiber, unsigned index)
 {
     const struct line *line = &scene->scripts[fiber][index];
     uintptr_t value = fiber * 10 + index + 1;
-    struct history *history = scene->history;
+    struct calls *history = scene->history;
     struct call *call;
     void *item = NULL;
 
     switch (line->what) {
     case PUT:
     case TAKE:
-        call = history_begin(history, fiber,
-                             line->what == PUT ? MODEL_PUT : MODEL_TAKE_FIRST,
-                             0, value);
+        call = calls_begin(history, fiber,
+                           line->what == PUT ? MODEL_PUT : MODEL_TAKE_FIRST, 0,
+                           value);
         call->argument2 = line->rank;
         enum hf_status status = put_or_take(scene, line, value, &item);
-        history_end(history, call, result_of(line, status), (uintptr_t)item);
+        calls_end(history, call, result_of(line, status), (uintptr_t)item);
         break;
     case SIZE:
-        call = history_begin(history, fiber, MODEL_SIZE, 0, 0);
-        history_end(history, call, HF_OK, hf_blocking_size(scene->queue));
+        call = calls_begin(history, fiber, MODEL_SIZE, 0, 0);
+        calls_end(history, call, HF_OK, hf_blocking_size(scene->queue));
         break;
     case DRAIN:
         drain(scene, fiber);
@@ -191,11 +190,11 @@ static void run_as(struct scene *scene, const char *name, unsigned fibers,
                               .check = check,
                               .context = scene};
 
-    scene->history = history_new(FIBERS_MAX + 1, room);
+    scene->history = calls_new(FIBERS_MAX + 1, room);
     scene->checker = linear_new(model, (FIBERS_MAX + 1) * room);
     schedule_check(&c);
     linear_free(scene->checker);
-    history_free(scene->history);
+    calls_free(scene->history);
 }
 
 static void run_fifo(struct scene *scene, const char *name, unsigned fibers)

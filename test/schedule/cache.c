@@ -7,7 +7,7 @@
 #include "base/atomic.h"
 #include "base/memory.h"
 #include "keep/cache_state.h"
-#include "support/history.h"
+#include "support/calls.h"
 #include "support/linear.h"
 #include "support/models.h"
 #include "support/schedule.h"
@@ -25,7 +25,7 @@ struct value {
 
 static struct {
     struct hf_cache *cache;
-    struct history *history;
+    struct calls *history;
     struct linear *checker;
     struct value values[VALUES_MAX];
     struct hf_atomic_u32 used; /* values that were made */
@@ -85,7 +85,7 @@ static uint64_t number_of(enum hf_status status, const void *value)
 
 static void one_call(unsigned fiber, unsigned char key, uint64_t number)
 {
-    struct history *history = scene.history;
+    struct calls *history = scene.history;
     struct hf_cache *cache = scene.cache;
     void *value = NULL;
     void *put = (void *)(uintptr_t)number;
@@ -95,26 +95,26 @@ static void one_call(unsigned fiber, unsigned char key, uint64_t number)
 
     switch (schedule_random(5)) {
     case 0:
-        call = history_begin(history, fiber, MODEL_SET, key, number);
-        history_end(history, call, hf_cache_put(cache, &key, 1, put, 0),
-                    MODEL_ANY);
+        call = calls_begin(history, fiber, MODEL_SET, key, number);
+        calls_end(history, call, hf_cache_put(cache, &key, 1, put, 0),
+                  MODEL_ANY);
         break;
     case 1:
-        call = history_begin(history, fiber, MODEL_SET_IF_ABSENT, key, number);
+        call = calls_begin(history, fiber, MODEL_SET_IF_ABSENT, key, number);
         status = hf_cache_put_if_absent(cache, &key, 1, put, 0, &value);
         out = status == HF_OK ? MODEL_ANY : number_of(status, value);
-        history_end(history, call, status, out);
+        calls_end(history, call, status, out);
         break;
     case 2:
-        call = history_begin(history, fiber, MODEL_REMOVE, key, 0);
+        call = calls_begin(history, fiber, MODEL_REMOVE, key, 0);
         status = hf_cache_remove(cache, &key, 1);
-        history_end(history, call, status, MODEL_ANY);
+        calls_end(history, call, status, MODEL_ANY);
         break;
     default:
-        call = history_begin(history, fiber, MODEL_GET, key, 0);
+        call = calls_begin(history, fiber, MODEL_GET, key, 0);
         status = hf_cache_get(cache, &key, 1, &value);
         out = number_of(status, value);
-        history_end(history, call, status, out);
+        calls_end(history, call, status, out);
         break;
     }
 }
@@ -125,7 +125,7 @@ static void setup_linear(void *context, uint64_t seed)
     open_cache(
         seed, &(struct hf_cache_opts){
                   .max_count = 64, .policy = (enum hf_cache_policy)(seed % 3)});
-    history_clear(scene.history);
+    calls_clear(scene.history);
 }
 
 static void body_linear(void *context, unsigned fiber)
@@ -152,11 +152,11 @@ static void run_linear(const char *name, void (*setup)(void *, uint64_t),
                               .check = check_linear,
                               .teardown = teardown};
 
-    scene.history = history_new(FIBERS_MAX, 16);
+    scene.history = calls_new(FIBERS_MAX, 16);
     scene.checker = linear_new(&model, FIBERS_MAX * 16);
     schedule_check(&c);
     linear_free(scene.checker);
-    history_free(scene.history);
+    calls_free(scene.history);
 }
 
 TEST(answers_have_an_order)

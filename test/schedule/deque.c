@@ -4,7 +4,7 @@
  */
 #include "holdfast/deque.h"
 
-#include "support/history.h"
+#include "support/calls.h"
 #include "support/linear.h"
 #include "support/models.h"
 #include "support/schedule.h"
@@ -21,7 +21,7 @@ struct item {
 
 struct scene {
     struct hf_deque *deque;
-    struct history *history;
+    struct calls *history;
     struct linear *checker;
     struct item items[OWNER_MAX];
     uint64_t capacity;
@@ -38,21 +38,20 @@ static void push(struct scene *scene)
     struct item *item = &scene->items[index];
 
     item->number = index + 1;
-    struct call *call =
-        history_begin(scene->history, 0, MODEL_PUT, 0, index + 1);
-    history_end(scene->history, call, hf_deque_push(scene->deque, item), 0);
+    struct call *call = calls_begin(scene->history, 0, MODEL_PUT, 0, index + 1);
+    calls_end(scene->history, call, hf_deque_push(scene->deque, item), 0);
 }
 
 static enum hf_status take(struct scene *scene, unsigned thread, uint32_t op)
 {
     void *found = NULL;
-    struct call *call = history_begin(scene->history, thread, op, 0, 0);
+    struct call *call = calls_begin(scene->history, thread, op, 0, 0);
     enum hf_status status = op == MODEL_TAKE_LAST
                                 ? hf_deque_pop(scene->deque, &found)
                                 : hf_deque_steal(scene->deque, &found);
     uint64_t number = status == HF_OK ? ((struct item *)found)->number : 0;
 
-    history_end(scene->history, call, status, number);
+    calls_end(scene->history, call, status, number);
     return status;
 }
 
@@ -64,7 +63,7 @@ static void setup(void *context, uint64_t seed)
     (void)seed;
     if (hf_deque_open(&scene->deque, &opts) != HF_OK)
         schedule_wrong("no deque");
-    history_clear(scene->history);
+    calls_clear(scene->history);
     scene->pushed = 0;
     for (unsigned i = 0; i < scene->before; i++)
         push(scene);
@@ -121,11 +120,11 @@ static void run(const char *name, unsigned fibers, struct scene scene)
 
     CHECK(scene.before + scene.calls <= OWNER_MAX);
     CHECK(scene.steals <= THIEF_MAX && fibers <= FIBERS_MAX);
-    scene.history = history_new(FIBERS_MAX, 2 * OWNER_MAX + 1);
+    scene.history = calls_new(FIBERS_MAX, 2 * OWNER_MAX + 1);
     scene.checker = linear_new(&model, FIBERS_MAX * (2 * OWNER_MAX + 1));
     schedule_check(&c);
     linear_free(scene.checker);
-    history_free(scene.history);
+    calls_free(scene.history);
 }
 
 TEST(the_last_item_goes_to_one)

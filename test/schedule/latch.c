@@ -2,7 +2,7 @@
 #include "holdfast/latch.h"
 
 #include "base/memory.h"
-#include "support/history.h"
+#include "support/calls.h"
 #include "support/linear.h"
 #include "support/schedule.h"
 #include "support/test.h"
@@ -13,7 +13,7 @@ static struct {
     struct hf_latch *latch;
     struct hf_latch in_place;
     uint32_t plain[FIBERS]; /* written before counting, read after waiting */
-    struct history *history;
+    struct calls *history;
     struct linear *checker;
 } test;
 
@@ -177,10 +177,10 @@ static void mixed_setup(void *context, uint64_t seed)
     (void)context;
     (void)seed;
     if (test.history == NULL) {
-        test.history = history_new(FIBERS, 4);
+        test.history = calls_new(FIBERS, 4);
         test.checker = linear_new(&model, FIBERS * 4);
     }
-    history_clear(test.history);
+    calls_clear(test.history);
     test.latch = &test.in_place;
     if (hf_latch_init(test.latch, 3, NULL) != HF_OK)
         test_fail(__FILE__, __LINE__, "no latch");
@@ -188,7 +188,7 @@ static void mixed_setup(void *context, uint64_t seed)
 
 static void mixed_call(unsigned fiber, uint32_t op, uint64_t argument)
 {
-    struct call *call = history_begin(test.history, fiber, op, 0, argument);
+    struct call *call = calls_begin(test.history, fiber, op, 0, argument);
     uint64_t value = 0;
     uint64_t result = HF_OK;
 
@@ -200,7 +200,7 @@ static void mixed_call(unsigned fiber, uint32_t op, uint64_t argument)
         value = hf_latch_count(test.latch);
     else
         hf_latch_shut(test.latch);
-    history_end(test.history, call, result, value);
+    calls_end(test.history, call, result, value);
 }
 
 static void mixed_body(void *context, unsigned fiber)

@@ -74,6 +74,11 @@ static void thread_setup(void *context, uint64_t seed)
         test.opts.age_ns = 5000;
         test.opts.leak_ns = 3000;
     }
+    if (seed / 24 % 2 == 1) { /* new ones that are no good */
+        test.opts.validate = thing_validate;
+        test.opts.trust_ns = seed / 48 % 2 * 1000;
+        things.spoil.value = (uint32_t)(seed / 96 % 3);
+    }
 }
 
 static void use(uint64_t deadline_ns)

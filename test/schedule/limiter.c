@@ -7,7 +7,7 @@
 #include "base/atomic.h"
 #include "base/step.h"
 #include "base/thread.h"
-#include "support/history.h"
+#include "support/calls.h"
 #include "support/linear.h"
 #include "support/schedule.h"
 #include "support/test.h"
@@ -20,7 +20,7 @@
 static struct {
     struct hf_limiter *limiter;
     uint32_t rule;
-    struct history *history;
+    struct calls *history;
     struct linear *checker;
     enum hf_status status[FIBERS + 1];
     struct hf_atomic_u64 taken[32];
@@ -146,10 +146,10 @@ static void results_setup(void *context, uint64_t seed)
                                      .init = budget_init,
                                      .apply = budget_apply,
                                      .op_names = op_names};
-        test.history = history_new(FIBERS, CALLS);
+        test.history = calls_new(FIBERS, CALLS);
         test.checker = linear_new(&model, FIBERS * CALLS);
     }
-    history_clear(test.history);
+    calls_clear(test.history);
 }
 
 static void results_set(unsigned fiber, uint32_t op, uint64_t set)
@@ -164,10 +164,10 @@ static void results_set(unsigned fiber, uint32_t op, uint64_t set)
         if (set >> i & 1)
             asks[call.count++] = (struct hf_limiter_ask){
                 .rule = test.rule, .key = &keys[i], .key_len = 1, .cost = 1};
-    struct call *noted = history_begin(test.history, fiber, op, 0, set);
+    struct call *noted = calls_begin(test.history, fiber, op, 0, set);
     status = op == OP_TAKE ? hf_limiter_take(test.limiter, &call, &answer)
                            : hf_limiter_peek(test.limiter, &call, &answer);
-    history_end(test.history, noted, answer.allowed, answer.remaining);
+    calls_end(test.history, noted, answer.allowed, answer.remaining);
     if (status != HF_OK)
         schedule_wrong("a decision failed: %s", hf_status_text(status));
 }
@@ -180,7 +180,7 @@ static void results_other(unsigned fiber, uint32_t op, uint64_t key)
     struct hf_limiter_call call = {.asks = &ask, .count = 1, .now_ns = 10};
     struct hf_limiter_rule rule = rule_of(3, LONG);
     enum hf_status status = HF_OK;
-    struct call *noted = history_begin(test.history, fiber, op, 0, key);
+    struct call *noted = calls_begin(test.history, fiber, op, 0, key);
 
     if (op == OP_REFUND)
         status = hf_limiter_refund(test.limiter, &call, 10);
@@ -188,7 +188,7 @@ static void results_other(unsigned fiber, uint32_t op, uint64_t key)
         status = hf_limiter_define(test.limiter, "r", &rule, NULL);
     else
         (void)hf_limiter_sweep(test.limiter, 100, 10);
-    history_end(test.history, noted, 0, 0);
+    calls_end(test.history, noted, 0, 0);
     if (status != HF_OK)
         schedule_wrong("a call failed: %s", hf_status_text(status));
 }

@@ -8,7 +8,7 @@
 #include "holdfast/map.h"
 
 #include "base/memory.h"
-#include "support/history.h"
+#include "support/calls.h"
 #include "support/linear.h"
 #include "support/models.h"
 #include "support/schedule.h"
@@ -37,7 +37,7 @@ struct value {
 struct scene {
     const struct shape *shape;
     struct hf_map *map;
-    struct history *history;
+    struct calls *history;
     struct linear *checker;
     uint64_t next;
     int64_t living; /* values that were made and not freed */
@@ -99,11 +99,10 @@ static uint64_t fresh(struct scene *scene)
 static void *get(struct scene *scene, unsigned thread, unsigned char key)
 {
     void *value = NULL;
-    struct call *call =
-        history_begin(scene->history, thread, MODEL_GET, key, 0);
+    struct call *call = calls_begin(scene->history, thread, MODEL_GET, key, 0);
     enum hf_status status = hf_map_get(scene->map, &key, 1, &value);
-    history_end(scene->history, call, status,
-                status == HF_OK ? number_in(scene, value) : 0);
+    calls_end(scene->history, call, status,
+              status == HF_OK ? number_in(scene, value) : 0);
     return value;
 }
 
@@ -113,12 +112,12 @@ static void put(struct scene *scene, unsigned thread, unsigned char key)
     void *value = value_of(scene, number);
     void *old = NULL;
     struct call *call =
-        history_begin(scene->history, thread, MODEL_SWAP, key, number);
+        calls_begin(scene->history, thread, MODEL_SWAP, key, number);
 
     if (hf_map_put(scene->map, &key, 1, value, &old) != HF_OK)
         schedule_wrong("put");
-    history_end(scene->history, call, old == NULL ? HF_NOTFOUND : HF_OK,
-                old == NULL ? 0 : number_in(scene, old));
+    calls_end(scene->history, call, old == NULL ? HF_NOTFOUND : HF_OK,
+              old == NULL ? 0 : number_in(scene, old));
 }
 
 static void put_if_absent(struct scene *scene, unsigned thread,
@@ -128,12 +127,12 @@ static void put_if_absent(struct scene *scene, unsigned thread,
     void *value = value_of(scene, number);
     void *there = NULL;
     struct call *call =
-        history_begin(scene->history, thread, MODEL_SET_IF_ABSENT, key, number);
+        calls_begin(scene->history, thread, MODEL_SET_IF_ABSENT, key, number);
     enum hf_status status =
         hf_map_put_if_absent(scene->map, &key, 1, value, &there);
 
-    history_end(scene->history, call, status,
-                status == HF_EXISTS ? number_in(scene, there) : 0);
+    calls_end(scene->history, call, status,
+              status == HF_EXISTS ? number_in(scene, there) : 0);
     if (status != HF_OK)
         drop(scene, value);
 }
@@ -142,11 +141,11 @@ static void drop_key(struct scene *scene, unsigned thread, unsigned char key)
 {
     void *old = NULL;
     struct call *call =
-        history_begin(scene->history, thread, MODEL_REMOVE, key, 0);
+        calls_begin(scene->history, thread, MODEL_REMOVE, key, 0);
     enum hf_status status = hf_map_remove(scene->map, &key, 1, &old);
 
-    history_end(scene->history, call, status,
-                status == HF_OK ? number_in(scene, old) : 0);
+    calls_end(scene->history, call, status,
+              status == HF_OK ? number_in(scene, old) : 0);
 }
 
 /* Reads the value and replaces or removes it if it is still that. */
@@ -164,14 +163,14 @@ static void if_equal(struct scene *scene, unsigned thread, unsigned char key,
         return;
     }
     struct call *call =
-        history_begin(scene->history, thread,
-                      removes ? MODEL_REMOVE_IF_EQUAL : MODEL_REPLACE_IF_EQUAL,
-                      key, number_in(scene, found));
+        calls_begin(scene->history, thread,
+                    removes ? MODEL_REMOVE_IF_EQUAL : MODEL_REPLACE_IF_EQUAL,
+                    key, number_in(scene, found));
     call->argument2 = number;
     status = removes
                  ? hf_map_remove_if_equal(scene->map, &key, 1, found)
                  : hf_map_replace_if_equal(scene->map, &key, 1, found, value);
-    history_end(scene->history, call, status, MODEL_ANY);
+    calls_end(scene->history, call, status, MODEL_ANY);
     if (!removes && status != HF_OK)
         drop(scene, value);
 }
@@ -189,11 +188,11 @@ static void merge(struct scene *scene, unsigned thread, unsigned char key)
     void *value = value_of(scene, number);
     void *result = NULL;
     struct call *call =
-        history_begin(scene->history, thread, MODEL_ADD, key, number);
+        calls_begin(scene->history, thread, MODEL_ADD, key, number);
 
     if (hf_map_merge(scene->map, &key, 1, value, sum, scene, &result) != HF_OK)
         schedule_wrong("merge");
-    history_end(scene->history, call, HF_OK, number_in(scene, result));
+    calls_end(scene->history, call, HF_OK, number_in(scene, result));
     if (result != value)
         drop(scene, value);
 }
@@ -219,12 +218,12 @@ static enum hf_status change(void *context, const void *key, size_t len,
 static void compute(struct scene *scene, unsigned thread, unsigned char key)
 {
     struct changing changing = {.scene = scene, .number = fresh(scene)};
-    struct call *call = history_begin(
-        scene->history, thread, MODEL_SET_IF_PRESENT, key, changing.number);
+    struct call *call = calls_begin(scene->history, thread,
+                                    MODEL_SET_IF_PRESENT, key, changing.number);
     enum hf_status status =
         hf_map_compute_if_present(scene->map, &key, 1, change, &changing, NULL);
 
-    history_end(scene->history, call, status, changing.before);
+    calls_end(scene->history, call, status, changing.before);
 }
 
 /* A call that takes nothing away, at random. */
@@ -285,7 +284,7 @@ static void setup(void *context, uint64_t seed)
     scene->living = 0;
     if (hf_map_open(&scene->map, &opts) != HF_OK)
         schedule_wrong("no map");
-    history_clear(scene->history);
+    calls_clear(scene->history);
     for (unsigned i = 0; i < scene->shape->filled; i++)
         put(scene, FIBERS_MAX, (unsigned char)i);
 }
@@ -312,7 +311,7 @@ static void run(const struct shape *shape)
     size_t calls = 2 * CALLS_MAX * (FIBERS_MAX + 1);
     struct scene scene = {
         .shape = shape,
-        .history = history_new(FIBERS_MAX + 1, 2 * CALLS_MAX),
+        .history = calls_new(FIBERS_MAX + 1, 2 * CALLS_MAX),
         .checker = linear_new(&model, calls),
     };
     struct schedule_case c = {.name = shape->name,
@@ -326,7 +325,7 @@ static void run(const struct shape *shape)
     CHECK(shape->keys <= KEYS_MAX && shape->filled <= shape->keys);
     schedule_check(&c);
     linear_free(scene.checker);
-    history_free(scene.history);
+    calls_free(scene.history);
 }
 
 TEST(one_key_in_three_hands)

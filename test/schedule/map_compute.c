@@ -6,7 +6,7 @@
 #include "base/atomic.h"
 #include "base/memory.h"
 #include "base/thread.h"
-#include "support/history.h"
+#include "support/calls.h"
 #include "support/linear.h"
 #include "support/models.h"
 #include "support/schedule.h"
@@ -25,7 +25,7 @@ static struct {
     bool owns;
     enum hf_status status[FIBERS_MAX][4];
     void *value[FIBERS_MAX][4];
-    struct history *history;
+    struct calls *history;
     struct linear *checker;
 } scene;
 
@@ -429,31 +429,31 @@ static enum hf_status make_number(void *context, const void *key, size_t len,
 
 static void mixed_call(unsigned fiber, uint64_t number)
 {
-    struct history *history = scene.history;
+    struct calls *history = scene.history;
     enum hf_status status;
     void *value = NULL;
     struct call *call;
 
     switch (schedule_random(5)) {
     case 0:
-        call = history_begin(history, fiber, MODEL_GET, 0, 0);
+        call = calls_begin(history, fiber, MODEL_GET, 0, 0);
         status = hf_map_get(scene.map, "k", 1, &value);
         break;
     case 1:
-        call = history_begin(history, fiber, MODEL_SWAP, 0, number);
+        call = calls_begin(history, fiber, MODEL_SWAP, 0, number);
         status = hf_map_put(scene.map, "k", 1, number_new(number), &value);
         status = status == HF_OK && value == NULL ? HF_NOTFOUND : status;
         break;
     case 2:
-        call = history_begin(history, fiber, MODEL_REMOVE, 0, 0);
+        call = calls_begin(history, fiber, MODEL_REMOVE, 0, 0);
         status = hf_map_remove(scene.map, "k", 1, &value);
         break;
     default:
-        call = history_begin(history, fiber, MODEL_SET_IF_ABSENT, 0, number);
+        call = calls_begin(history, fiber, MODEL_SET_IF_ABSENT, 0, number);
         status = hf_map_compute_if_absent(scene.map, "k", 1, make_number,
                                           &number, HF_FOREVER, &value);
     }
-    history_end(history, call, status, number_in(value));
+    calls_end(history, call, status, number_in(value));
 }
 
 static void mixed(void *context, unsigned fiber)
@@ -472,7 +472,7 @@ static void setup_mixed(void *context, uint64_t seed)
 {
     (void)context;
     open_map(seed, seed % 2 == 0);
-    history_clear(scene.history);
+    calls_clear(scene.history);
 }
 
 static bool mixed_check(void *context, FILE *explain)
@@ -498,11 +498,11 @@ TEST(a_put_does_not_wait_for_a_function_and_all_have_an_order)
                               .check = mixed_check,
                               .schedules = 20000};
 
-    scene.history = history_new(FIBERS_MAX, 8);
+    scene.history = calls_new(FIBERS_MAX, 8);
     scene.checker = linear_new(&model, 8 * FIBERS_MAX);
     schedule_check(&c);
     linear_free(scene.checker);
-    history_free(scene.history);
+    calls_free(scene.history);
 }
 
 /* ---- Visits while keys move. ---- */

@@ -3,7 +3,7 @@
 
 #include "base/atomic.h"
 #include "base/thread.h"
-#include "support/history.h"
+#include "support/calls.h"
 #include "support/linear.h"
 #include "support/models.h"
 #include "support/schedule.h"
@@ -18,13 +18,13 @@ static struct {
     struct hf_atomic_u32 taken[ITEMS_MAX];
     struct hf_atomic_u32 alarms;
     struct hf_multiqueue_ticket ticket;
-    struct history *history;
+    struct calls *history;
     struct linear *checker;
 } test;
 
 static void begin(const struct hf_multiqueue_opts *opts)
 {
-    struct history *history = test.history;
+    struct calls *history = test.history;
     struct linear *checker = test.checker;
 
     memset(&test, 0, sizeof test);
@@ -403,10 +403,10 @@ static void results_setup(void *context, uint64_t seed)
     begin(&opts);
     if (test.history == NULL) {
         struct linear_model model = model_list(&list);
-        test.history = history_new(3, CALLS);
+        test.history = calls_new(3, CALLS);
         test.checker = linear_new(&model, 3 * CALLS);
     }
-    history_clear(test.history);
+    calls_clear(test.history);
 }
 
 static void results_body(void *context, unsigned fiber)
@@ -416,11 +416,11 @@ static void results_body(void *context, unsigned fiber)
         uint64_t dice = schedule_random(5);
         uint32_t number = fiber * CALLS + i;
         void *item = NULL;
-        struct call *call = history_begin(test.history, fiber,
-                                          dice < 2   ? MODEL_PUT
-                                          : dice < 4 ? MODEL_TAKE_FIRST
-                                                     : MODEL_SIZE,
-                                          0, dice < 2 ? number + 1 : 0);
+        struct call *call = calls_begin(test.history, fiber,
+                                        dice < 2   ? MODEL_PUT
+                                        : dice < 4 ? MODEL_TAKE_FIRST
+                                                   : MODEL_SIZE,
+                                        0, dice < 2 ? number + 1 : 0);
         enum hf_status status = HF_OK;
         uint64_t value = MODEL_ANY;
         if (dice < 2) {
@@ -433,7 +433,7 @@ static void results_body(void *context, unsigned fiber)
         } else {
             value = hf_multiqueue_size(test.queue);
         }
-        history_end(test.history, call, status, value);
+        calls_end(test.history, call, status, value);
     }
 }
 

@@ -5,7 +5,7 @@
  */
 #include "holdfast/queue.h"
 
-#include "support/history.h"
+#include "support/calls.h"
 #include "support/linear.h"
 #include "support/models.h"
 #include "support/schedule.h"
@@ -22,7 +22,7 @@ struct item {
 
 struct scene {
     struct hf_queue *queue;
-    struct history *history;
+    struct calls *history;
     struct linear *checker;
     struct item items[ITEMS_MAX]; /* written by who puts, read by who takes */
     unsigned calls;               /* of each fiber */
@@ -35,7 +35,7 @@ static void setup(void *context, uint64_t seed)
 
     if (hf_queue_open(&scene->queue, &opts) != HF_OK)
         schedule_wrong("no queue");
-    history_clear(scene->history);
+    calls_clear(scene->history);
     memset(scene->items, 0, sizeof scene->items);
 }
 
@@ -51,20 +51,20 @@ static void put(struct scene *scene, unsigned thread, unsigned index)
     struct item *item = &scene->items[thread * CALLS_MAX + index];
 
     item->number = thread * 100 + index + 1;
-    struct call *call = history_begin(scene->history, thread, MODEL_PUT, 0,
-                                      thread * 100 + index + 1);
-    history_end(scene->history, call, hf_queue_put(scene->queue, item), 0);
+    struct call *call = calls_begin(scene->history, thread, MODEL_PUT, 0,
+                                    thread * 100 + index + 1);
+    calls_end(scene->history, call, hf_queue_put(scene->queue, item), 0);
 }
 
 static enum hf_status take(struct scene *scene, unsigned thread)
 {
     void *found = NULL;
     struct call *call =
-        history_begin(scene->history, thread, MODEL_TAKE_FIRST, 0, 0);
+        calls_begin(scene->history, thread, MODEL_TAKE_FIRST, 0, 0);
     enum hf_status status = hf_queue_take(scene->queue, &found);
     uint64_t number = status == HF_OK ? ((struct item *)found)->number : 0;
 
-    history_end(scene->history, call, status, number);
+    calls_end(scene->history, call, status, number);
     return status;
 }
 
@@ -98,7 +98,7 @@ static void run(const char *name, unsigned fibers, unsigned calls,
     struct model_list list = {.room = ITEMS_MAX};
     struct linear_model model = model_list(&list);
     struct scene scene = {
-        .history = history_new(FIBERS_MAX + 1, ITEMS_MAX + 1),
+        .history = calls_new(FIBERS_MAX + 1, ITEMS_MAX + 1),
         .checker = linear_new(&model, 3 * ITEMS_MAX),
         .calls = calls,
     };
@@ -113,7 +113,7 @@ static void run(const char *name, unsigned fibers, unsigned calls,
     CHECK(calls <= CALLS_MAX && fibers <= FIBERS_MAX);
     schedule_check(&c);
     linear_free(scene.checker);
-    history_free(scene.history);
+    calls_free(scene.history);
 }
 
 static void mixed(void *context, unsigned fiber)

@@ -7,7 +7,7 @@
 #include "holdfast/rate.h"
 
 #include "flow/rate_slots.h"
-#include "support/history.h"
+#include "support/calls.h"
 #include "support/linear.h"
 #include "support/schedule.h"
 #include "support/test.h"
@@ -39,7 +39,7 @@ struct state {
 static struct {
     struct hf_rate rate;
     uint64_t memory[32];
-    struct history *history;
+    struct calls *history;
     struct linear *checker;
 } test;
 
@@ -88,10 +88,10 @@ static void setup(void *context, uint64_t seed)
     if (test.history == NULL) {
         struct linear_model model = {.state_bytes = sizeof(struct state),
                                      .apply = apply};
-        test.history = history_new(FIBERS, CALLS);
+        test.history = calls_new(FIBERS, CALLS);
         test.checker = linear_new(&model, FIBERS * CALLS);
     }
-    history_clear(test.history);
+    calls_clear(test.history);
 }
 
 static void body(void *context, unsigned fiber)
@@ -107,7 +107,7 @@ static void body(void *context, unsigned fiber)
         uint64_t wait_ns = 0;
         if (op == OP_REFUND)
             now_ns = taken_ns;
-        struct call *call = history_begin(test.history, fiber, op, 0, count);
+        struct call *call = calls_begin(test.history, fiber, op, 0, count);
         call->argument2 = now_ns;
         if (op == OP_TAKE)
             wait_ns = hf_rate_ask(&test.rate, count, now_ns, &answer);
@@ -115,8 +115,8 @@ static void body(void *context, unsigned fiber)
             wait_ns = hf_rate_look(&test.rate, count, now_ns, &answer);
         else
             hf_rate_refund(&test.rate, count, now_ns);
-        history_end(test.history, call, wait_ns,
-                    answer.remaining * 1000 + answer.reset_ns);
+        calls_end(test.history, call, wait_ns,
+                  answer.remaining * 1000 + answer.reset_ns);
         if (op == OP_TAKE && wait_ns == 0)
             taken_ns = answer.taken_ns;
     }

@@ -5,7 +5,7 @@
  */
 #include "holdfast/ring.h"
 
-#include "support/history.h"
+#include "support/calls.h"
 #include "support/models.h"
 #include "support/schedule.h"
 #include "support/test.h"
@@ -28,23 +28,23 @@ struct config {
 static struct {
     struct config config;
     struct hf_ring *ring;
-    struct history *history;
+    struct calls *history;
     struct linear *checker;
 } rig;
 
 static void call(unsigned thread, int what, uint64_t value)
 {
     struct call *record =
-        history_begin(rig.history, thread,
-                      what == PUT ? MODEL_PUT : MODEL_TAKE_FIRST, 0, value);
+        calls_begin(rig.history, thread,
+                    what == PUT ? MODEL_PUT : MODEL_TAKE_FIRST, 0, value);
     void *item = NULL;
 
     if (what == PUT)
-        history_end(rig.history, record,
-                    hf_ring_put(rig.ring, (void *)(uintptr_t)value), 0);
+        calls_end(rig.history, record,
+                  hf_ring_put(rig.ring, (void *)(uintptr_t)value), 0);
     else {
         enum hf_status status = hf_ring_take(rig.ring, &item);
-        history_end(rig.history, record, status, (uint64_t)(uintptr_t)item);
+        calls_end(rig.history, record, status, (uint64_t)(uintptr_t)item);
     }
 }
 
@@ -58,9 +58,9 @@ static void call_many(unsigned thread, int what, uint64_t value, size_t count)
 
     for (size_t i = 0; i < count; i++) {
         items[i] = (void *)(uintptr_t)(value + i);
-        records[i] = history_begin(rig.history, thread,
-                                   what == PUT ? MODEL_PUT : MODEL_TAKE_FIRST,
-                                   0, what == PUT ? value + i : 0);
+        records[i] = calls_begin(rig.history, thread,
+                                 what == PUT ? MODEL_PUT : MODEL_TAKE_FIRST, 0,
+                                 what == PUT ? value + i : 0);
     }
     done = what == PUT ? hf_ring_put_many(rig.ring, items, count)
                        : hf_ring_take_many(rig.ring, items, count);
@@ -68,12 +68,11 @@ static void call_many(unsigned thread, int what, uint64_t value, size_t count)
         schedule_wrong("%zu of %zu", done, count);
     for (size_t i = 0; i < count; i++) {
         enum hf_status refused = what == PUT ? HF_FULL : HF_EMPTY;
-        history_end(rig.history, records[i],
-                    i < done    ? HF_OK
-                    : i == done ? refused
-                                : HF_CLOSED, /* not tried */
-                    i < done && what == TAKE ? (uint64_t)(uintptr_t)items[i]
-                                             : 0);
+        calls_end(rig.history, records[i],
+                  i < done    ? HF_OK
+                  : i == done ? refused
+                              : HF_CLOSED, /* not tried */
+                  i < done && what == TAKE ? (uint64_t)(uintptr_t)items[i] : 0);
     }
     /* Items of one producer are numbered in its order. */
     for (size_t i = 1; i < done && what == TAKE; i++)
@@ -87,7 +86,7 @@ static void setup(void *context, uint64_t seed)
 {
     (void)context;
     (void)seed;
-    history_clear(rig.history);
+    calls_clear(rig.history);
     struct hf_ring_opts opts = {.capacity = rig.config.capacity,
                                 .mode = rig.config.mode};
     CHECK_EQ(hf_ring_open(&rig.ring, &opts), HF_OK);
@@ -151,11 +150,11 @@ static void run(const char *name, unsigned fibers, unsigned schedules,
     struct linear_model model = model_list(&list);
 
     rig.config = config;
-    rig.history = history_new(FIBERS_MAX + 1, CALLS_MAX);
+    rig.history = calls_new(FIBERS_MAX + 1, CALLS_MAX);
     rig.checker = linear_new(&model, (FIBERS_MAX + 1) * CALLS_MAX);
     schedule_check(&c);
     linear_free(rig.checker);
-    history_free(rig.history);
+    calls_free(rig.history);
 }
 
 #define RUN(name, fibers, schedules, ...) \

@@ -3,7 +3,7 @@
 
 #include "base/atomic.h"
 #include "base/thread.h"
-#include "support/history.h"
+#include "support/calls.h"
 #include "support/linear.h"
 #include "support/schedule.h"
 #include "support/test.h"
@@ -17,7 +17,7 @@ static struct {
     struct hf_atomic_u32 gone;    /* fibers that are done */
     uint32_t plain;               /* guarded: a race would be reported */
     uint32_t written;             /* how often, by the fibers' own account */
-    struct history *history;
+    struct calls *history;
     struct linear *checker;
 } test;
 
@@ -263,10 +263,10 @@ static void tries_setup(void *context, uint64_t seed)
     (void)seed;
     begin();
     if (test.history == NULL) {
-        test.history = history_new(3, 5);
+        test.history = calls_new(3, 5);
         test.checker = linear_new(&model, 3 * 5);
     }
-    history_clear(test.history);
+    calls_clear(test.history);
 }
 
 /* Locks have no owner, so any order of calls is allowed. */
@@ -275,7 +275,7 @@ static void tries_body(void *context, unsigned fiber)
     (void)context;
     for (int i = 0; i < 5; i++) {
         uint32_t op = (uint32_t)schedule_random(5);
-        struct call *call = history_begin(test.history, fiber, op, 0, 0);
+        struct call *call = calls_begin(test.history, fiber, op, 0, 0);
         enum hf_status status;
         if (op == LOCK_READ)
             status = hf_rwlock_lock_read(&test.lock, HF_NOW);
@@ -287,7 +287,7 @@ static void tries_body(void *context, unsigned fiber)
             status = hf_rwlock_unlock_write(&test.lock);
         else
             status = hf_rwlock_downgrade(&test.lock);
-        history_end(test.history, call, status, 0);
+        calls_end(test.history, call, status, 0);
     }
 }
 

@@ -3,7 +3,7 @@
 
 #include "base/atomic.h"
 #include "base/thread.h"
-#include "support/history.h"
+#include "support/calls.h"
 #include "support/linear.h"
 #include "support/models.h"
 #include "support/schedule.h"
@@ -18,7 +18,7 @@ static struct {
     uint32_t plain;            /* guarded by a semaphore of one permit */
     uint32_t small;            /* what a small request wants */
     enum hf_status seen[FIBERS];
-    struct history *history;
+    struct calls *history;
     struct linear *checker;
 } test;
 
@@ -57,15 +57,15 @@ static void results_setup(void *context, uint64_t seed)
     begin((uint32_t)start, seed % 2 == 0);
     if (test.history == NULL) {
         struct linear_model model = model_counter(&start);
-        test.history = history_new(FIBERS, 4);
+        test.history = calls_new(FIBERS, 4);
         test.checker = linear_new(&model, FIBERS * 4);
     }
-    history_clear(test.history);
+    calls_clear(test.history);
 }
 
 static void results_call(unsigned fiber, uint32_t op, uint32_t count)
 {
-    struct call *call = history_begin(test.history, fiber, op, 0, count);
+    struct call *call = calls_begin(test.history, fiber, op, 0, count);
     uint64_t result = HF_OK;
     uint64_t value = MODEL_ANY;
 
@@ -77,8 +77,8 @@ static void results_call(unsigned fiber, uint32_t op, uint32_t count)
         value = hf_semaphore_available(&test.semaphore);
     if (op == MODEL_COUNT_RESET)
         value = hf_semaphore_drain(&test.semaphore);
-    history_end(test.history, call, result == HF_TIMEOUT ? HF_EMPTY : result,
-                value);
+    calls_end(test.history, call, result == HF_TIMEOUT ? HF_EMPTY : result,
+              value);
 }
 
 static void results_body(void *context, unsigned fiber)
@@ -120,12 +120,12 @@ static void waits_body(void *context, unsigned fiber)
                                    ? HF_FOREVER
                                    : schedule_now_ns() + schedule_random(3000);
         struct call *call =
-            history_begin(test.history, fiber, MODEL_COUNT_TAKE, 0, count);
+            calls_begin(test.history, fiber, MODEL_COUNT_TAKE, 0, count);
         enum hf_status status =
             hf_semaphore_acquire(&test.semaphore, count, deadline_ns);
         if (status != HF_OK) /* says nothing about permits */
             call->op = MODEL_COUNT_READ;
-        history_end(test.history, call, HF_OK, MODEL_ANY);
+        calls_end(test.history, call, HF_OK, MODEL_ANY);
         use_the_stack();
         if (status == HF_OK)
             results_call(fiber, MODEL_COUNT_ADD, count);

@@ -104,7 +104,7 @@ static void setup(void *context, uint64_t seed)
     memset(scene.freed, 0, sizeof scene.freed);
     scene.removals.value = 0;
     scene.used.value = 0;
-    history_clear(scene.at.history);
+    calls_clear(scene.at.history);
     CHECK_EQ(hf_skipmap_open(&scene.at.map, &opts), HF_OK);
     for (uint64_t key = 0; key < KEYS; key++) {
         if (scene.scripted ? (scene.start >> key & 1)
@@ -227,11 +227,11 @@ static void run_with(const struct schedule_case *c, const struct scene *wanted)
     scene = *wanted;
     scene.at.values = scene.values;
     scene.at.threads = FIBERS_MAX;
-    scene.at.history = history_new(2 * FIBERS_MAX, CALLS_MAX);
+    scene.at.history = calls_new(2 * FIBERS_MAX, CALLS_MAX);
     scene.checker = linear_new(&model, 2 * FIBERS_MAX * CALLS_MAX);
     schedule_check(c);
     linear_free(scene.checker);
-    history_free(scene.at.history);
+    calls_free(scene.at.history);
 }
 
 static void run(const char *name, unsigned fibers, const struct scene *wanted)

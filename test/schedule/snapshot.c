@@ -8,7 +8,7 @@
 
 #include "base/atomic.h"
 #include "base/thread.h"
-#include "support/history.h"
+#include "support/calls.h"
 #include "support/models.h"
 #include "support/schedule.h"
 #include "support/test.h"
@@ -28,7 +28,7 @@ static struct {
     enum role roles[FIBERS_MAX];
     unsigned calls;
     struct hf_snapshot *snapshot;
-    struct history *history;
+    struct calls *history;
     struct linear *checker;
     struct value values[VALUES_MAX];
     struct hf_atomic_u32 used; /* (a) of values */
@@ -66,21 +66,21 @@ static void setup(void *context, uint64_t seed)
     (void)seed;
     memset(rig.values, 0, sizeof rig.values);
     rig.used.value = 0;
-    history_clear(rig.history);
+    calls_clear(rig.history);
     CHECK_EQ(hf_snapshot_open(&rig.snapshot, value_new(1000), &opts), HF_OK);
     struct call *call =
-        history_begin(rig.history, FIBERS_MAX, MODEL_SET, 0, 1000);
-    history_end(rig.history, call, HF_OK, 0);
+        calls_begin(rig.history, FIBERS_MAX, MODEL_SET, 0, 1000);
+    calls_end(rig.history, call, HF_OK, 0);
 }
 
 static void read_one(unsigned fiber)
 {
     struct hf_snapshot_view view, inner;
-    struct call *call = history_begin(rig.history, fiber, MODEL_GET, 0, 0);
+    struct call *call = calls_begin(rig.history, fiber, MODEL_GET, 0, 0);
     enum hf_status status = hf_snapshot_read(rig.snapshot, &view);
     const struct value *value = view.value;
 
-    history_end(rig.history, call, status, value->number);
+    calls_end(rig.history, call, status, value->number);
     uint64_t version = view.version;
     for (int i = 0; i < 3; i++) {
         hf_thread_pause(); /* be slow */
@@ -100,10 +100,10 @@ static void read_one(unsigned fiber)
 static void set_one(unsigned fiber)
 {
     uint64_t number = 1 + schedule_random(100000);
-    struct call *call = history_begin(rig.history, fiber, MODEL_SET, 0, number);
+    struct call *call = calls_begin(rig.history, fiber, MODEL_SET, 0, number);
 
-    history_end(rig.history, call,
-                hf_snapshot_set(rig.snapshot, value_new(number)), 0);
+    calls_end(rig.history, call,
+              hf_snapshot_set(rig.snapshot, value_new(number)), 0);
 }
 
 /* Adds the number at `context`, which becomes the sum. */
@@ -128,10 +128,10 @@ static void update_one(unsigned fiber)
 {
     struct step step = {1 + schedule_random(1000), 0};
     struct call *call =
-        history_begin(rig.history, fiber, MODEL_ADD, 0, step.number);
+        calls_begin(rig.history, fiber, MODEL_ADD, 0, step.number);
     enum hf_status status = hf_snapshot_update(rig.snapshot, make_sum, &step);
 
-    history_end(rig.history, call, status, step.sum);
+    calls_end(rig.history, call, status, step.sum);
 }
 
 static void body(void *context, unsigned fiber)
@@ -187,11 +187,11 @@ static void run(const char *name, unsigned fibers, enum role a, enum role b,
     rig.roles[1] = b;
     rig.roles[2] = c;
     rig.calls = calls;
-    rig.history = history_new(FIBERS_MAX + 1, CALLS_MAX);
+    rig.history = calls_new(FIBERS_MAX + 1, CALLS_MAX);
     rig.checker = linear_new(&model, (FIBERS_MAX + 1) * CALLS_MAX);
     schedule_check(&test);
     linear_free(rig.checker);
-    history_free(rig.history);
+    calls_free(rig.history);
 }
 
 TEST(readers_see_the_order_of_changes_and_nothing_freed)

@@ -8,7 +8,7 @@
 
 #include "base/atomic.h"
 #include "base/thread.h"
-#include "support/history.h"
+#include "support/calls.h"
 #include "support/models.h"
 #include "support/schedule.h"
 #include "support/test.h"
@@ -29,7 +29,7 @@ static struct {
     unsigned calls;
     bool owning; /* each item comes once, and the list frees it */
     struct hf_snapshot_list *list;
-    struct history *history;
+    struct calls *history;
     struct linear *checker;
     struct item items[FIBERS_MAX * 8];
     struct hf_atomic_u32 added[FIBERS_MAX * 8]; /* (a) with HF_OK */
@@ -52,17 +52,17 @@ static void setup(void *context, uint64_t seed)
     memset(rig.added, 0, sizeof rig.added);
     for (unsigned i = 0; i < FIBERS_MAX * 8; i++)
         rig.items[i].key = i;
-    history_clear(rig.history);
+    calls_clear(rig.history);
     CHECK_EQ(hf_snapshot_list_open(&rig.list, &opts), HF_OK);
 }
 
 static void add(unsigned fiber, struct item *item)
 {
-    struct call *call = history_begin(rig.history, fiber, MODEL_SET_IF_ABSENT,
-                                      item->key, item->key);
+    struct call *call = calls_begin(rig.history, fiber, MODEL_SET_IF_ABSENT,
+                                    item->key, item->key);
     enum hf_status status = hf_snapshot_list_add(rig.list, item);
 
-    history_end(rig.history, call, status, item->key);
+    calls_end(rig.history, call, status, item->key);
     if (status == HF_OK)
         hf_u32_add(&rig.added[item->key], 1, __ATOMIC_RELAXED);
 }
@@ -70,10 +70,10 @@ static void add(unsigned fiber, struct item *item)
 static void take(unsigned fiber, struct item *item)
 {
     struct call *call =
-        history_begin(rig.history, fiber, MODEL_REMOVE, item->key, 0);
+        calls_begin(rig.history, fiber, MODEL_REMOVE, item->key, 0);
 
-    history_end(rig.history, call, hf_snapshot_list_remove(rig.list, item),
-                item->key);
+    calls_end(rig.history, call, hf_snapshot_list_remove(rig.list, item),
+              item->key);
 }
 
 struct visit {
@@ -101,19 +101,19 @@ static void look(unsigned fiber)
     struct call *calls[ITEMS];
 
     for (unsigned i = 0; i < ITEMS; i++)
-        calls[i] = history_begin(rig.history, fiber, MODEL_GET, i, 0);
+        calls[i] = calls_begin(rig.history, fiber, MODEL_GET, i, 0);
     enum hf_status status = hf_snapshot_list_visit(rig.list, note, &visit);
     if (status != HF_OK)
         schedule_wrong("visit failed");
     for (unsigned i = 0; i < ITEMS; i++)
-        history_end(rig.history, calls[i],
-                    visit.seen[i] != 0 ? HF_OK : HF_NOTFOUND, i);
+        calls_end(rig.history, calls[i],
+                  visit.seen[i] != 0 ? HF_OK : HF_NOTFOUND, i);
 
     struct item *item = &rig.items[schedule_random(ITEMS)];
     struct call *call =
-        history_begin(rig.history, fiber, MODEL_GET, item->key, 0);
-    history_end(rig.history, call, hf_snapshot_list_contains(rig.list, item),
-                item->key);
+        calls_begin(rig.history, fiber, MODEL_GET, item->key, 0);
+    calls_end(rig.history, call, hf_snapshot_list_contains(rig.list, item),
+              item->key);
 }
 
 /* With items that come once, a fiber adds its own and removes any. */
@@ -192,11 +192,11 @@ static void run(const char *name, bool owning, unsigned fibers, enum role last,
         rig.roles[i] = i == fibers - 1 ? last : CHANGES;
     rig.calls = calls;
     rig.owning = owning;
-    rig.history = history_new(FIBERS_MAX, CALLS_MAX);
+    rig.history = calls_new(FIBERS_MAX, CALLS_MAX);
     rig.checker = linear_new(&model, FIBERS_MAX * CALLS_MAX);
     schedule_check(&test);
     linear_free(rig.checker);
-    history_free(rig.history);
+    calls_free(rig.history);
 }
 
 TEST(changes_and_visits_have_one_order)
@@ -247,9 +247,9 @@ TEST(a_visit_is_of_one_version)
                                  .check = check};
 
     rig.owning = false;
-    rig.history = history_new(FIBERS_MAX, CALLS_MAX);
+    rig.history = calls_new(FIBERS_MAX, CALLS_MAX);
     rig.checker = linear_new(&model, FIBERS_MAX * CALLS_MAX);
     schedule_check(&test);
     linear_free(rig.checker);
-    history_free(rig.history);
+    calls_free(rig.history);
 }

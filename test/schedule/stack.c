@@ -6,7 +6,7 @@
  */
 #include "holdfast/stack.h"
 
-#include "support/history.h"
+#include "support/calls.h"
 #include "support/models.h"
 #include "support/schedule.h"
 #include "support/test.h"
@@ -35,25 +35,24 @@ struct config {
 static struct {
     struct config config;
     struct hf_stack *stack;
-    struct history *history;
+    struct calls *history;
     struct linear *checker;
 } rig;
 
 static void call(unsigned thread, int what, uint64_t value)
 {
     static const uint32_t ops[] = {MODEL_PUT, MODEL_TAKE_LAST, MODEL_SIZE};
-    struct call *record =
-        history_begin(rig.history, thread, ops[what], 0, value);
+    struct call *record = calls_begin(rig.history, thread, ops[what], 0, value);
     void *item = NULL;
 
     if (what == PUSH)
-        history_end(rig.history, record,
-                    hf_stack_push(rig.stack, (void *)(uintptr_t)value), 0);
+        calls_end(rig.history, record,
+                  hf_stack_push(rig.stack, (void *)(uintptr_t)value), 0);
     else if (what == SIZE)
-        history_end(rig.history, record, HF_OK, hf_stack_size(rig.stack));
+        calls_end(rig.history, record, HF_OK, hf_stack_size(rig.stack));
     else {
         enum hf_status status = hf_stack_pop(rig.stack, &item);
-        history_end(rig.history, record, status, (uint64_t)(uintptr_t)item);
+        calls_end(rig.history, record, status, (uint64_t)(uintptr_t)item);
     }
 }
 
@@ -61,7 +60,7 @@ static void setup(void *context, uint64_t seed)
 {
     (void)context;
     (void)seed;
-    history_clear(rig.history);
+    calls_clear(rig.history);
     struct hf_stack_opts opts = {.capacity = rig.config.capacity,
                                  .kind = rig.config.kind};
     CHECK_EQ(hf_stack_open(&rig.stack, &opts), HF_OK);
@@ -93,7 +92,7 @@ static bool came_out_once(FILE *explain)
 {
     static struct call calls[(FIBERS_MAX + 1) * CALLS_OUTSIDE];
     static int inside[VALUES_MAX];
-    size_t count = history_collect(rig.history, calls);
+    size_t count = calls_collect(rig.history, calls);
 
     memset(inside, 0, sizeof inside);
     for (size_t i = 0; i < count; i++)
@@ -155,11 +154,11 @@ static void run(const char *name, unsigned fibers, unsigned schedules,
     struct linear_model model = model_list(&list);
 
     rig.config = config;
-    rig.history = history_new(FIBERS_MAX + 1, CALLS_OUTSIDE);
+    rig.history = calls_new(FIBERS_MAX + 1, CALLS_OUTSIDE);
     rig.checker = linear_new(&model, (FIBERS_MAX + 1) * CALLS_OUTSIDE);
     schedule_check(&c);
     linear_free(rig.checker);
-    history_free(rig.history);
+    calls_free(rig.history);
 }
 
 #define RUN(name, fibers, schedules, ...) \

@@ -1,7 +1,7 @@
 /* stamped.c - the stamped lock, step by step. */
 #include "holdfast/stamped.h"
 
-#include "support/history.h"
+#include "support/calls.h"
 #include "support/linear.h"
 #include "support/models.h"
 #include "support/schedule.h"
@@ -15,7 +15,7 @@ static struct {
     struct hf_atomic_u64 y; /* the same as x, when nobody writes */
     uint32_t plain;         /* guarded by holding the lock */
     uint64_t raised;        /* additions that were made */
-    struct history *history;
+    struct calls *history;
     struct linear *checker;
 } test;
 
@@ -50,15 +50,15 @@ static void values_setup(void *context, uint64_t seed)
     begin();
     if (test.history == NULL) {
         struct linear_model model = model_map();
-        test.history = history_new(FIBERS, 4);
+        test.history = calls_new(FIBERS, 4);
         test.checker = linear_new(&model, FIBERS * 4);
     }
-    history_clear(test.history);
+    calls_clear(test.history);
 }
 
 static void write_value(unsigned fiber, uint64_t value)
 {
-    struct call *call = history_begin(test.history, fiber, MODEL_SET, 0, value);
+    struct call *call = calls_begin(test.history, fiber, MODEL_SET, 0, value);
     uint64_t stamp;
 
     if (hf_stamped_lock_write(&test.lock, HF_FOREVER, &stamp) != HF_OK)
@@ -66,13 +66,13 @@ static void write_value(unsigned fiber, uint64_t value)
     store(value);
     test.plain++; /* a race would be reported */
     unlock(stamp);
-    history_end(test.history, call, HF_OK, 0);
+    calls_end(test.history, call, HF_OK, 0);
 }
 
 /* Optimistic for some tries, then with the lock. */
 static void read_value(unsigned fiber)
 {
-    struct call *call = history_begin(test.history, fiber, MODEL_GET, 0, 0);
+    struct call *call = calls_begin(test.history, fiber, MODEL_GET, 0, 0);
     uint64_t stamp = 0;
     uint64_t x = 0;
     uint64_t y = 0;
@@ -95,7 +95,7 @@ static void read_value(unsigned fiber)
     if (x != y)
         schedule_wrong("validated %llu and %llu", (unsigned long long)x,
                        (unsigned long long)y);
-    history_end(test.history, call, x == 0 ? HF_NOTFOUND : HF_OK, x);
+    calls_end(test.history, call, x == 0 ? HF_NOTFOUND : HF_OK, x);
 }
 
 static void values_body(void *context, unsigned fiber)

@@ -12,7 +12,7 @@
 
 #include "base/atomic.h"
 #include "base/random.h"
-#include "support/history.h"
+#include "support/calls.h"
 #include "support/linear.h"
 #include "support/models.h"
 #include "support/test.h"
@@ -38,7 +38,7 @@ static uint64_t soon(struct hf_random *random, uint64_t most_ns)
 
 struct round {
     struct hf_blocking *queue;
-    struct history *history;
+    struct calls *history;
     uint64_t seed;
 };
 
@@ -58,15 +58,15 @@ static void round_body(void *context, int index)
         uint64_t until_ns = tries ? HF_NOW : soon(&random, 20000);
         void *item = NULL;
         struct call *call =
-            history_begin(round->history, thread,
-                          puts ? MODEL_PUT : MODEL_TAKE_FIRST, 0, value);
+            calls_begin(round->history, thread,
+                        puts ? MODEL_PUT : MODEL_TAKE_FIRST, 0, value);
         enum hf_status status =
             puts ? hf_blocking_put(round->queue, (void *)value, until_ns)
                  : hf_blocking_take(round->queue, &item, until_ns);
         uint64_t result = status;
         if (status == HF_TIMEOUT && tries)
             result = puts ? HF_FULL : HF_EMPTY;
-        history_end(round->history, call, result, (uintptr_t)item);
+        calls_end(round->history, call, result, (uintptr_t)item);
     }
 }
 
@@ -78,17 +78,17 @@ static void run_rounds(enum hf_blocking_kind kind, uint64_t capacity)
                               .bounded = capacity != 0};
     struct linear_model model = model_list(&list);
     struct linear *checker = linear_new(&model, ROUND_THREADS * ROUND_CALLS);
-    struct round round = {.history = history_new(ROUND_THREADS, ROUND_CALLS)};
+    struct round round = {.history = calls_new(ROUND_THREADS, ROUND_CALLS)};
 
     for (unsigned i = 0; i < share(800); i++) {
         round.seed = test_seed() + i * ROUND_THREADS;
         CHECK_EQ(hf_blocking_open(&round.queue, &opts), HF_OK);
-        history_clear(round.history);
+        calls_clear(round.history);
         test_threads(ROUND_THREADS, round_body, &round);
         CHECK_EQ(linear_check(checker, round.history, stdout), LINEAR_YES);
         hf_blocking_close(round.queue);
     }
-    history_free(round.history);
+    calls_free(round.history);
     linear_free(checker);
 }
 

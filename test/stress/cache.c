@@ -12,7 +12,7 @@
 
 #include "base/atomic.h"
 #include "base/random.h"
-#include "support/history.h"
+#include "support/calls.h"
 #include "support/linear.h"
 #include "support/models.h"
 #include "support/stall.h"
@@ -40,7 +40,7 @@ static struct {
     struct hf_atomic_u64 runs;
     struct hf_atomic_u64 done;
     struct hf_atomic_u32 stop;
-    struct history *history;
+    struct calls *history;
 } scene;
 
 static bool sanitized(void)
@@ -203,22 +203,21 @@ static void record(void *context, int index)
         enum hf_status status;
         switch (hf_random_below(&random, 4)) {
         case 0:
-            call = history_begin(scene.history, thread, MODEL_SET, key, number);
+            call = calls_begin(scene.history, thread, MODEL_SET, key, number);
             status = hf_cache_put(scene.cache, &key, sizeof key,
                                   (void *)(uintptr_t)number, 0);
-            history_end(scene.history, call, status, MODEL_ANY);
+            calls_end(scene.history, call, status, MODEL_ANY);
             break;
         case 1:
-            call = history_begin(scene.history, thread, MODEL_REMOVE, key, 0);
+            call = calls_begin(scene.history, thread, MODEL_REMOVE, key, 0);
             status = hf_cache_remove(scene.cache, &key, sizeof key);
-            history_end(scene.history, call, status, MODEL_ANY);
+            calls_end(scene.history, call, status, MODEL_ANY);
             break;
         default:
-            call = history_begin(scene.history, thread, MODEL_GET, key, 0);
+            call = calls_begin(scene.history, thread, MODEL_GET, key, 0);
             status = hf_cache_get(scene.cache, &key, sizeof key, &data);
-            history_end(scene.history, call, status,
-                        status == HF_OK ? (uint64_t)(uintptr_t)data
-                                        : MODEL_ANY);
+            calls_end(scene.history, call, status,
+                      status == HF_OK ? (uint64_t)(uintptr_t)data : MODEL_ANY);
             break;
         }
     }
@@ -231,16 +230,16 @@ TEST(answers_have_an_order)
     uint64_t rounds = sanitized() ? 20 : 300;
 
     memset(&scene, 0, sizeof scene);
-    scene.history = history_new(8, 16);
+    scene.history = calls_new(8, 16);
     for (uint64_t round = 0; round < rounds; round++) {
         struct hf_cache_opts opts = {.max_count = 64};
         CHECK_EQ(hf_cache_open(&scene.cache, &opts), HF_OK);
-        history_clear(scene.history);
+        calls_clear(scene.history);
         test_threads(8, record, &round);
         CHECK_EQ(linear_check(checker, scene.history, stdout), LINEAR_YES);
         hf_cache_close(scene.cache);
     }
-    history_free(scene.history);
+    calls_free(scene.history);
     linear_free(checker);
 }
 

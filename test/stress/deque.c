@@ -10,7 +10,7 @@
 #include "base/atomic.h"
 #include "base/random.h"
 #include "holdfast/clock.h"
-#include "support/history.h"
+#include "support/calls.h"
 #include "support/linear.h"
 #include "support/models.h"
 #include "support/server.h"
@@ -46,7 +46,7 @@ struct item {
 
 struct rounds {
     struct hf_deque *deque;
-    struct history *history;
+    struct calls *history;
     struct linear *checker;
     pthread_barrier_t gate;
     uint64_t count;
@@ -57,13 +57,13 @@ struct rounds {
 static void take(struct rounds *rounds, unsigned thread, uint32_t op)
 {
     void *found = NULL;
-    struct call *call = history_begin(rounds->history, thread, op, 0, 0);
+    struct call *call = calls_begin(rounds->history, thread, op, 0, 0);
     enum hf_status status = op == MODEL_TAKE_LAST
                                 ? hf_deque_pop(rounds->deque, &found)
                                 : hf_deque_steal(rounds->deque, &found);
 
-    history_end(rounds->history, call, status,
-                status == HF_OK ? ((struct item *)found)->number : 0);
+    calls_end(rounds->history, call, status,
+              status == HF_OK ? ((struct item *)found)->number : 0);
 }
 
 static void owner_calls(struct rounds *rounds, struct hf_random *random)
@@ -76,9 +76,8 @@ static void owner_calls(struct rounds *rounds, struct hf_random *random)
         struct item *item = &rounds->items[i];
         item->number = i + 1;
         struct call *call =
-            history_begin(rounds->history, 0, MODEL_PUT, 0, i + 1);
-        history_end(rounds->history, call, hf_deque_push(rounds->deque, item),
-                    0);
+            calls_begin(rounds->history, 0, MODEL_PUT, 0, i + 1);
+        calls_end(rounds->history, call, hf_deque_push(rounds->deque, item), 0);
     }
 }
 
@@ -102,7 +101,7 @@ static void round_body(void *context, int index)
                                      stdout) == LINEAR_YES;
         while (hf_deque_pop(rounds->deque, &item) == HF_OK)
             continue;
-        history_clear(rounds->history);
+        calls_clear(rounds->history);
     }
 }
 
@@ -112,7 +111,7 @@ TEST(every_history_has_an_order)
     struct linear_model model = model_list(&list);
     static struct rounds rounds;
 
-    rounds.history = history_new(ROUND_THREADS, OWNER_CALLS);
+    rounds.history = calls_new(ROUND_THREADS, OWNER_CALLS);
     rounds.checker = linear_new(&model, ROUND_THREADS * OWNER_CALLS);
     rounds.count = scaled(4000, 400);
     CHECK_EQ(pthread_barrier_init(&rounds.gate, NULL, ROUND_THREADS), 0);
@@ -125,7 +124,7 @@ TEST(every_history_has_an_order)
     }
     pthread_barrier_destroy(&rounds.gate);
     linear_free(rounds.checker);
-    history_free(rounds.history);
+    calls_free(rounds.history);
 }
 
 /* ---- Long runs: every item goes once. ---- */

@@ -10,7 +10,7 @@
 #include "base/atomic.h"
 #include "base/random.h"
 #include "holdfast/clock.h"
-#include "support/history.h"
+#include "support/calls.h"
 #include "support/linear.h"
 #include "support/models.h"
 #include "support/server.h"
@@ -51,7 +51,7 @@ static void *add_numbers(void *context, void *old, void *value)
 
 struct rounds {
     struct hf_map *map;
-    struct history *history;
+    struct calls *history;
     struct linear *checker;
     pthread_barrier_t gate;
     uint64_t count;
@@ -89,8 +89,7 @@ static void round_call(struct rounds *rounds, unsigned thread,
         if (hf_map_get(map, &key, 8, &value) == HF_OK)
             argument = (uintptr_t)value;
     }
-    struct call *call =
-        history_begin(rounds->history, thread, op, key, argument);
+    struct call *call = calls_begin(rounds->history, thread, op, key, argument);
     switch (op) {
     case MODEL_GET:
         status = hf_map_get(map, &key, 8, &value);
@@ -124,7 +123,7 @@ static void round_call(struct rounds *rounds, unsigned thread,
     default:
         status = hf_map_merge(map, &key, 8, given, add_numbers, NULL, &value);
     }
-    history_end(rounds->history, call, status, (uintptr_t)value);
+    calls_end(rounds->history, call, status, (uintptr_t)value);
 }
 
 static void round_body(void *context, int index)
@@ -148,7 +147,7 @@ static void round_body(void *context, int index)
             continue;
         rounds->good += linear_check(rounds->checker, rounds->history,
                                      stdout) == LINEAR_YES;
-        history_clear(rounds->history);
+        calls_clear(rounds->history);
         hf_map_close(rounds->map);
     }
 }
@@ -158,7 +157,7 @@ TEST(every_history_has_an_order)
     struct linear_model model = model_map();
     static struct rounds rounds;
 
-    rounds.history = history_new(ROUND_THREADS, ROUND_CALLS);
+    rounds.history = calls_new(ROUND_THREADS, ROUND_CALLS);
     rounds.checker = linear_new(&model, ROUND_THREADS * ROUND_CALLS);
     rounds.count = scaled(3000, 300);
     CHECK_EQ(pthread_barrier_init(&rounds.gate, NULL, ROUND_THREADS), 0);
@@ -166,7 +165,7 @@ TEST(every_history_has_an_order)
     CHECK_EQ(rounds.good, rounds.count);
     pthread_barrier_destroy(&rounds.gate);
     linear_free(rounds.checker);
-    history_free(rounds.history);
+    calls_free(rounds.history);
 }
 
 /* ---- Long runs: nothing is lost or doubled. ---- */

@@ -10,7 +10,7 @@
 #include "base/atomic.h"
 #include "base/random.h"
 #include "holdfast/clock.h"
-#include "support/history.h"
+#include "support/calls.h"
 #include "support/linear.h"
 #include "support/models.h"
 #include "support/server.h"
@@ -45,7 +45,7 @@ struct item {
 
 struct rounds {
     struct hf_queue *queue;
-    struct history *history;
+    struct calls *history;
     struct linear *checker;
     pthread_barrier_t gate;
     uint64_t count;
@@ -60,17 +60,17 @@ static void round_calls(struct rounds *rounds, unsigned thread,
         if (hf_random_below(random, 2) == 0) {
             struct item *item = &rounds->items[thread][i];
             item->number = thread * 1000 + i + 1;
-            struct call *call = history_begin(rounds->history, thread,
-                                              MODEL_PUT, 0, item->number);
-            history_end(rounds->history, call,
-                        hf_queue_put(rounds->queue, item), 0);
+            struct call *call = calls_begin(rounds->history, thread, MODEL_PUT,
+                                            0, item->number);
+            calls_end(rounds->history, call, hf_queue_put(rounds->queue, item),
+                      0);
         } else {
             void *found = NULL;
             struct call *call =
-                history_begin(rounds->history, thread, MODEL_TAKE_FIRST, 0, 0);
+                calls_begin(rounds->history, thread, MODEL_TAKE_FIRST, 0, 0);
             enum hf_status status = hf_queue_take(rounds->queue, &found);
-            history_end(rounds->history, call, status,
-                        status == HF_OK ? ((struct item *)found)->number : 0);
+            calls_end(rounds->history, call, status,
+                      status == HF_OK ? ((struct item *)found)->number : 0);
         }
     }
 }
@@ -98,7 +98,7 @@ static void round_body(void *context, int index)
                                      stdout) == LINEAR_YES;
         while (hf_queue_take(rounds->queue, &item) == HF_OK)
             continue;
-        history_clear(rounds->history);
+        calls_clear(rounds->history);
     }
 }
 
@@ -108,7 +108,7 @@ TEST(every_history_has_an_order)
     struct linear_model model = model_list(&list);
     static struct rounds rounds;
 
-    rounds.history = history_new(ROUND_THREADS, ROUND_CALLS);
+    rounds.history = calls_new(ROUND_THREADS, ROUND_CALLS);
     rounds.checker = linear_new(&model, ROUND_THREADS * ROUND_CALLS);
     rounds.count = scaled(600, 100);
     CHECK_EQ(pthread_barrier_init(&rounds.gate, NULL, ROUND_THREADS), 0);
@@ -121,7 +121,7 @@ TEST(every_history_has_an_order)
     }
     pthread_barrier_destroy(&rounds.gate);
     linear_free(rounds.checker);
-    history_free(rounds.history);
+    calls_free(rounds.history);
 }
 
 /* ---- Long runs: nothing is lost, doubled or overtaken. ---- */

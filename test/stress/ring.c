@@ -11,7 +11,7 @@
 #include "base/random.h"
 #include "base/thread.h"
 #include "holdfast/clock.h"
-#include "support/history.h"
+#include "support/calls.h"
 #include "support/models.h"
 #include "support/stall.h"
 #include "support/test.h"
@@ -60,7 +60,7 @@ struct rounds {
     struct hf_ring *ring;
     enum hf_ring_mode mode;
     unsigned threads;
-    struct history *history;
+    struct calls *history;
     struct linear *checker;
     pthread_barrier_t gate;
     uint64_t count;
@@ -80,25 +80,25 @@ static void round_calls(struct rounds *rounds, unsigned thread,
         struct item *item = &rounds->items[thread][i];
         if (put)
             item->number = thread * 1000 + i + 1;
-        struct call *call = history_begin(rounds->history, thread,
-                                          put ? MODEL_PUT : MODEL_TAKE_FIRST, 0,
-                                          put ? item->number : 0);
+        struct call *call = calls_begin(rounds->history, thread,
+                                        put ? MODEL_PUT : MODEL_TAKE_FIRST, 0,
+                                        put ? item->number : 0);
         if (put) {
-            history_end(rounds->history, call, hf_ring_put(rounds->ring, item),
-                        0);
+            calls_end(rounds->history, call, hf_ring_put(rounds->ring, item),
+                      0);
             continue;
         }
         void *found = NULL;
         enum hf_status status = hf_ring_take(rounds->ring, &found);
-        history_end(rounds->history, call, status,
-                    status == HF_OK ? ((struct item *)found)->number : 0);
+        calls_end(rounds->history, call, status,
+                  status == HF_OK ? ((struct item *)found)->number : 0);
     }
 }
 
 static void round_end(struct rounds *rounds)
 {
     static struct call calls[ROUND_THREADS * ROUND_CALLS];
-    size_t count = history_collect(rounds->history, calls);
+    size_t count = calls_collect(rounds->history, calls);
     void *item;
 
     for (size_t i = 0; i < count; i++)
@@ -107,7 +107,7 @@ static void round_end(struct rounds *rounds)
         linear_check(rounds->checker, rounds->history, stdout) == LINEAR_YES;
     while (hf_ring_take(rounds->ring, &item) == HF_OK)
         continue;
-    history_clear(rounds->history);
+    calls_clear(rounds->history);
 }
 
 static void round_body(void *context, int index)
@@ -137,7 +137,7 @@ static void check_rounds(enum hf_ring_mode mode, uint32_t capacity)
     rounds.ring = open_ring(capacity, mode);
     rounds.mode = mode;
     rounds.threads = mode == HF_RING_SPSC ? 2 : ROUND_THREADS;
-    rounds.history = history_new(ROUND_THREADS, ROUND_CALLS);
+    rounds.history = calls_new(ROUND_THREADS, ROUND_CALLS);
     rounds.checker = linear_new(&model, ROUND_THREADS * ROUND_CALLS);
     rounds.count = scaled(1500, 60);
     CHECK_EQ(pthread_barrier_init(&rounds.gate, NULL, rounds.threads), 0);
@@ -146,7 +146,7 @@ static void check_rounds(enum hf_ring_mode mode, uint32_t capacity)
     CHECK(rounds.refused > 0); /* else the test asked nothing */
     pthread_barrier_destroy(&rounds.gate);
     linear_free(rounds.checker);
-    history_free(rounds.history);
+    calls_free(rounds.history);
     hf_ring_close(rounds.ring);
 }
 

@@ -13,7 +13,7 @@
 #include "base/atomic.h"
 #include "base/random.h"
 #include "holdfast/stamped.h"
-#include "support/history.h"
+#include "support/calls.h"
 #include "support/linear.h"
 #include "support/models.h"
 #include "support/stall.h"
@@ -36,7 +36,7 @@ static struct {
     struct hf_stamped stamped;
     struct hf_atomic_u64 x; /* guarded by the stamped lock */
     struct hf_atomic_u64 y; /* the same as x, when nobody writes */
-    struct history *history;
+    struct calls *history;
     uint64_t plain; /* guarded by the lock that the test is about */
     uint64_t written;
     uint64_t seed;
@@ -269,13 +269,13 @@ static void values_body(void *context, int index)
         uint64_t key = hf_random_below(&random, 2);
         uint64_t value = (uint64_t)(1 + index * CALLS + i);
         struct call *call =
-            history_begin(test.history, (unsigned)index, op, key, value);
+            calls_begin(test.history, (unsigned)index, op, key, value);
         if (op == MODEL_SET)
             set_both(key, value);
         else
             value = key == 0 ? get_locked() : get_stamped();
-        history_end(test.history, call,
-                    op == MODEL_GET && value == 0 ? HF_NOTFOUND : HF_OK, value);
+        calls_end(test.history, call,
+                  op == MODEL_GET && value == 0 ? HF_NOTFOUND : HF_OK, value);
     }
 }
 
@@ -283,20 +283,20 @@ TEST(values_are_linearizable)
 {
     struct linear_model model = model_map();
     struct linear *checker = linear_new(&model, CALLERS * CALLS);
-    struct history *history = history_new(CALLERS, CALLS);
+    struct calls *history = calls_new(CALLERS, CALLS);
     int count = rounds(3000);
 
     for (int i = 0; i < count; i++) {
         begin();
         test.seed = test_seed() + (uint64_t)i * CALLERS;
         test.history = history;
-        history_clear(history);
+        calls_clear(history);
         test_threads(CALLERS, values_body, NULL);
         CHECK_EQ(linear_check(checker, history, stdout), LINEAR_YES);
         end();
     }
     linear_free(checker);
-    history_free(history);
+    calls_free(history);
 }
 
 /* ---- A stopped reader stops no reader. ---- */

@@ -12,7 +12,7 @@
 
 #include "base/atomic.h"
 #include "base/random.h"
-#include "support/history.h"
+#include "support/calls.h"
 #include "support/linear.h"
 #include "support/models.h"
 #include "support/stall.h"
@@ -31,7 +31,7 @@ static int rounds(int count)
 
 static struct {
     struct hf_semaphore semaphore;
-    struct history *history;
+    struct calls *history;
     uint64_t seed;
     int rounds;
     struct hf_atomic_u64 held; /* permits */
@@ -69,7 +69,7 @@ static void call_body(void *context, int index)
         uint32_t op = (uint32_t)hf_random_below(&random, 4);
         uint32_t count = 1 + (uint32_t)hf_random_below(&random, 3);
         struct call *call =
-            history_begin(test.history, (unsigned)index, op, 0, count);
+            calls_begin(test.history, (unsigned)index, op, 0, count);
         enum hf_status status = HF_OK;
         uint64_t value = MODEL_ANY;
         if (op == MODEL_COUNT_ADD)
@@ -80,8 +80,8 @@ static void call_body(void *context, int index)
             value = hf_semaphore_available(&test.semaphore);
         else
             value = hf_semaphore_drain(&test.semaphore);
-        history_end(test.history, call,
-                    status == HF_TIMEOUT ? HF_EMPTY : status, value);
+        calls_end(test.history, call, status == HF_TIMEOUT ? HF_EMPTY : status,
+                  value);
     }
 }
 
@@ -90,20 +90,20 @@ TEST(results_are_linearizable)
     static const uint64_t start = PERMITS;
     struct linear_model model = model_counter(&start);
     struct linear *checker = linear_new(&model, CALLERS * CALLS);
-    struct history *history = history_new(CALLERS, CALLS);
+    struct calls *history = calls_new(CALLERS, CALLS);
     int count = rounds(3000);
 
     for (int i = 0; i < count; i++) {
         begin((uint32_t)start, i % 2 == 0);
         test.seed = test_seed() + (uint64_t)i * CALLERS;
         test.history = history;
-        history_clear(history);
+        calls_clear(history);
         test_threads(CALLERS, call_body, NULL);
         CHECK_EQ(linear_check(checker, history, stdout), LINEAR_YES);
         hf_semaphore_release(&test.semaphore);
     }
     linear_free(checker);
-    history_free(history);
+    calls_free(history);
 }
 
 /* ---- Never more permits out than there are, and all come back. ---- */

@@ -65,7 +65,7 @@ static void run_rounds(unsigned count)
 
     rounds.at.values = rounds.values;
     rounds.at.threads = THREADS;
-    rounds.at.history = history_new(2 * THREADS, CALLS);
+    rounds.at.history = calls_new(2 * THREADS, CALLS);
     rounds.checker = linear_new(&model, 2 * THREADS * CALLS);
     for (rounds.round = 0; rounds.round < count; rounds.round++) {
         CHECK_EQ(hf_skipmap_open(&rounds.at.map, NULL), HF_OK);
@@ -78,14 +78,14 @@ static void run_rounds(unsigned count)
                                     rounds.values + key + 1, NULL),
                      HF_OK);
         }
-        history_clear(rounds.at.history);
+        calls_clear(rounds.at.history);
         test_threads(THREADS, round_body, NULL);
         CHECK_EQ(linear_check(rounds.checker, rounds.at.history, stdout),
                  LINEAR_YES);
         hf_skipmap_close(rounds.at.map);
     }
     linear_free(rounds.checker);
-    history_free(rounds.at.history);
+    calls_free(rounds.at.history);
 }
 
 TEST(all_calls_on_few_keys_are_linearizable)

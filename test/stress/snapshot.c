@@ -12,7 +12,7 @@
 #include "base/atomic.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "support/history.h"
+#include "support/calls.h"
 #include "support/models.h"
 #include "support/stall.h"
 #include "support/test.h"
@@ -28,7 +28,7 @@ struct value {
 
 static struct {
     struct hf_snapshot *snapshot;
-    struct history *history;
+    struct calls *history;
     struct hf_atomic_u64 made;
     struct hf_atomic_u64 freed;
     struct hf_atomic_u64 wrong; /* late or disordered, as it was seen */
@@ -161,24 +161,24 @@ static void record(void *context, int index)
     for (int i = 0; i < CALLS; i++) {
         uint64_t number = 1 + hf_random_below(&random, 1000000);
         uint64_t what = hf_random_below(&random, 3);
-        struct call *call = history_begin(rig.history, (unsigned)index,
-                                          what == 0   ? MODEL_GET
-                                          : what == 1 ? MODEL_SET
-                                                      : MODEL_ADD,
-                                          0, what == 2 ? 1 : number);
+        struct call *call = calls_begin(rig.history, (unsigned)index,
+                                        what == 0   ? MODEL_GET
+                                        : what == 1 ? MODEL_SET
+                                                    : MODEL_ADD,
+                                        0, what == 2 ? 1 : number);
         if (what == 0) {
             enum hf_status status = hf_snapshot_read(rig.snapshot, &view);
             number = ((const struct value *)view.value)->number;
-            history_end(rig.history, call, status, number);
+            calls_end(rig.history, call, status, number);
             hf_snapshot_leave(&view);
         } else if (what == 1) {
             enum hf_status status =
                 hf_snapshot_set(rig.snapshot, value_new(number));
-            history_end(rig.history, call, status, 0);
+            calls_end(rig.history, call, status, 0);
         } else {
             enum hf_status status =
                 hf_snapshot_update(rig.snapshot, make_next, &number);
-            history_end(rig.history, call, status, number);
+            calls_end(rig.history, call, status, number);
         }
     }
 }
@@ -189,19 +189,19 @@ TEST(reads_sets_and_updates_have_one_order)
     struct linear *checker = linear_new(&model, RECORDERS * CALLS + 1);
 
     start();
-    rig.history = history_new(RECORDERS + 1, CALLS);
+    rig.history = calls_new(RECORDERS + 1, CALLS);
     for (int round = work(3000); round > 0; round--) {
         uint64_t seed = test_seed() + (uint64_t)round * 100;
-        history_clear(rig.history);
+        calls_clear(rig.history);
         struct call *call =
-            history_begin(rig.history, RECORDERS, MODEL_SET, 0, 7);
-        history_end(rig.history, call,
-                    hf_snapshot_set(rig.snapshot, value_new(7)), 0);
+            calls_begin(rig.history, RECORDERS, MODEL_SET, 0, 7);
+        calls_end(rig.history, call,
+                  hf_snapshot_set(rig.snapshot, value_new(7)), 0);
         test_threads(RECORDERS, record, &seed);
         CHECK_EQ(linear_check(checker, rig.history, stdout), LINEAR_YES);
     }
     linear_free(checker);
-    history_free(rig.history);
+    calls_free(rig.history);
     end();
 }
 

@@ -12,7 +12,7 @@
 #include "base/atomic.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "support/history.h"
+#include "support/calls.h"
 #include "support/models.h"
 #include "support/stall.h"
 #include "support/test.h"
@@ -27,7 +27,7 @@ struct item {
 
 static struct {
     struct hf_snapshot_list *list;
-    struct history *history;
+    struct calls *history;
     struct hf_atomic_u64 made;
     struct hf_atomic_u64 freed;
     struct hf_atomic_u64 wrong;
@@ -154,12 +154,12 @@ static void record(void *context, int index)
         uint64_t key = hf_random_below(&random, 2);
         uint64_t what = hf_random_below(&random, 3);
         struct call *call =
-            history_begin(rig.history, (unsigned)index, ops[what], key, key);
+            calls_begin(rig.history, (unsigned)index, ops[what], key, key);
         enum hf_status status =
             what == 0   ? hf_snapshot_list_add(rig.list, &known[key])
             : what == 1 ? hf_snapshot_list_remove(rig.list, &known[key])
                         : hf_snapshot_list_contains(rig.list, &known[key]);
-        history_end(rig.history, call, status, key);
+        calls_end(rig.history, call, status, key);
     }
 }
 
@@ -169,17 +169,17 @@ TEST(adds_removes_and_looks_have_one_order)
     struct linear *checker = linear_new(&model, RECORDERS * CALLS);
 
     memset(&rig, 0, sizeof rig);
-    rig.history = history_new(RECORDERS, CALLS);
+    rig.history = calls_new(RECORDERS, CALLS);
     for (int round = work(3000); round > 0; round--) {
         uint64_t seed = test_seed() + (uint64_t)round * 100;
-        history_clear(rig.history);
+        calls_clear(rig.history);
         CHECK_EQ(hf_snapshot_list_open(&rig.list, NULL), HF_OK);
         test_threads(RECORDERS, record, &seed);
         CHECK_EQ(linear_check(checker, rig.history, stdout), LINEAR_YES);
         hf_snapshot_list_close(rig.list);
     }
     linear_free(checker);
-    history_free(rig.history);
+    calls_free(rig.history);
 }
 
 static void *visit_until_stopped(void *context)

@@ -11,7 +11,7 @@
 #include "base/random.h"
 #include "base/thread.h"
 #include "holdfast/clock.h"
-#include "support/history.h"
+#include "support/calls.h"
 #include "support/models.h"
 #include "support/stall.h"
 #include "support/test.h"
@@ -46,7 +46,7 @@ struct item {
 
 struct rounds {
     struct hf_stack *stack;
-    struct history *history;
+    struct calls *history;
     struct linear *checker;
     pthread_barrier_t gate;
     bool sized; /* asks for the size as well, which is exact */
@@ -59,7 +59,7 @@ struct rounds {
 static void round_calls(struct rounds *rounds, unsigned thread,
                         struct hf_random *random)
 {
-    struct history *history = rounds->history;
+    struct calls *history = rounds->history;
     struct call *call;
 
     for (unsigned i = 0; i < ROUND_CALLS; i++) {
@@ -69,16 +69,16 @@ static void round_calls(struct rounds *rounds, unsigned thread,
 
         if (draw < 4) {
             item->number = thread * 1000 + i + 1;
-            call = history_begin(history, thread, MODEL_PUT, 0, item->number);
-            history_end(history, call, hf_stack_push(rounds->stack, item), 0);
+            call = calls_begin(history, thread, MODEL_PUT, 0, item->number);
+            calls_end(history, call, hf_stack_push(rounds->stack, item), 0);
         } else if (draw < 8) {
-            call = history_begin(history, thread, MODEL_TAKE_LAST, 0, 0);
+            call = calls_begin(history, thread, MODEL_TAKE_LAST, 0, 0);
             enum hf_status status = hf_stack_pop(rounds->stack, &found);
-            history_end(history, call, status,
-                        status == HF_OK ? ((struct item *)found)->number : 0);
+            calls_end(history, call, status,
+                      status == HF_OK ? ((struct item *)found)->number : 0);
         } else {
-            call = history_begin(history, thread, MODEL_SIZE, 0, 0);
-            history_end(history, call, HF_OK, hf_stack_size(rounds->stack));
+            call = calls_begin(history, thread, MODEL_SIZE, 0, 0);
+            calls_end(history, call, HF_OK, hf_stack_size(rounds->stack));
         }
     }
 }
@@ -86,7 +86,7 @@ static void round_calls(struct rounds *rounds, unsigned thread,
 static void round_end(struct rounds *rounds)
 {
     static struct call calls[ROUND_THREADS * ROUND_CALLS];
-    size_t count = history_collect(rounds->history, calls);
+    size_t count = calls_collect(rounds->history, calls);
     void *item;
 
     for (size_t i = 0; i < count; i++)
@@ -95,7 +95,7 @@ static void round_end(struct rounds *rounds)
         linear_check(rounds->checker, rounds->history, stdout) == LINEAR_YES;
     while (hf_stack_pop(rounds->stack, &item) == HF_OK)
         continue;
-    history_clear(rounds->history);
+    calls_clear(rounds->history);
 }
 
 static void round_body(void *context, int index)
@@ -124,7 +124,7 @@ static void check_rounds(enum hf_stack_kind kind, uint32_t capacity)
     memset(&rounds, 0, sizeof rounds);
     rounds.stack = open_stack(capacity, kind);
     rounds.sized = capacity != 0 && kind == HF_STACK_LOCK_FREE;
-    rounds.history = history_new(ROUND_THREADS, ROUND_CALLS);
+    rounds.history = calls_new(ROUND_THREADS, ROUND_CALLS);
     rounds.checker = linear_new(&model, ROUND_THREADS * ROUND_CALLS);
     rounds.count = scaled(10000, 500);
     CHECK_EQ(pthread_barrier_init(&rounds.gate, NULL, ROUND_THREADS), 0);
@@ -133,7 +133,7 @@ static void check_rounds(enum hf_stack_kind kind, uint32_t capacity)
     CHECK(rounds.refused > 0); /* else the test asked nothing */
     pthread_barrier_destroy(&rounds.gate);
     linear_free(rounds.checker);
-    history_free(rounds.history);
+    calls_free(rounds.history);
     hf_stack_close(rounds.stack);
 }
 

@@ -9,6 +9,7 @@ const char *engine_request;
 
 static struct hold_command command;
 static char record[HOLD_RECORD_MAX];
+static size_t record_len;
 
 void engine_start(void)
 {
@@ -57,14 +58,21 @@ const struct hold_command *engine_last(void)
     return &command;
 }
 
+const struct hold_out *engine_again(void)
+{
+    const struct hold_out *out =
+        hold_apply(engine, hf_bytes(record, record_len));
+
+    CHECK(out != NULL);
+    return out;
+}
+
 const struct hold_out *engine_apply(const struct hold_command *c)
 {
     CHECK_EQ(hold_prepare(engine, c), HF_OK);
-    size_t len = hold_encode(c, record);
-    CHECK(len <= hold_record_bound(c));
-    const struct hold_out *out = hold_apply(engine, hf_bytes(record, len));
-    CHECK(out != NULL);
-    return out;
+    record_len = hold_encode(c, record);
+    CHECK(record_len <= hold_record_bound(c));
+    return engine_again();
 }
 
 const struct hold_out *engine_lock(const char *name, const char *owner,
@@ -96,6 +104,11 @@ const struct hold_out *engine_fence(const char *name, uint64_t token)
 {
     begin(HOLD_FENCE, name)->token = token;
     return engine_apply(&command);
+}
+
+const struct hold_out *engine_fence_delete(const char *name)
+{
+    return engine_apply(begin(HOLD_FENCE_DEL, name));
 }
 
 const struct hold_out *engine_set(const char *sku, int64_t total)
@@ -167,6 +180,26 @@ const struct hold_out *engine_abandon(uint64_t ticket)
 {
     begin(HOLD_ABANDON, "")->token = ticket;
     return engine_apply(&command);
+}
+
+const struct hold_out *engine_timeout(const char *lock, uint64_t token,
+                                      const char *request)
+{
+    begin(HOLD_TIMEOUT, lock)->token = token;
+    command.request = hf_bytes_text(request);
+    return engine_apply(&command);
+}
+
+const struct hold_out *engine_told(const char *name, const char *owner,
+                                   uint64_t ttl_ms, uint64_t wait_ms)
+{
+    struct hold_command *c = begin(HOLD_LOCK, name);
+
+    c->owner = hf_bytes_text(owner);
+    c->ttl_ms = ttl_ms;
+    c->wait_ms = wait_ms;
+    c->told = true;
+    return engine_apply(c);
 }
 
 const struct hold_out *engine_restart(int64_t amount)
@@ -306,6 +339,8 @@ const char *engine_reply_text(const struct hold_out *out)
 {
     struct text *text = new_text();
 
+    if (out == NULL)
+        return "EARLY";
     put_reply(text, out->code, out->body);
     if (out->code == HOLD_WAITING)
         put(text, " ticket=%llu", (unsigned long long)out->ticket);
@@ -333,6 +368,7 @@ const char *engine_events_text(const struct hold_out *out)
         [EVENT_LOCK_RELEASED] = "LOCK_RELEASED",
         [EVENT_LOCK_EXPIRED] = "LOCK_EXPIRED",
         [EVENT_FENCE_RAISED] = "FENCE_RAISED",
+        [EVENT_FENCE_DELETED] = "FENCE_DELETED",
         [EVENT_STOCK_CHANGED] = "STOCK_CHANGED",
         [EVENT_STOCK_DELETED] = "STOCK_DELETED",
         [EVENT_RESERVED] = "RESERVED",

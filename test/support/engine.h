@@ -35,6 +35,7 @@ const struct hold_out *engine_unlock(const char *name, uint64_t token);
 const struct hold_out *engine_renew(const char *name, uint64_t token,
                                     uint64_t ttl_ms);
 const struct hold_out *engine_fence(const char *name, uint64_t token);
+const struct hold_out *engine_fence_delete(const char *name);
 const struct hold_out *engine_set(const char *sku, int64_t total);
 const struct hold_out *engine_add(const char *sku, int64_t amount);
 const struct hold_out *engine_delete(const char *sku);
@@ -46,6 +47,12 @@ const struct hold_out *engine_cancel(const char *id, const char *reason);
 const struct hold_out *engine_extend(const char *id, uint64_t ttl_ms);
 const struct hold_out *engine_tick(void);
 const struct hold_out *engine_abandon(uint64_t ticket);
+/* lock "", token 0 and request "" for none. */
+const struct hold_out *engine_timeout(const char *lock, uint64_t token,
+                                      const char *request);
+/* A LOCK whose client was told TIMEOUT. */
+const struct hold_out *engine_told(const char *name, const char *owner,
+                                   uint64_t ttl_ms, uint64_t wait_ms);
 const struct hold_out *engine_restart(int64_t amount);
 const struct hold_out *engine_bound(const char *name, uint64_t value);
 const struct hold_out *engine_flush(void);
@@ -62,9 +69,12 @@ const struct hold_out *engine_reservation(const char *id);
 /* The command that the last call above made, and any command as it is. */
 const struct hold_command *engine_last(void);
 const struct hold_out *engine_apply(const struct hold_command *command);
+/* Applies the last record once more, after HOLD_AGAIN. */
+const struct hold_out *engine_again(void);
 
 /* As text: "BUSY name=a waiting=1", "7:OK token=9 ...; 8:MOVED",
- * "9 LOCK_GRANTED a; 10 LOCK_EXPIRED b +5us". Lasts for a few calls. */
+ * "9 LOCK_GRANTED a; 10 LOCK_EXPIRED b +5us". Lasts for a few calls. A question
+ * that comes too early (NULL) is "EARLY". */
 const char *engine_reply_text(const struct hold_out *out);
 const char *engine_answers_text(const struct hold_out *out);
 const char *engine_events_text(const struct hold_out *out);

@@ -54,6 +54,12 @@ void rig_close(struct rig *rig)
     rig->state = NULL;
 }
 
+void rig_stop(struct rig *rig)
+{
+    CHECK_EQ(journal_stop(rig->journal), HF_OK);
+    rig_close(rig);
+}
+
 enum hf_status rig_append(struct rig *rig, int count, size_t len)
 {
     enum hf_status status = HF_OK;
@@ -267,8 +273,8 @@ static uint64_t least(uint64_t a, uint64_t b)
 void rig_craft(const struct rig *rig, uint64_t first, uint64_t last,
                uint64_t lost, uint64_t synced)
 {
-    struct segment_header header = {first, least(synced, first - 1),
-                                    77 + first};
+    struct segment_header header = {
+        .first = first, .synced = least(synced, first - 1), .salt = 77 + first};
     char file[RIG_SEGMENT_BYTES] = {0};
     char name[64];
     uint64_t at = JOURNAL_BLOCK;

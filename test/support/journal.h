@@ -28,8 +28,11 @@ struct rig {
 /* Sets up for the folder `name` under test_folder(); opens nothing. */
 void rig_init(struct rig *rig, const char *name, struct journal_io *io);
 enum hf_status rig_open(struct rig *rig);
-/* Closes, if open. Nothing is committed by that. */
+/* Closes, if open. Nothing is committed by that, and the end is like that of
+ * a crash. */
 void rig_close(struct rig *rig);
+/* Closes after a clean stop. */
+void rig_stop(struct rig *rig);
 
 /* Appends `count` records of about `len` bytes. HF_OK or the first refusal. */
 enum hf_status rig_append(struct rig *rig, int count, size_t len);
@@ -72,8 +75,9 @@ void rig_write_file(const char *path, const char *data, size_t len);
 /* Makes a journal with a snapshot and three batches behind it; closed. */
 void rig_write_with_snapshot(struct rig *rig);
 
-/* Writes a segment by hand: batches `first` .. `last` without those whose bit
- * is set in `lost`, one record each, that say at most `synced`. */
+/* Writes a segment of version 1 by hand: batches `first` .. `last` without
+ * those whose bit is set in `lost`, one record each, that say at most `synced`.
+ */
 void rig_craft(const struct rig *rig, uint64_t first, uint64_t last,
                uint64_t lost, uint64_t synced);
 /* What crafted batches 1 .. `last` add up to. */

@@ -32,6 +32,7 @@ struct things {
     struct hf_atomic_u32 alive;
     struct hf_atomic_u32 alive_most;
     struct hf_atomic_u32 fail;  /* so many creates fail */
+    struct hf_atomic_u32 spoil; /* so many creates make one that is bad */
     struct hf_atomic_u32 wrong; /* things that went wrong */
     struct hf_atomic_u32 resets;
     struct hf_atomic_u32 events[5]; /* by enum hf_lender_event */
@@ -53,14 +54,23 @@ static inline uint32_t things_read(const struct hf_atomic_u32 *word)
     return hf_u32_load(word, __ATOMIC_SEQ_CST);
 }
 
+/* One less, if there is one. */
+static inline bool things_use(struct hf_atomic_u32 *word)
+{
+    uint32_t count = things_read(word);
+
+    while (count > 0)
+        if (hf_u32_cas(word, &count, count - 1, __ATOMIC_SEQ_CST))
+            return true;
+    return false;
+}
+
 static inline int thing_create(void *context, void **resource)
 {
     struct things *things = context;
-    uint32_t fail = things_read(&things->fail);
 
-    while (fail > 0)
-        if (hf_u32_cas(&things->fail, &fail, fail - 1, __ATOMIC_SEQ_CST))
-            return 7;
+    if (things_use(&things->fail))
+        return 7;
     uint32_t number = hf_u32_add(&things->made, 1, __ATOMIC_SEQ_CST);
     struct thing *thing = &things->all[number % THINGS_MAX];
     uint32_t alive = hf_u32_add(&things->alive, 1, __ATOMIC_SEQ_CST) + 1;
@@ -69,7 +79,7 @@ static inline int thing_create(void *context, void **resource)
            !hf_u32_cas(&things->alive_most, &most, alive, __ATOMIC_SEQ_CST))
         ;
     thing->number = number;
-    hf_u32_store(&thing->bad, 0, __ATOMIC_SEQ_CST);
+    hf_u32_store(&thing->bad, things_use(&things->spoil), __ATOMIC_SEQ_CST);
     if (hf_u32_swap(&thing->alive, 1, __ATOMIC_SEQ_CST) != 0)
         hf_u32_add(&things->wrong, 1, __ATOMIC_SEQ_CST);
     *resource = thing;

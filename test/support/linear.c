@@ -139,7 +139,7 @@ static uint32_t call_event(uint32_t call)
 
 static bool is_pending(const struct linear *checker, uint32_t call)
 {
-    return checker->now[call].returned_at == HISTORY_PENDING;
+    return checker->now[call].returned_at == CALLS_PENDING;
 }
 
 static void append(struct linear *checker, uint32_t *last, uint32_t event)
@@ -159,7 +159,7 @@ static uint32_t sort_returns(struct linear *checker)
         uint64_t at = checker->now[i].returned_at;
         uint32_t to = count;
 
-        if (at == HISTORY_PENDING)
+        if (at == CALLS_PENDING)
             continue;
         for (; to > 0; to--) {
             if (checker->now[checker->returns[to - 1]].returned_at <= at)
@@ -478,10 +478,10 @@ static void print_best(const struct linear *checker, FILE *out)
     fprintf(out, "the longest order found explains %u of %u calls%s:\n",
             checker->best_depth, checker->count, from > 0 ? ", at last" : "");
     for (uint32_t i = from; i < checker->best_depth; i++)
-        history_print_call(&checker->now[checker->best[i]], out, names);
+        calls_print_call(&checker->now[checker->best[i]], out, names);
     fprintf(out, "none of these can come next:\n");
     for (uint32_t i = 0; i < checker->refused_count; i++)
-        history_print_call(&checker->now[checker->refused[i]], out, names);
+        calls_print_call(&checker->now[checker->refused[i]], out, names);
 }
 
 static void clear_hints(struct call *calls, size_t count)
@@ -550,7 +550,7 @@ static enum linear_result check_all(struct linear *checker, size_t count,
     size_t end;
 
     for (size_t i = 0; i < count; i++) {
-        if (checker->all[i].returned_at == HISTORY_PENDING &&
+        if (checker->all[i].returned_at == CALLS_PENDING &&
             checker->model.apply_pending == NULL)
             return give_up(explain, "the model knows no pending calls");
     }
@@ -573,13 +573,13 @@ static enum linear_result check_all(struct linear *checker, size_t count,
 }
 
 enum linear_result linear_check(struct linear *checker,
-                                const struct history *history, FILE *explain)
+                                const struct calls *history, FILE *explain)
 {
-    if (history_overflowed(history))
+    if (calls_overflowed(history))
         return give_up(explain, "a thread made more calls than it has room");
-    if (history_count(history) > checker->calls_max)
+    if (calls_count(history) > checker->calls_max)
         return give_up(explain, "more calls than linear_new() was told");
-    return check_all(checker, history_collect(history, checker->all), explain);
+    return check_all(checker, calls_collect(history, checker->all), explain);
 }
 
 enum linear_result linear_check_calls(struct linear *checker,

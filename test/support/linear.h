@@ -20,7 +20,7 @@
  *   struct linear_model model = model_list(&ring);
  *   struct linear *checker = linear_new(&model, 3 * 8);
  *   for each round:
- *       history_clear(history); ... run the threads ...
+ *       calls_clear(history); ... run the threads ...
  *       CHECK_EQ(linear_check(checker, history, stdout), LINEAR_YES);
  *   linear_free(checker);
  *
@@ -36,7 +36,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "support/history.h"
+#include "support/calls.h"
 
 struct linear_model {
     /* The state is one block that is copied and compared as bytes, aligned to
@@ -85,7 +85,7 @@ void linear_limit(struct linear *checker, size_t steps);
 /* On NO and UNKNOWN tells why, if `explain` is not NULL: the longest order that
  * was found and the calls that could not come next. */
 enum linear_result linear_check(struct linear *checker,
-                                const struct history *history, FILE *explain);
+                                const struct calls *history, FILE *explain);
 /* The same for `count` calls sorted by called_at; tickets are unique. */
 enum linear_result linear_check_calls(struct linear *checker,
                                       const struct call *calls, size_t count,

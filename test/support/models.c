@@ -103,7 +103,7 @@ static bool list_reads_only(const struct call *call, void *context)
 static bool is_put(const struct call *call)
 {
     return call->op == MODEL_PUT &&
-           (call->returned_at == HISTORY_PENDING || call->result == HF_OK);
+           (call->returned_at == CALLS_PENDING || call->result == HF_OK);
 }
 
 /* When the put's item was taken; false if another put has the same value, for
@@ -118,7 +118,7 @@ static bool find_take(const struct call *calls, size_t count, struct call *put)
         if (is_put(call) && call != put && call->argument == put->argument)
             return false;
         if (call->op == MODEL_TAKE_FIRST && call->result == HF_OK &&
-            call->returned_at != HISTORY_PENDING &&
+            call->returned_at != CALLS_PENDING &&
             call->value == put->argument) {
             put->hint[0] = call->called_at;
             put->hint[1] = call->returned_at;
@@ -157,7 +157,7 @@ static bool list_prepare(struct call *calls, size_t count, void *context)
         if (call->op == MODEL_TAKE_LAST)
             known = false;
         if (call->op == MODEL_TAKE_FIRST)
-            known = call->returned_at != HISTORY_PENDING &&
+            known = call->returned_at != CALLS_PENDING &&
                     (call->result != HF_OK || call->value != MODEL_ANY);
         if (known && is_put(call))
             known = find_take(calls, count, &calls[i]);

@@ -1,8 +1,8 @@
 /* models.h - what the common structures must do, for linear.h.
  *
  * Each model is plain sequential code. The tables say what a call records:
- * `in` is history_begin's argument, `in2` is call->argument2, `out` is the
- * value given to history_end. Where a call does not tell a value, out is
+ * `in` is calls_begin's argument, `in2` is call->argument2, `out` is the
+ * value given to calls_end. Where a call does not tell a value, out is
  * MODEL_ANY.
  *
  * Threads: none; the models have no state of their own.

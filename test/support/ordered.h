@@ -170,7 +170,7 @@ static inline struct linear_model ordered_model(struct ordered *first)
 
 struct ordered_scene {
     struct hf_skipmap *map;
-    struct history *history;
+    struct calls *history;
     char *values;
     unsigned threads;
 };
@@ -196,8 +196,8 @@ static inline enum hf_status do_point(const struct ordered_scene *scene,
     bool equal = op == REPLACE_IF_EQUAL || op == REMOVE_IF_EQUAL;
 
     key_make(at, key);
-    struct call *call = history_begin(scene->history, thread, op, key,
-                                      equal ? expected : fresh);
+    struct call *call =
+        calls_begin(scene->history, thread, op, key, equal ? expected : fresh);
     call->argument2 = fresh;
     if (op == GET)
         status = hf_skipmap_get(map, at, KEY_BYTES, &out);
@@ -212,7 +212,7 @@ static inline enum hf_status do_point(const struct ordered_scene *scene,
     else
         status = hf_skipmap_remove_if_equal(map, at, KEY_BYTES, wanted);
     uint64_t told = out == NULL ? 0 : (uint64_t)((char *)out - scene->values);
-    history_end(scene->history, call, status, told);
+    calls_end(scene->history, call, status, told);
     return status;
 }
 
@@ -249,20 +249,20 @@ static inline enum hf_status do_ordered(const struct ordered_scene *scene,
     enum op first_op = op == TAKE_LOOSE ? IS_FIRST : op;
 
     key_make(at, key);
-    struct call *call = history_begin(scene->history, thread, first_op, key, 0);
+    struct call *call = calls_begin(scene->history, thread, first_op, key, 0);
     if (op == TAKE_LOOSE)
-        second = history_begin(scene->history, scene->threads + thread,
-                               IS_FIRST, 0, 0);
+        second = calls_begin(scene->history, scene->threads + thread, IS_FIRST,
+                             0, 0);
     enum hf_status status = ask_ordered(scene->map, op, at, &entry);
     uint64_t value = 0;
     if (status == HF_OK)
         value = (uint64_t)((char *)entry.value - scene->values);
-    history_end(scene->history, call, status, value * 16 + found[8]);
+    calls_end(scene->history, call, status, value * 16 + found[8]);
     if (second != NULL && status == HF_OK) {
         second->op = REMOVE;
         second->key = found[8];
     }
-    history_end(scene->history, second, status, value);
+    calls_end(scene->history, second, status, value);
     return status;
 }
 

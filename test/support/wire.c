@@ -24,8 +24,15 @@ uint64_t test_now_ms(void)
 
 enum hf_status test_wire_open(struct test_wire *wire, uint16_t port)
 {
+    return test_wire_open_from(wire, port, INADDR_LOOPBACK);
+}
+
+enum hf_status test_wire_open_from(struct test_wire *wire, uint16_t port,
+                                   uint32_t host)
+{
     struct sockaddr_in address = {.sin_family = AF_INET,
                                   .sin_port = htons(port)};
+    struct sockaddr_in from = {.sin_family = AF_INET};
     int one = 1;
 
     *wire = (struct test_wire){.fd = -1};
@@ -33,7 +40,9 @@ enum hf_status test_wire_open(struct test_wire *wire, uint16_t port)
     wire->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (wire->fd < 0)
         return HF_IO;
-    if (connect(wire->fd, (struct sockaddr *)&address, sizeof address) != 0 ||
+    from.sin_addr.s_addr = htonl(host);
+    if (bind(wire->fd, (struct sockaddr *)&from, sizeof from) != 0 ||
+        connect(wire->fd, (struct sockaddr *)&address, sizeof address) != 0 ||
         fcntl(wire->fd, F_SETFL, O_NONBLOCK) != 0) {
         close(wire->fd);
         wire->fd = -1;

@@ -33,6 +33,9 @@ struct test_wire {
 
 /* HF_IO: nobody listens there, or no descriptor is left. */
 enum hf_status test_wire_open(struct test_wire *wire, uint16_t port);
+/* The same from another address of this machine, such as 127.0.0.2. */
+enum hf_status test_wire_open_from(struct test_wire *wire, uint16_t port,
+                                   uint32_t host);
 /* Also on a wire that is closed already or was never more than zeros. */
 void test_wire_close(struct test_wire *wire);
 

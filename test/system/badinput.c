@@ -80,6 +80,10 @@ static const char *const bad_commands[] = {"NOSUCH",
                                            "FENCE",
                                            "FENCE a",
                                            "FENCE a 1 2 3",
+                                           "FENCE a 4711",
+                                           "FENCE DEL",
+                                           "FENCE DEL a b",
+                                           "FENCE DEL nosuch",
                                            "STOCK SET",
                                            "STOCK SET a",
                                            "STOCK SET a 1 2 3",
@@ -134,6 +138,85 @@ TEST(unknown_commands_and_wrong_arities_are_errors)
     for (size_t i = 0; i < sizeof bad_commands / sizeof *bad_commands; i++) {
         test_wire_add(&scene->good, "%s", bad_commands[i]);
         expect_error(scene, bad_commands[i]);
+    }
+    test_scene_close(scene);
+}
+
+/* A word with a "!" completes a request: what ends before it or behind it, at a
+ * word without, lacks something. */
+static const char *const marked[] = {
+    "LOCK held OWNER me! TTL 1000! WAIT 1! REQ 1!",
+    "UNLOCK a 1! REQ 1!",
+    "RENEW a 1 TTL 1000! REQ 1!",
+    "FENCE disk 1! REQ 1!",
+    "STOCK SET bolt 100! REQ 1!",
+    "STOCK ADD nosuch 5! REASON 7! REQ 1!",
+    "STOCK DEL bolt! REQ 1!",
+    "STOCK LIST! a! CURSOR 1! COUNT 2!",
+    "LOCKS! a! CURSOR 1! COUNT 2!",
+    "LOCKINFO a!",
+    "RESERVE r ITEM bolt 1000! ITEM nut 1000! TTL 1000! OWNER 5! REQ 1!",
+    "CONFIRM nosuch! REQ 1!",
+    "CANCEL nosuch! REASON 5! REQ 1!",
+    "EXTEND nosuch TTL 1000! REQ 1!",
+    "RESERVATION nosuch!",
+    "LIMIT k RATE 5 PER 1000! BURST 5! COST 1! PRIORITY 1! PEEK!",
+    "LIMIT k RATE 5 PER 1000! HOLD 5! WAIT 1!",
+    "LIMIT DEFINE p RATE 5 PER 1000! BURST 5! ALGORITHM GCRA!",
+    "LIMIT k POLICY p! ALSO 1 p! COST 1!",
+    "LIMIT SETTLE 1 COST 5!",
+    "LIMIT DROP p!",
+    "CL.THROTTLE k 5 5 5! 1!",
+    "GCRA k 5 5 5! TOKENS 1!",
+    "ECHO 5!",
+    "SELECT 0!",
+    "CLIENT SETNAME me!",
+    "CONFIG SET idle-ms 0!",
+    "CONFIG GET idle-ms!",
+};
+
+/* Cuts the line into words without marks; `complete` tells which had one. */
+static size_t read_marks(char *line, struct hf_bytes *words, bool *complete)
+{
+    size_t count = 0;
+
+    for (char *word; (word = strsep(&line, " ")) != NULL; count++) {
+        CHECK(count < WORDS_MAX);
+        size_t len = strlen(word);
+        complete[count] = word[len - 1] == '!';
+        words[count] = hf_bytes(word, len - complete[count]);
+    }
+    return count;
+}
+
+/* In one write, so that what the first one left is still where it was. */
+TEST(a_request_never_takes_words_of_the_one_before)
+{
+    struct test_scene *scene = test_scene_open();
+    struct hf_bytes words[WORDS_MAX];
+    bool complete[WORDS_MAX];
+    struct hf_bytes reply;
+    char line[256];
+
+    for (size_t i = 0; i < sizeof marked / sizeof *marked; i++) {
+        snprintf(line, sizeof line, "%s", marked[i]);
+        size_t full = read_marks(line, words, complete);
+        for (size_t count = 1; count < full; count++) {
+            if (complete[count - 1])
+                continue;
+            test_wire_add_args(&scene->good, full, words);
+            test_wire_add_args(&scene->good, count, words);
+            CHECK_EQ(test_wire_send(&scene->good), HF_OK);
+            CHECK_EQ(test_wire_read(&scene->good, &reply), HF_OK);
+            if (test_is_error(reply, "BADARG") || test_is_error(reply, "ERR"))
+                test_fail(__FILE__, __LINE__, "%s was answered %.*s", marked[i],
+                          (int)reply.len, reply.data);
+            CHECK_EQ(test_wire_read(&scene->good, &reply), HF_OK);
+            if (!test_is_error(reply, "BADARG") && !test_is_error(reply, "ERR"))
+                test_fail(__FILE__, __LINE__,
+                          "the first %zu words of %s were answered %.*s", count,
+                          marked[i], (int)reply.len, reply.data);
+        }
     }
     test_scene_close(scene);
 }
@@ -250,6 +333,7 @@ static const struct name_case name_cases[] = {
     {"UNLOCK % 1", HOLD_NAME_MAX, false},
     {"RENEW % 1 TTL 5", HOLD_NAME_MAX, false},
     {"FENCE % 1", HOLD_NAME_MAX, false},
+    {"FENCE DEL %", HOLD_NAME_MAX, false},
     {"STOCK SET % 1", HOLD_SKU_MAX, false},
     {"STOCK ADD % 1", HOLD_SKU_MAX, false},
     {"STOCK DEL %", HOLD_SKU_MAX, false},

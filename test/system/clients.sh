@@ -19,7 +19,13 @@ expect "stock" $'bolt\ntotal\n10' "$(cli stock set bolt 10 | sed -n '2,4p')"
 check "a lock shows its token" grep -q '^token$' <<<"$(cli lock a owner me)"
 check "a refusal shows its code" grep -q '^BUSY ' <<<"$(cli lock a owner you)"
 check "an unknown command is told" grep -qi 'unknown' <<<"$(cli nosuch)"
-expect "fence" OK "$(cli fence db 7)"
+expect "fence" OK "$(cli fence db 2)"
+check "an older token is stale" grep -q '^STALE ' <<<"$(cli fence db 1)"
+expect "a token that was never given" \
+    "BADARG the token 4711 was never given, the newest is 3" \
+    "$(cli fence db 4711)"
+expect "a fence is deleted" OK "$(cli fence del db)"
+expect "only one that is there" "NOTFOUND no fence 'db'" "$(cli fence del db)"
 
 # Version 3.
 expect "a map in version 3 is a map" \

@@ -1,9 +1,10 @@
 /* damage.c - what a server makes of the files that it finds.
  * tests: also under sanitizers
  *
- * Damage before the end of the journal is refused and mended by hand; a torn
- * end is cut; a folder has one server at a time; an orderly end and a restart
- * change nothing, and time goes on.
+ * Damage before the end of the journal is refused and mended by hand, after a
+ * clean stop also damage to the end; a torn end is cut; no token is given
+ * twice, whatever was lost; a folder has one server at a time; an orderly end
+ * and a restart change nothing, and time goes on.
  */
 #include <fcntl.h>
 #include <glob.h>
@@ -14,8 +15,9 @@
 #include "support/server.h"
 #include "support/test.h"
 
-#define WRITES      200
-#define FOR_EVER_MS 3600000
+#define WRITES        200
+#define FOR_EVER_MS   3600000
+#define SEGMENT_BYTES (4u << 20) /* quickly made, and room for all writes */
 
 static struct test_server server;
 static struct test_wire wire;
@@ -25,8 +27,9 @@ static void start(void)
     if (server.pid > 0)
         test_server_kill(&server);
     test_wire_close(&wire);
-    test_server_start(&server,
-                      &(struct test_server_opts){.dir = test_folder()});
+    test_server_start(
+        &server, &(struct test_server_opts){.dir = test_folder(),
+                                            .segment_bytes = SEGMENT_BYTES});
     test_server_connect(&server, &wire);
 }
 
@@ -54,7 +57,15 @@ static int count_locks(void)
     return count;
 }
 
-/* The only segment with batches in it. */
+static const char *in_folder(const char *name)
+{
+    static char path[600];
+
+    snprintf(path, sizeof path, "%s/%s", test_folder(), name);
+    return path;
+}
+
+/* The newest segment: the only one with batches in it, without a repair. */
 static int open_segment(char *name, size_t len)
 {
     char pattern[512];
@@ -62,7 +73,7 @@ static int open_segment(char *name, size_t len)
 
     snprintf(pattern, sizeof pattern, "%s/journal-*.seg", test_folder());
     CHECK_EQ(glob(pattern, 0, NULL, &found), 0);
-    const char *path = found.gl_pathv[0];
+    const char *path = found.gl_pathv[found.gl_pathc - 1];
     int fd = open(path, O_RDWR | O_CLOEXEC);
     CHECK(fd >= 0);
     snprintf(name, len, "%s", strrchr(path, '/') + 1);
@@ -248,6 +259,169 @@ TEST(a_torn_last_batch_is_cut)
     CHECK_EQ(pwrite(fd, zeros, 600, last + 45), 600);
     close(fd);
     expect_cut(WRITES - 1);
+}
+
+static int64_t lock(const char *name)
+{
+    int64_t token = test_number(
+        test_ask(&wire, "LOCK %s OWNER tester TTL %d", name, FOR_EVER_MS),
+        "token");
+
+    CHECK(token > 0);
+    return token;
+}
+
+static void stop(void)
+{
+    test_wire_close(&wire);
+    CHECK_EQ(test_server_stop(&server), 0);
+}
+
+/* Server and verify refuse with these words; a repair shows them or not, and
+ * then the server starts. */
+static void refused_and_repaired(const char *const *words)
+{
+    struct hf_buf said = {0};
+    const char *const verify[] = {"verify", test_folder(), NULL};
+    const char *const look[] = {"repair", test_folder(), NULL};
+    const char *const apply[] = {"repair", test_folder(), "--apply", NULL};
+
+    expect_refusal(&said);
+    expect_words(&said, words);
+    expect_words(&said, (const char *const[]){"holdfast repair", NULL});
+    said.len = 0;
+    CHECK(test_holdfast(&said, verify) != 0);
+    expect_words(&said, words);
+    said.len = 0;
+    CHECK_EQ(test_holdfast(&said, look), 0);
+    expect_words(&said, (const char *const[]){"--apply", NULL});
+    expect_refusal(&said);
+    said.len = 0;
+    CHECK_EQ(test_holdfast(&said, apply), 0);
+    said.len = 0;
+    CHECK_EQ(test_holdfast(&said, verify), 0);
+    expect_words(&said, (const char *const[]){"skips sequence numbers", NULL});
+    start();
+    hf_buf_release(&said);
+}
+
+TEST(after_a_clean_stop_damage_to_the_last_batch_is_refused)
+{
+    char name[64];
+    char offset[32];
+    int count;
+
+    start();
+    (void)lock("first");
+    int64_t told = lock("last");
+    stop();
+    int fd = open_segment(name, sizeof name);
+    (void)find_batch(fd, INT32_MAX, &count);
+    off_t last = find_batch(fd, count - 1, &count);
+    flip(fd, last + 45);
+    close(fd);
+    snprintf(offset, sizeof offset, "offset %lld", (long long)last);
+    refused_and_repaired((const char *const[]){name, offset, NULL});
+    CHECK_ERROR(test_ask(&wire, "LOCKINFO last"), "NOTFOUND");
+    CHECK(lock("again") > told);
+    stop();
+}
+
+TEST(a_segment_that_is_missing_or_cut_is_refused_by_name)
+{
+    for (int i = 0; i < 4; i++) {
+        bool cut = i % 2 == 0;
+        char name[64];
+
+        start();
+        int64_t told = lock("last");
+        if (i < 2)
+            stop();
+        else
+            test_server_kill(&server);
+        int fd = open_segment(name, sizeof name);
+        if (cut)
+            CHECK_EQ(ftruncate(fd, 3 * JOURNAL_BLOCK), 0);
+        else
+            CHECK_EQ(unlinkat(AT_FDCWD, in_folder(name), 0), 0);
+        close(fd);
+        refused_and_repaired(
+            (const char *const[]){name, cut ? "12288 bytes" : "missing", NULL});
+        CHECK(lock("again") > told);
+        stop();
+    }
+}
+
+/* Every crash moves the numbers on by a gap, and a repair that leaves nothing
+ * must not go back behind that. */
+TEST(no_token_is_given_twice_even_if_everything_is_lost)
+{
+    char name[64];
+    int64_t told = 0;
+
+    for (int i = 0; i < 4; i++) {
+        start();
+        int64_t token = lock("lock");
+        CHECK(i == 0 || token - told >= INT64_C(1) << 32);
+        CHECK(i == 0 || token - told < INT64_C(1) << 33);
+        told = token;
+        CHECK_DONE(test_ask(&wire, "UNLOCK lock %lld", (long long)token));
+        test_wire_close(&wire);
+        test_server_kill(&server);
+    }
+    start(); /* unclean once more; and now cleanly */
+    told = lock("lock");
+    stop();
+    start();
+    CHECK_DONE(test_ask(&wire, "UNLOCK lock %lld", (long long)told));
+    int64_t token = lock("lock");
+    CHECK(token > told && token < told + 100); /* no gap */
+    told = token;
+    stop();
+    int fd = open_segment(name, sizeof name);
+    close(fd);
+    CHECK_EQ(unlink(in_folder(name)), 0);
+    refused_and_repaired((const char *const[]){name, "missing", NULL});
+    CHECK_ERROR(test_ask(&wire, "LOCKINFO lock"), "NOTFOUND");
+    CHECK(lock("lock") > told);
+    stop();
+}
+
+static bool verifies_clean(void)
+{
+    struct hf_buf said = {0};
+    const char *const verify[] = {"verify", test_folder(), NULL};
+
+    CHECK_EQ(test_holdfast(&said, verify), 0);
+    bool clean = strstr(said.data, "skips sequence numbers") == NULL;
+    hf_buf_release(&said);
+    return clean;
+}
+
+TEST(a_start_or_a_journal_that_fails_is_no_clean_end)
+{
+    static const char *const nowhere[] = {"--bind", "203.0.113.1", NULL};
+    struct test_server_opts opts = {.dir = test_folder(), .more = nowhere};
+
+    start();
+    (void)lock("lock");
+    stop();
+    CHECK(verifies_clean());
+    test_server_launch(&server, &opts);
+    CHECK(!test_server_ready(&server)); /* it cannot listen there */
+    CHECK(test_server_end(&server) != 0);
+    CHECK(!verifies_clean());
+    start();
+    stop();
+    CHECK(verifies_clean());
+    opts =
+        (struct test_server_opts){.dir = test_folder(), .fault = "write:1:eio"};
+    test_server_start(&server, &opts);
+    test_server_connect(&server, &wire);
+    CHECK_ERROR(test_ask(&wire, "LOCK more OWNER tester"), "JOURNAL");
+    test_wire_close(&wire);
+    (void)test_server_stop(&server);
+    CHECK(!verifies_clean());
 }
 
 TEST(a_folder_has_one_server_at_a_time)

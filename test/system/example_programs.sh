@@ -26,6 +26,28 @@ check "the crawler tells how it is used" refuses "$build/crawler"
 "$build/crawler" "$work/nowhere" 0.html >/dev/null && status=0 || status=$?
 expect "a crawler that finds no page fails" 1 $status
 
+# A page in 1.5 seconds: the second one is waited for by one call that the
+# system accepts. (This one looks at it, and ends the program.)
+cat >"$work/nanosleep.c" <<'END'
+#include <time.h>
+#include <unistd.h>
+
+int nanosleep(const struct timespec *wait, struct timespec *left)
+{
+    (void)left;
+    _exit(wait->tv_sec == 1 && wait->tv_nsec <= 500000000 ? 42 : 1);
+}
+END
+sed -e 's/^#define BURST .*/#define BURST 1/' \
+    -e 's/^#define PAGE_NS .*/#define PAGE_NS 1500000000/' \
+    examples/crawler.c >"$work/slow.c"
+san=${HOLDFAST_SAN:-}
+gcc -std=gnu11 ${san:+"-fsanitize=$san"} -Iinclude -o "$work/slow" \
+    "$work/slow.c" "$work/nanosleep.c" "$(dirname "$HOLDFAST")/libholdfast.a" \
+    -pthread -lxxhash -luring -lsqlite3 -lpq -lhiredis -lm
+"$work/slow" "$work" 0.html 1 >/dev/null && status=0 || status=$?
+expect "the crawler waits for longer than a second in one go" 42 $status
+
 check "merge sort sorts" "$build/merge_sort"
 
 "$build/etl" 1000 >"$work/etl" && status=0 || status=$?

@@ -99,7 +99,7 @@ TEST(more_connections_than_descriptors_do_not_harm_the_journal)
     for (int i = 0; i < 2 * FEW_DESCRIPTORS; i++)
         (void)test_wire_open(&crowd[i], server.port);
     for (int i = 1; i <= 1200; i++) /* several files of the journal */
-        CHECK_REPLY(test_ask(&good, "FENCE f %d", i), "+OK");
+        CHECK_DONE(test_ask(&good, "STOCK SET f %d", i));
     for (int i = 0; i < 2 * FEW_DESCRIPTORS; i++)
         test_wire_close(&crowd[i]);
     test_wire_close(&good);
@@ -281,9 +281,9 @@ TEST(ten_thousand_commands_in_one_write_are_answered_in_order)
     struct hf_bytes reply;
     char expected[64];
 
-    for (int i = 0; i < PIPELINE; i++)
+    for (int i = 0; i < PIPELINE; i++) /* each raise gives the next token */
         test_wire_add(&scene->good, i % 2 == 0 ? "PING n%d" : "FENCE pipe %d",
-                      i);
+                      i % 2 == 0 ? i : i / 2 + 1);
     CHECK_EQ(test_wire_send(&scene->good), HF_OK);
     for (int i = 0; i < PIPELINE; i++) {
         CHECK_EQ(test_wire_read(&scene->good, &reply), HF_OK);

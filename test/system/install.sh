@@ -45,4 +45,13 @@ check "a C++ program builds" g++ -std=c++11 -Wall -Werror ${flags:+"$flags"} \
     -o "$folder/cc" "$folder/user.cc" "${options[@]}"
 expect "and runs" ok "$("$folder/cc")"
 
+# By the line of docs/toolkit.md, which is all that a reader has.
+line=$(sed -n 's/^    cc \(.*\)my\.c \$(pkg-config --cflags --libs holdfast)$/\1/p' \
+    docs/toolkit.md)
+expect "the docs say how to compile" "-std=c11 " "$line"
+for example in examples/*.c; do
+    check "$example builds as the docs say" gcc ${flags:+"$flags"} $line \
+        -Wall -Werror -o "$folder/example" "$example" "${options[@]}"
+done
+
 finish

@@ -154,6 +154,8 @@ the_address_comes_from_the_environment() {
 without_a_server_it_says_so() {
     lock a --port 1 -- touch "$work/ran" 2>"$work/err"
     expect 'code' $? 69 || return
+    grep -qF '127.0.0.1:1: connection refused: is the server running?' \
+        "$work/err" || return
     why='the command ran'
     [ ! -e "$work/ran" ]
 }
@@ -213,6 +215,34 @@ two_contenders_never_overlap() {
         finish "$i"
         expect 'code' $? 0 || return
     done
+}
+
+# In a container of its own each has the same host and process number.
+apart() { unshare --pid --fork --mount-proc --kill-child "$@"; }
+
+two_with_the_same_host_and_number_are_two_owners() {
+    local file=$work/held tell='echo $HOLDFAST_OWNER $HOLDFAST_TOKEN'
+    touch "$file"
+    apart "$HOLDFAST" lock apart --port "$port" -- sh -c \
+        "$tell >$file.first; while [ -e $file ]; do sleep 0.02; done" \
+        2>>"$work/err" &
+    local holder=$!
+    started+=("$holder")
+    until_true 30 test -s "$file.first" || return
+    apart "$HOLDFAST" lock apart --port "$port" -- touch "$work/ran" \
+        2>>"$work/err"
+    expect "the other's code" $? 75 || return
+    why='both ran at once'
+    [ ! -e "$work/ran" ] || return
+    rm "$file"
+    finish "$holder"
+    expect "holder's code" $? 0 || return
+    apart "$HOLDFAST" lock apart --port "$port" -- sh -c "$tell" \
+        >"$file.second" 2>>"$work/err"
+    expect 'code afterwards' $? 0 || return
+    grep -qE ':1:[0-9a-f]{16} [0-9]+$' "$file.first" || return
+    why='both have the same owner'
+    [ "$(cut -d' ' -f1 "$file.first")" != "$(cut -d' ' -f1 "$file.second")" ]
 }
 
 # The hold is longer than the TTL several times over.
@@ -376,6 +406,7 @@ run without_a_server_it_says_so
 run a_held_lock_is_refused_at_once
 run a_waiting_contender_gets_it_when_it_is_given_back
 run two_contenders_never_overlap
+run two_with_the_same_host_and_number_are_two_owners
 run it_is_renewed_beyond_its_ttl
 run it_is_free_at_once_after_the_end
 run a_stopped_server_ends_the_command_in_time

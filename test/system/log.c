@@ -123,7 +123,7 @@ TEST(start_and_stop_are_told_with_their_facts)
     CHECK(strstr(read_log(), " info  recovered dir=") != NULL);
     CHECK(strstr(read_log(), " batches=0 records=0 ") != NULL);
     for (int i = 0; i < 3; i++)
-        CHECK_REPLY(test_ask(&scene.wire, "FENCE f %d", i + 1), "+OK");
+        CHECK_DONE(test_ask(&scene.wire, "STOCK SET f %d", i + 1));
     end();
     CHECK(strstr(read_log(), " info  stopping reason=SIGTERM clients=") !=
           NULL);
@@ -179,7 +179,7 @@ TEST(json_is_one_object_a_line)
 TEST(a_second_signal_is_told_before_the_end)
 {
     begin((struct test_server_opts){.fault = "write:1:stall"}, NULL);
-    test_wire_add(&scene.wire, "FENCE f 1");
+    test_wire_add(&scene.wire, "STOCK SET f 1");
     CHECK_EQ(test_wire_send(&scene.wire), HF_OK);
     await_line("the disk is slow");
     test_server_signal(&scene.server, SIGTERM);
@@ -235,13 +235,13 @@ TEST(a_crash_loses_no_line)
 TEST(a_slow_disk_is_told_and_when_it_is_well_again)
 {
     begin((struct test_server_opts){.fault = "write:1:stall"}, NULL);
-    test_wire_add(&scene.wire, "FENCE f 1");
+    test_wire_add(&scene.wire, "STOCK SET f 1");
     CHECK_EQ(test_wire_send(&scene.wire), HF_OK);
     await_line(" warn  the disk is slow waiting_ms=");
     test_server_signal(&scene.server, SIGUSR1);
     struct hf_bytes reply;
     CHECK_EQ(test_wire_read(&scene.wire, &reply), HF_OK);
-    CHECK_REPLY(reply, "+OK");
+    CHECK_DONE(reply);
     await_line(" info  the disk is well again slow_commits=");
     /* however often it was slow: once a minute */
     CHECK_EQ(count_of(read_log(), "the disk is slow"), 1);
@@ -252,7 +252,7 @@ TEST(a_journal_that_fails_is_told_once)
 {
     begin((struct test_server_opts){.fault = "write:1:eio"}, NULL);
     for (int i = 0; i < 10; i++)
-        CHECK_ERROR(test_ask(&scene.wire, "FENCE f %d", i + 1), "JOURNAL");
+        CHECK_ERROR(test_ask(&scene.wire, "STOCK SET f %d", i + 1), "JOURNAL");
     await_line(" error the journal has failed, writes are refused why=\"write "
                "of batch ");
     end();
@@ -265,7 +265,7 @@ TEST(a_torn_tail_is_told)
         begin((struct test_server_opts){.fault = "write:1:short"}, NULL);
 
     for (int i = 0; i < 1000; i++) /* a batch of many blocks */
-        test_wire_add(&scene.wire, "FENCE a-rather-long-name-%d 1", i);
+        test_wire_add(&scene.wire, "STOCK SET a-rather-long-name-%d 1", i);
     CHECK_EQ(test_wire_send(&scene.wire), HF_OK);
     await_line("the journal has failed");
     end();
@@ -280,7 +280,7 @@ TEST(snapshots_are_told)
                                     .snapshot_bytes = 65536},
           NULL);
     for (int i = 0; i < 300; i++)
-        CHECK_REPLY(test_ask(&scene.wire, "FENCE f %d", i + 1), "+OK");
+        CHECK_DONE(test_ask(&scene.wire, "STOCK SET f %d", i + 1));
     await_line(" info  snapshot begun journal_bytes=");
     await_line(" info  snapshot finished bytes=");
     end();
@@ -482,7 +482,7 @@ TEST(a_log_on_a_stalled_disk_stops_nobody)
     CHECK(info_number("log_dropped") > 0);
     CHECK(info_number("log_waiting_bytes") > 0);
     for (int i = 0; i < 100; i++) /* and it does its work */
-        CHECK_REPLY(test_ask(&scene.wire, "FENCE f %d", i + 1), "+OK");
+        CHECK_DONE(test_ask(&scene.wire, "STOCK SET f %d", i + 1));
     /* nor does it keep the server from ending */
     end();
     close(pipe_fd);
@@ -503,6 +503,6 @@ TEST(a_log_on_a_full_disk_stops_nobody)
         CHECK(test_now_ms() < end_ms);
     CHECK_EQ(info_number("log_lines"), 0);
     for (int i = 0; i < 100; i++)
-        CHECK_REPLY(test_ask(&scene.wire, "FENCE f %d", i + 1), "+OK");
+        CHECK_DONE(test_ask(&scene.wire, "STOCK SET f %d", i + 1));
     end();
 }

@@ -211,10 +211,11 @@ TEST(expiry_fences_and_clients_that_leave)
     CHECK(value("holdfast_lock_hold_seconds_sum") >= 0.001);
     CHECK(fabs(value("holdfast_cleanup_lag_seconds_sum") -
                info(wire, "expiry_lag_max_us") / 1e6) < 1e-9);
-    CHECK_DONE(test_ask(wire, "FENCE disk 10"));
-    CHECK_DONE(test_ask(wire, "FENCE disk 11"));
-    CHECK_ERROR(test_ask(wire, "FENCE disk 9"), "STALE");
-    CHECK_ERROR(test_ask(wire, "FENCE disk 8"), "STALE");
+    CHECK_DONE(test_ask(wire, "FENCE disk 2"));
+    CHECK_DONE(test_ask(wire, "FENCE disk 3"));
+    CHECK_ERROR(test_ask(wire, "FENCE disk 1"), "STALE");
+    CHECK_ERROR(test_ask(wire, "FENCE disk 2"), "STALE");
+    CHECK_ERROR(test_ask(wire, "FENCE disk 5"), "BADARG");
     int64_t token = take(wire, "gate", "TTL 3600000");
     test_server_connect(&server, &other);
     test_wire_add(&other, "LOCK gate OWNER you WAIT %d", FOR_EVER_MS);
@@ -226,6 +227,7 @@ TEST(expiry_fences_and_clients_that_leave)
     scrape(wire);
     CHECK_METRIC("holdfast_fence_rejections_total", 2);
     CHECK_METRIC("holdfast_errors_total{code=\"STALE\"}", 2);
+    CHECK_METRIC("holdfast_errors_total{code=\"BADARG\"}", 1);
     CHECK_METRIC("holdfast_events_total{event=\"fence_raised\"}", 2);
     CHECK_METRIC("holdfast_fences", 1);
     CHECK_METRIC("holdfast_lock_waiters", 0);

@@ -125,6 +125,29 @@ TEST(glob_work_is_bounded_for_hostile_patterns)
     hf_buf_release(&pattern);
 }
 
+static uint64_t steps_of(const char *pattern, const char *text)
+{
+    uint64_t steps = 7; /* added to */
+
+    hf_bytes_match_steps(hf_bytes_text(pattern), hf_bytes_text(text), &steps);
+    return steps - 7;
+}
+
+TEST(glob_tells_the_steps_it_took)
+{
+    CHECK_EQ(steps_of("abc", "abc"), 3);
+    CHECK_EQ(steps_of("abc", "xbc"), 0); /* the first byte decides */
+    CHECK_EQ(steps_of("abc", "abx"), 2);
+    CHECK_EQ(steps_of("*", "a text that is not looked at"), 0);
+    CHECK_EQ(steps_of("a*", "a text that is not looked at"), 1);
+    CHECK_EQ(steps_of("[a-z]", "q"), 5); /* a set is as long as it is */
+    CHECK_EQ(steps_of("", ""), 0);
+    CHECK_EQ(steps_of("****", ""), 4);
+    /* each byte of the text is tried as the start of "aab" */
+    CHECK(steps_of("*aab", "aaaaaaaaaa") >= 20);
+    CHECK(steps_of("*aab", "aaaaaaaaaa") <= 40);
+}
+
 /* The definition, word for word; exponential, so for short texts only. */
 static bool naive(const char *pattern, const char *text)
 {

@@ -131,7 +131,8 @@ TEST(what_a_kind_needs_must_be_there)
     static const enum hold_kind named[] = {
         HOLD_LOCK,      HOLD_UNLOCK,    HOLD_RENEW,     HOLD_FENCE,
         HOLD_STOCK_SET, HOLD_STOCK_ADD, HOLD_STOCK_DEL, HOLD_CONFIRM,
-        HOLD_CANCEL,    HOLD_EXTEND,    HOLD_LOCK_INFO, HOLD_RESERVATION};
+        HOLD_CANCEL,    HOLD_EXTEND,    HOLD_LOCK_INFO, HOLD_RESERVATION,
+        HOLD_FENCE_DEL};
 
     for (size_t i = 0; i < sizeof named / sizeof named[0]; i++) {
         fill();
@@ -161,6 +162,28 @@ TEST(what_a_kind_needs_must_be_there)
     command.kind = HOLD_STOCK_SET; /* amount is negative */
     CHECK_EQ(round_trip(), HF_CORRUPT);
     command.kind = HOLD_RESTART;
+    CHECK_EQ(round_trip(), HF_CORRUPT);
+}
+
+TEST(only_a_lock_is_told_and_its_record_differs_in_one_bit)
+{
+    static char plain[HOLD_RECORD_MAX];
+
+    command = (struct hold_command){.kind = HOLD_LOCK,
+                                    .name = hf_bytes_text("door"),
+                                    .owner = hf_bytes_text("ann"),
+                                    .ttl_ms = 5};
+    size_t len = hold_encode(&command, plain);
+    command.told = true;
+    CHECK_EQ(hold_encode(&command, record), len);
+    CHECK_EQ(round_trip(), HF_OK);
+    CHECK(decoded.told && same_command());
+    CHECK_EQ((unsigned char)record[11], 0x80);
+    hold_record_untell(record);
+    CHECK(memcmp(record, plain, len) == 0);
+    CHECK_EQ(hold_decode(hf_bytes(record, len), &decoded), HF_OK);
+    CHECK(!decoded.told);
+    command.kind = HOLD_UNLOCK;
     CHECK_EQ(round_trip(), HF_CORRUPT);
 }
 

@@ -1,4 +1,7 @@
 /* hold_image.c - tests of images, digests and the check of all invariants. */
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "base/memory.h"
 #include "base/random.h"
 #include "support/engine.h"
@@ -266,4 +269,41 @@ TEST(loading_without_memory_says_so_at_every_allocation)
         hold_free(other);
     }
     CHECK_EQ(status, HF_OK);
+}
+
+/* Loads the image from memory behind which nothing may be read. */
+static enum hf_status load_guarded(struct hold_engine *into)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *space = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    CHECK(space != MAP_FAILED && image.len <= page && piece_count == 1);
+    CHECK_EQ(mprotect(space + page, page, PROT_NONE), 0);
+    memcpy(space + page - image.len, image.data, image.len);
+    enum hf_status status =
+        hold_load(into, hf_bytes(space + page - image.len, image.len));
+    munmap(space, 2 * page);
+    return status;
+}
+
+/* Survivor of a mutation: an item that is longer than what is left. */
+TEST(items_that_are_cut_are_refused_and_not_read_beyond_their_end)
+{
+    for (unsigned item = 0; item < 2; item++) {
+        for (unsigned len = 1; len <= 60; len++) {
+            engine_start();
+            engine_set("apple", 10);
+            engine_set("berry", 10);
+            engine_reserve("r1", "apple 3 berry 4", 1000);
+            save();
+            /* two items of 15 bytes end the image, each begins with the
+             * length of its sku */
+            image.data[image.len - 30 + 15 * item] = (char)len;
+            struct hold_engine *other = hold_new((struct hf_hash_seed){{3, 4}});
+            bool whole = len == 5 || (item == 0 && len == 20); /* one of both */
+            CHECK_EQ(load_guarded(other), whole ? HF_OK : HF_CORRUPT);
+            hold_free(other);
+        }
+    }
 }

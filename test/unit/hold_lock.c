@@ -51,8 +51,10 @@ TEST(a_lock_expires_at_its_microsecond_and_not_before)
     EXPECT(engine_lock("door", "bob", 5, 0),
            "BUSY name=door owner=ann expires_ms=0 waiting=0");
     engine_now_us += 1;
-    EXPECT(engine_info("door"), "NOTFOUND name=door"); /* exact on read */
+    EXPECT(engine_info("door"), "EARLY"); /* never shown again */
+    EXPECT(engine_info("gate"), "NOTFOUND name=gate");
     CHECK_EQ(hold_next_due_us(engine), engine_now_us);
+    CHECK(!hold_is_behind(engine)); /* not at the engine's own time */
     const struct hold_out *out = engine_lock("door", "bob", 5, 0);
     EXPECT(out, "OK token=3 safe_ms=5 count=1 waited_ms=0");
     EXPECT_EVENTS(out, "2 LOCK_EXPIRED door; 3 LOCK_GRANTED door");
@@ -246,9 +248,10 @@ TEST(a_fence_takes_tokens_that_are_not_older_than_the_newest)
     engine_start();
     EXPECT(engine_fence("disk", 0), "OK"); /* nothing seen, nothing kept */
     CHECK_EQ(hold_seq(engine), 0);
+    engine_restart(9);
     const struct hold_out *out = engine_fence("disk", 7);
     EXPECT(out, "OK");
-    EXPECT_EVENTS(out, "1 FENCE_RAISED disk");
+    EXPECT_EVENTS(out, "10 FENCE_RAISED disk");
     EXPECT_EVENTS(engine_fence("disk", 7), ""); /* the same again */
     EXPECT(engine_fence("disk", 6), "STALE name=disk token=6 newest=7");
     EXPECT(engine_fence("disk", 9), "OK");
@@ -256,22 +259,74 @@ TEST(a_fence_takes_tokens_that_are_not_older_than_the_newest)
     engine_bound("fences_max", 2);
     EXPECT(engine_fence("card", 1), "OVERLOADED name=fences_max maximum=2");
     EXPECT(engine_fence("tape", 2), "OK"); /* the old ones go on */
+    EXPECT(engine_fence("card", 0), "OK"); /* nothing is kept */
+}
+
+TEST(a_fence_refuses_a_token_that_was_never_given)
+{
+    engine_start();
+    engine_lock("door", "ann", 500, 0);
+    EXPECT(engine_fence("disk", 2), "BADARG token=2 newest=1");
+    EXPECT(engine_fence("disk", INT64_MAX),
+           "BADARG token=9223372036854775807 newest=1");
+    EXPECT(engine_fence("disk", 1), "OK");
+    EXPECT(engine_fence("disk", 2), "OK"); /* the raise took number 2 */
+    EXPECT(engine_fence("disk", 4), "BADARG token=4 newest=3");
+    engine_bound("fences_max", 1);
+    EXPECT(engine_fence("tape", 9), "BADARG token=9 newest=3");
+}
+
+TEST(a_deleted_fence_takes_old_tokens_again_and_makes_room)
+{
+    engine_start();
+    engine_restart(9);
+    engine_bound("fences_max", 1);
+    engine_fence("disk", 7);
+    EXPECT(engine_fence_delete("tape"), "NOTFOUND resource=tape");
+    const struct hold_out *out = engine_fence_delete("disk");
+    EXPECT(out, "OK");
+    EXPECT_EVENTS(out, "11 FENCE_DELETED disk");
+    EXPECT(engine_fence_delete("disk"), "NOTFOUND resource=disk");
+    EXPECT(engine_fence("tape", 3), "OK");
+    engine_fence_delete("tape");
+    EXPECT(engine_fence("disk", 3), "OK");
+    CHECK_ENGINE();
+}
+
+/* Finding 2: the lock was over, its waiter gone with the server. */
+TEST(a_restart_grants_nothing_to_those_who_waited)
+{
+    engine_start();
+    engine_lock("door", "ann", 700, 0);
+    engine_request = "q1";
+    engine_lock("door", "bob", 3600000, 60000);
+    engine_request = NULL;
+    engine_now_us += 1000 * MS;
+    const struct hold_out *out = engine_restart(10);
+    EXPECT_EVENTS(out, "3 LOCK_EXPIRED door +300000us");
+    EXPECT_ANSWERS(out, "");
+    CHECK_EQ(hold_seq(engine), 13);
+    EXPECT(engine_info("door"), "NOTFOUND name=door");
+    EXPECT(engine_lock("door", "bob", 5, 0),
+           "OK token=14 safe_ms=5 count=1 waited_ms=0");
+    CHECK_ENGINE();
 }
 
 TEST(a_flush_ends_everything_but_the_numbers)
 {
     engine_start();
+    engine_restart(7);
     engine_lock("door", "ann", 500, 0);
     engine_lock("door", "bob", 500, 400);
     engine_fence("disk", 7);
     const struct hold_out *out = engine_flush();
     EXPECT(out, "OK");
-    EXPECT_ANSWERS(out, "2:NOTHELD");
-    EXPECT_EVENTS(out, "4 FLUSHED");
+    EXPECT_ANSWERS(out, "9:NOTHELD");
+    EXPECT_EVENTS(out, "11 FLUSHED");
     CHECK_EQ(hold_next_due_us(engine), UINT64_MAX);
     EXPECT(engine_fence("disk", 1), "OK");
     EXPECT(engine_lock("door", "eve", 5, 0),
-           "OK token=6 safe_ms=5 count=1 waited_ms=0");
+           "OK token=13 safe_ms=5 count=1 waited_ms=0");
     CHECK_ENGINE();
 }
 
@@ -281,7 +336,9 @@ TEST(locks_are_listed_in_pages_without_the_expired_ones)
     engine_lock("a/1", "ann", 100, 0);
     engine_lock("a/2", "bob", 50, 0);
     engine_lock("b/1", "ann", 100, 0);
-    engine_now_us += 50 * MS; /* not swept: only asked */
+    engine_now_us += 50 * MS;
+    EXPECT(engine_locks("a/*", 0, 0), "EARLY");
+    engine_tick();
     EXPECT(engine_locks("a/*", 0, 0),
            "OK locks=[{name=a/1 owner=ann token=1 expires_ms=50 count=1 "
            "waiting=0}] cursor=0");
@@ -306,14 +363,17 @@ TEST(a_backlog_is_swept_in_bounded_steps_and_never_shown)
     }
     engine_now_us += 200 * MS;
     CHECK_EQ(engine_tick()->event_count, HOLD_STEP_MAX);
-    EXPECT(engine_info("lock/999"), "NOTFOUND name=lock/999");
-    EXPECT(engine_locks("", 0, 0), "OK locks=[] cursor=0");
+    CHECK(hold_is_behind(engine));
+    EXPECT(engine_info("lock/999"), "EARLY");
+    EXPECT(engine_info("lock/0"), "NOTFOUND name=lock/0");
+    EXPECT(engine_locks("", 0, 0), "EARLY");
     /* a command settles the lock it is about, however long the backlog */
     const struct hold_out *out = engine_lock("lock/999", "bob", 100, 0);
     CHECK_EQ(out->event_count, HOLD_STEP_MAX + 2);
     EXPECT(out, "OK token=1514 safe_ms=100 count=1 waited_ms=0");
     EXPECT(engine_unlock("lock/998", 999), "NOTHELD name=lock/998 token=999");
     engine_tick();
+    CHECK(!hold_is_behind(engine));
     struct hold_counts counts;
     hold_count(engine, &counts);
     CHECK_EQ(counts.locks, 1);

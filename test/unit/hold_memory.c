@@ -68,7 +68,7 @@ TEST(every_allocation_of_every_kind_may_fail)
     CHECK_EQ(starve(&c)->code, HOLD_WAITING);
     CHECK_EQ(starve(&c)->answer_count, 1); /* moved */
     c = made(HOLD_FENCE, "disk");
-    c.token = 5;
+    c.token = 2;
     CHECK_EQ(starve(&c)->code, HOLD_OK);
     c = made(HOLD_RESERVE, "");
     c.owner = hf_bytes_text("ann");
@@ -169,6 +169,244 @@ TEST(beyond_the_memory_limit_only_what_needs_no_new_memory_is_prepared)
     hold_set_memory_max(engine, 0);
     c = made(HOLD_STOCK_SET, "pear");
     CHECK_EQ(hold_prepare(engine, &c), HF_OK);
+}
+
+static size_t memory_bytes(void)
+{
+    struct hold_counts found;
+
+    hold_count(engine, &found);
+    return found.memory_bytes;
+}
+
+static char many_ids[6000][16];
+
+/* CONFIRMs that are prepared and not applied, all with a REQ. */
+static struct hold_command many_confirms(unsigned i)
+{
+    struct hold_command c = made(HOLD_CONFIRM, "nope");
+
+    snprintf(many_ids[i], sizeof many_ids[i], "r%u", i);
+    c.ttl_ms = 0;
+    c.request = hf_bytes_text(many_ids[i]);
+    return c;
+}
+
+/* Finding 4: nothing is shown of what is not there. */
+TEST(a_request_about_no_reservation_promises_little)
+{
+    static char record[HOLD_RECORD_MAX];
+
+    engine_start();
+    size_t before = memory_bytes();
+    for (unsigned i = 0; i < 6000; i++) {
+        struct hold_command c = many_confirms(i);
+        CHECK_EQ(hold_prepare(engine, &c), HF_OK);
+    }
+    CHECK(memory_bytes() - before < 6000 * 512);
+    hf_memory_fail_after(0);
+    for (unsigned i = 0; i < 6000; i++) {
+        struct hold_command c = many_confirms(i);
+        size_t len = hold_encode(&c, record);
+        const struct hold_out *out = hold_apply(engine, hf_bytes(record, len));
+        CHECK_EQ(out->code, HOLD_NOTFOUND);
+    }
+    hf_memory_fail_never();
+    CHECK(memory_bytes() - before < 6000 * 512);
+    CHECK_ENGINE();
+}
+
+/* A reservation of everything that fits, under this id. */
+static struct hold_command large_reserve(const char *id, unsigned items)
+{
+    static char skus[HOLD_ITEMS_MAX][HOLD_SKU_MAX];
+    struct hold_command c = made(HOLD_RESERVE, id);
+
+    for (unsigned i = 0; i < items; i++) {
+        memset(skus[i], 'y', HOLD_SKU_MAX);
+        skus[i][0] = (char)(1 + i);
+        CHECK_EQ(hold_add_item(&c, hf_bytes(skus[i], HOLD_SKU_MAX), 1), HF_OK);
+    }
+    return c;
+}
+
+static void start_large_shop(void)
+{
+    engine_start();
+    struct hold_command all = large_reserve("", HOLD_ITEMS_MAX);
+    for (unsigned i = 0; i < HOLD_ITEMS_MAX; i++) {
+        struct hold_command c = made(HOLD_STOCK_SET, "");
+        c.ttl_ms = 0;
+        c.name = all.items[i].sku;
+        c.amount = 1000;
+        CHECK_EQ(engine_apply(&c)->code, HOLD_OK);
+    }
+}
+
+static enum hold_code apply_starved(const struct hold_command *c)
+{
+    static char record[HOLD_RECORD_MAX];
+    size_t len = hold_encode(c, record);
+
+    hf_memory_fail_after(0);
+    const struct hold_out *out = hold_apply(engine, hf_bytes(record, len));
+    hf_memory_fail_never();
+    return out->code;
+}
+
+static struct hold_command ending(enum hold_kind kind, const char *id,
+                                  const char *request)
+{
+    struct hold_command c = made(kind, id);
+
+    c.request = hf_bytes_text(request);
+    return c;
+}
+
+/* What a CONFIRM shows may be made after it was prepared. */
+TEST(a_request_promises_for_the_reservations_that_are_on_their_way)
+{
+    start_large_shop();
+    struct hold_command small = large_reserve("small", 1);
+    struct hold_command large = large_reserve("large", HOLD_ITEMS_MAX);
+    struct hold_command c[5] = {
+        ending(HOLD_CONFIRM, "nope", "q0"), /* the smallest promise */
+        ending(HOLD_EXTEND, "small", "q1"), ending(HOLD_CONFIRM, "nope", "q2"),
+        ending(HOLD_EXTEND, "large", "q3"), ending(HOLD_CANCEL, "large", "q4")};
+
+    CHECK_EQ(hold_prepare(engine, &c[0]), HF_OK);
+    CHECK_EQ(hold_prepare(engine, &small), HF_OK);
+    CHECK_EQ(hold_prepare(engine, &c[1]), HF_OK);
+    CHECK_EQ(hold_prepare(engine, &large), HF_OK);
+    CHECK_EQ(hold_prepare(engine, &c[2]), HF_OK);
+    CHECK_EQ(hold_prepare(engine, &c[3]), HF_OK);
+    CHECK_EQ(hold_prepare(engine, &c[4]), HF_OK);
+    CHECK_EQ(apply_starved(&c[0]), HOLD_NOTFOUND);
+    CHECK_EQ(apply_starved(&small), HOLD_OK);
+    CHECK_EQ(apply_starved(&c[1]), HOLD_OK);
+    CHECK_EQ(apply_starved(&large), HOLD_OK);
+    hold_forget(engine, &c[2]); /* not in the order of preparing */
+    CHECK_EQ(apply_starved(&c[3]), HOLD_OK);
+    CHECK_EQ(apply_starved(&c[4]), HOLD_OK);
+    /* and what is known is promised for, with nothing on its way */
+    struct hold_command last = ending(HOLD_CANCEL, "small", "q5");
+    CHECK_EQ(hold_prepare(engine, &last), HF_OK);
+    CHECK_EQ(apply_starved(&last), HOLD_OK);
+    CHECK_ENGINE();
+    engine_now_us += 10 * MS;
+    engine_request = "q3"; /* all of it was kept */
+    CHECK(strstr(engine_reply_text(engine_extend("large", 1000)), "\x80yyy") !=
+          NULL);
+}
+
+TEST(the_longest_texts_fit_what_was_promised_for_them)
+{
+    static char name[HOLD_NAME_MAX + 1];
+    static char owner[HOLD_OWNER_MAX + 1];
+
+    engine_start();
+    memset(name, 'n', HOLD_NAME_MAX);
+    memset(owner, 'o', HOLD_OWNER_MAX);
+    engine_lock(name, owner, 1000, 0);
+    struct hold_command c = made(HOLD_LOCK, name);
+    c.owner = hf_bytes_text("bob");
+    c.request = hf_bytes_text("q1");
+    CHECK_EQ(starve(&c)->code, HOLD_BUSY);
+    c.kind = HOLD_UNLOCK;
+    c.request = hf_bytes_text("q2");
+    CHECK_EQ(starve(&c)->code, HOLD_NOTHELD);
+    c.kind = HOLD_FENCE_DEL;
+    c.request = hf_bytes_text("q3");
+    CHECK_EQ(starve(&c)->code, HOLD_NOTFOUND);
+    c.kind = HOLD_STOCK_SET;
+    c.name.len = HOLD_SKU_MAX;
+    c.request = hf_bytes_text("q4");
+    CHECK_EQ(starve(&c)->code, HOLD_OK);
+    c = large_reserve("", HOLD_ITEMS_MAX);
+    c.request = hf_bytes_text("q5");
+    CHECK_EQ(starve(&c)->code, HOLD_NOTFOUND);
+    CHECK_ENGINE();
+}
+
+TEST(a_timeout_needs_no_memory_at_all)
+{
+    engine_start();
+    engine_request = "q1";
+    engine_lock("door", "ann", 5000, 0);
+    engine_request = "q2";
+    engine_fence("disk", 1); /* OK: no byte is kept of it */
+    engine_request = NULL;
+    hold_set_memory_max(engine, 1);
+    hf_memory_fail_after(0);
+    struct hold_command c = made(HOLD_TIMEOUT, "door");
+    c.token = 1;
+    c.request = hf_bytes_text("q1");
+    CHECK_EQ(hold_prepare(engine, &c), HF_OK);
+    EXPECT(engine_apply(&c), "OK");
+    c.request = hf_bytes_text("q2");
+    EXPECT(engine_apply(&c), "OK");
+    hf_memory_fail_never();
+    engine_request = "q2";
+    EXPECT(engine_fence("disk", 1), "TIMEOUT");
+    CHECK_ENGINE();
+}
+
+TEST(memory_of_promises_that_came_back_is_not_counted)
+{
+    start_large_shop();
+    struct hold_command large = large_reserve("large", HOLD_ITEMS_MAX);
+    large.request = hf_bytes_text("q");
+    CHECK_EQ(hold_prepare(engine, &large), HF_OK);
+    hold_forget(engine, &large);
+    size_t before = memory_bytes();
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 500; i++)
+            CHECK_EQ(hold_prepare(engine, &large), HF_OK);
+        CHECK(memory_bytes() > before + 500 * 60000);
+        for (int i = 0; i < 500; i++)
+            hold_forget(engine, &large);
+        CHECK(memory_bytes() < before + (2u << 20));
+    }
+    /* promised, and refused when applied */
+    for (int i = 0; i < 500; i++)
+        CHECK_EQ(hold_prepare(engine, &large), HF_OK);
+    for (int i = 0; i < 500; i++)
+        CHECK_EQ(apply_starved(&large), HOLD_OK); /* but for the first: again */
+    CHECK(memory_bytes() < before + (2u << 20));
+    CHECK_ENGINE();
+}
+
+/* Survivor of a mutation: waiters that were taken beyond the limit. */
+TEST(beyond_the_memory_limit_nobody_more_may_wait)
+{
+    char name[16];
+
+    engine_start();
+    for (int i = 0; i < 3000; i++) { /* room in all that others share */
+        snprintf(name, sizeof name, "%d", i);
+        engine_lock(name, "ann", 10, 0);
+    }
+    engine_now_us += 10 * MS;
+    for (int i = 0; i < 12; i++)
+        engine_tick();
+    engine_lock("door", "ann", 100000, 0);
+    engine_lock("door", "bob", 5, 50000);
+    hold_set_memory_max(engine, memory_bytes());
+    struct hold_command c = made(HOLD_LOCK, "door");
+    c.owner = hf_bytes_text("bob");
+    c.wait_ms = 5000;
+    uint64_t waiting = 0;
+    size_t limit = memory_bytes();
+    while (hold_prepare(engine, &c) == HF_OK) {
+        hold_forget(engine, &c);
+        CHECK_EQ(engine_apply(&c)->code, HOLD_WAITING);
+        CHECK(++waiting < HOLD_QUEUE_MAX);
+    }
+    CHECK(waiting > 500 && waiting < 2900);
+    CHECK_EQ(memory_bytes(), limit);
+    c.wait_ms = 0; /* the others have room */
+    CHECK_EQ(hold_prepare(engine, &c), HF_OK);
+    hold_forget(engine, &c);
 }
 
 TEST(memory_is_used_again)

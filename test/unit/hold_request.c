@@ -116,7 +116,7 @@ TEST(a_request_is_remembered_for_its_time_from_the_answer_on)
     engine_now_us += 100 * MS - 1;
     engine_request = "q1";
     EXPECT(engine_lock("door", "bob", 1000, 400),
-           "OK token=4 safe_ms=901 count=1 waited_ms=300");
+           "OK token=4 safe_ms=900 count=1 waited_ms=300");
     engine_now_us += 1;
     EXPECT(engine_lock("door", "bob", 1000, 400), /* forgotten: a re-entry */
            "OK token=4 safe_ms=1000 count=2 waited_ms=0");
@@ -205,6 +205,209 @@ TEST(requests_max_refuses_before_anything_happens)
     CHECK_EQ(engine_set("apple", 2)->code, HOLD_OK);
 }
 
+static struct hold_counts counts(void)
+{
+    struct hold_counts found;
+
+    hold_count(engine, &found);
+    return found;
+}
+
+/* A LOCK that is BUSY, under this REQ. */
+static void refuse_one(const char *request)
+{
+    engine_request = request;
+    CHECK_EQ(engine_lock("door", "bob", 500, 0)->code, HOLD_BUSY);
+}
+
+/* Is the request remembered? */
+static bool knows(const char *request)
+{
+    engine_request = request;
+    return engine_add("no product", 1)->code == HOLD_CONFLICT;
+}
+
+/* Finding 10: refusals make room, the oldest first, one for one. */
+TEST(a_full_table_drops_the_oldest_refusal)
+{
+    engine_start();
+    engine_bound("requests_max", 3);
+    engine_lock("door", "ann", 5000, 0);
+    refuse_one("q1");
+    engine_request = "q2";
+    CHECK_EQ(engine_set("apple", 5)->code, HOLD_OK);
+    refuse_one("q3");
+    engine_request = "q4"; /* q1 goes */
+    CHECK_EQ(engine_set("apple", 6)->code, HOLD_OK);
+    CHECK_EQ(counts().requests, 3);
+    CHECK_EQ(counts().requests_dropped, 1);
+    refuse_one("q3"); /* is still known: nothing is dropped */
+    CHECK_EQ(counts().requests_dropped, 1);
+    engine_reload();
+    CHECK_EQ(counts().requests_dropped, 0); /* a figure, no state */
+    engine_request = "q5";                  /* q3 goes, the successes stay */
+    CHECK_EQ(engine_set("apple", 7)->code, HOLD_OK);
+    CHECK(knows("q2") && knows("q4") && knows("q5"));
+    CHECK_EQ(counts().requests_refused, 0);
+    engine_request = "q6"; /* nothing is left to be dropped */
+    EXPECT(engine_set("apple", 8), "OVERLOADED name=requests_max maximum=3");
+    CHECK_EQ(counts().requests_refused, 1);
+    EXPECT(hold_refuse(engine, engine_last()),
+           "OVERLOADED name=requests_max maximum=3");
+    CHECK_EQ(counts().requests_refused, 2);
+    CHECK_ENGINE();
+}
+
+TEST(a_refusal_that_goes_may_be_asked_anew)
+{
+    engine_start();
+    engine_bound("requests_max", 1);
+    engine_lock("door", "ann", 5000, 0);
+    refuse_one("q1");
+    struct hold_command other = *engine_last();
+    other.request = hf_bytes_text("q2");
+    CHECK(hold_refuse(engine, &other) == NULL); /* dropping is a change */
+    refuse_one("q2");
+    engine_request = NULL;
+    engine_unlock("door", 1);
+    engine_request = "q1";
+    EXPECT(engine_lock("door", "bob", 500, 0),
+           "OK token=3 safe_ms=500 count=1 waited_ms=0");
+    CHECK_EQ(counts().requests_dropped, 2);
+}
+
+TEST(who_waits_or_was_told_a_timeout_is_kept_and_dropped_by_its_code)
+{
+    engine_start();
+    engine_bound("requests_max", 2);
+    engine_lock("door", "ann", 5000, 0);
+    engine_request = "q1";
+    EXPECT(engine_lock("door", "bob", 500, 400), "WAITING ticket=2");
+    engine_request = "q2";
+    CHECK_EQ(engine_set("apple", 5)->code, HOLD_OK);
+    engine_request = "q3"; /* one waits, one succeeded */
+    CHECK_EQ(engine_set("apple", 6)->code, HOLD_OVERLOADED);
+    EXPECT(engine_told("door", "eve", 5, 5),
+           "OVERLOADED name=requests_max maximum=2");
+    engine_timeout("", 0, "q2"); /* no success any more */
+    CHECK_EQ(engine_set("apple", 6)->code, HOLD_OK);
+    CHECK_EQ(counts().requests_dropped, 1);
+    engine_request = NULL;
+    engine_timeout("", 2, "");
+    engine_request = "q4";
+    CHECK_EQ(engine_set("apple", 7)->code, HOLD_OK);
+    CHECK_EQ(counts().requests, 2);
+    CHECK(knows("q3") && knows("q4"));
+    CHECK_ENGINE();
+}
+
+TEST(a_lowered_bound_makes_room_in_bounded_steps)
+{
+    char id[32];
+
+    engine_start();
+    engine_lock("door", "ann", 5000, 0);
+    for (unsigned i = 0; i < HOLD_STEP_MAX + 10; i++) {
+        snprintf(id, sizeof id, "r%u", i);
+        refuse_one(id);
+    }
+    engine_bound("requests_max", 5);
+    engine_request = "q1";
+    EXPECT(engine_set("apple", 5), "OVERLOADED name=requests_max maximum=5");
+    CHECK_EQ(counts().requests_dropped, HOLD_STEP_MAX);
+    CHECK_EQ(counts().requests_refused, 1);
+    CHECK_EQ(engine_set("apple", 5)->code, HOLD_OK);
+    CHECK_EQ(counts().requests, 5);
+    CHECK_EQ(counts().requests_dropped, HOLD_STEP_MAX + 6);
+    CHECK_ENGINE();
+}
+
+TEST(a_request_that_is_over_makes_room_for_itself)
+{
+    char name[32];
+
+    engine_start();
+    engine_bound("requests_max", 1);
+    engine_bound("request_keep_ms", 100);
+    for (unsigned i = 0; i < HOLD_STEP_MAX; i++) { /* a sweep's work */
+        snprintf(name, sizeof name, "lock/%u", i);
+        engine_lock(name, "ann", 100, 0);
+    }
+    engine_request = "q1";
+    CHECK_EQ(engine_set("apple", 5)->code, HOLD_OK);
+    engine_now_us += 100 * MS;
+    CHECK_EQ(engine_lock("gate", "bob", 5, 0)->code, HOLD_OK);
+    CHECK_EQ(counts().requests, 1);
+    CHECK_EQ(counts().requests_dropped, 0);
+    CHECK_ENGINE();
+}
+
+TEST(both_outcomes_are_forgotten_in_the_order_of_time)
+{
+    engine_start();
+    engine_bound("request_keep_ms", 100);
+    engine_lock("door", "ann", 5000, 0);
+    refuse_one("q1");
+    engine_now_us += 10 * MS;
+    engine_request = "q2";
+    engine_set("apple", 5);
+    engine_now_us += 10 * MS;
+    refuse_one("q3");
+    engine_request = NULL;
+    engine_now_us += 80 * MS; /* 100 after q1 */
+    CHECK_EQ(hold_next_due_us(engine), engine_now_us);
+    engine_tick();
+    CHECK_EQ(counts().requests, 2);
+    engine_reload();
+    engine_now_us += 10 * MS;
+    CHECK_EQ(hold_next_due_us(engine), engine_now_us);
+    engine_tick();
+    CHECK(knows("q3"));
+    engine_now_us += 10 * MS;
+    CHECK_EQ(hold_next_due_us(engine), engine_now_us);
+    engine_tick();
+    CHECK_EQ(counts().requests, 0);
+    CHECK_EQ(counts().requests_dropped, 0);
+}
+
+/* Finding 15: what is told again is not safe for longer than it is held. */
+TEST(a_grant_told_again_is_safe_only_while_it_is_held)
+{
+    engine_start();
+    engine_request = "q1";
+    engine_lock("door", "ann", 500, 0);
+    engine_request = "q2";
+    EXPECT(engine_renew("door", 1, 1000), "OK safe_ms=1000");
+    engine_request = "q1"; /* the first answer, also if it was renewed */
+    EXPECT(engine_lock("door", "ann", 500, 0),
+           "OK token=1 safe_ms=500 count=1 waited_ms=0");
+    engine_request = NULL;
+    engine_renew("door", 1, 70);
+    engine_request = "q1"; /* what is left */
+    EXPECT(engine_lock("door", "ann", 500, 0),
+           "OK token=1 safe_ms=70 count=1 waited_ms=0");
+    engine_request = "q2";
+    EXPECT(engine_renew("door", 1, 1000), "OK safe_ms=70");
+    engine_request = NULL;
+    engine_unlock("door", 1);
+    engine_request = "q1";
+    EXPECT(engine_lock("door", "ann", 500, 0),
+           "OK token=1 safe_ms=0 count=1 waited_ms=0");
+    engine_request = NULL;
+    engine_lock("door", "bob", 500, 0); /* another's now */
+    engine_request = "q1";
+    EXPECT(hold_refuse(engine,
+                       &(struct hold_command){.kind = HOLD_LOCK,
+                                              .now_us = engine_now_us,
+                                              .name = hf_bytes_text("door"),
+                                              .owner = hf_bytes_text("ann"),
+                                              .request = hf_bytes_text("q1"),
+                                              .ttl_ms = 500}),
+           "OK token=1 safe_ms=0 count=1 waited_ms=0");
+    engine_request = "q2";
+    EXPECT(engine_renew("door", 1, 1000), "OK safe_ms=0");
+}
+
 TEST(refuse_tells_what_apply_would_without_a_change)
 {
     engine_start();
@@ -225,6 +428,25 @@ TEST(refuse_tells_what_apply_would_without_a_change)
     busy.now_us = engine_now_us + 500 * MS; /* something is due: a change */
     CHECK(hold_refuse(engine, &busy) == NULL);
     CHECK(hold_digest(engine) == before);
+}
+
+/* Finding 17: what was told once is told again, whatever is due. */
+TEST(a_stored_answer_is_told_although_something_is_due)
+{
+    engine_start();
+    engine_request = "q1";
+    engine_lock("door", "ann", 500, 0);
+    struct hold_command again = *engine_last();
+    engine_request = "q2";
+    engine_lock("gate", "ann", 100, 0);
+    again.now_us += 200 * MS; /* the gate is over */
+    EXPECT(hold_refuse(engine, &again),
+           "OK token=1 safe_ms=300 count=1 waited_ms=0");
+    again.ttl_ms++;
+    EXPECT(hold_refuse(engine, &again), "CONFLICT id=q1");
+    again.request = hf_bytes_text("q3");
+    CHECK(hold_refuse(engine, &again) == NULL); /* a new one: not told */
+    CHECK_EQ(hold_now_us(engine), engine_now_us);
 }
 
 TEST(refuse_repeats_a_stored_answer)

@@ -181,17 +181,17 @@ TEST(a_reservation_expires_at_its_microsecond)
            "ended_ms=0 reason=");
     EXPECT_EVENTS(engine_tick(), "");
     engine_now_us += 1;
-    EXPECT(engine_reservation("r1"), /* exact on read */
-           "OK id=r1 status=EXPIRED expires_ms=0 "
-           "items=[{sku=apple quantity=3}] owner=ann created_ms=1000000 "
-           "ended_ms=1000100 reason=");
+    EXPECT(engine_reservation("r1"), "EARLY"); /* never shown again */
+    EXPECT(engine_reservation("r2"), "NOTFOUND id=r2");
+    EXPECT(engine_get("apple"), "EARLY");
+    EXPECT(engine_products("", 0, 0), "EARLY");
     engine_now_us += 3 * MS;
     const struct hold_out *out = engine_confirm("r1");
     EXPECT(out, "EXPIRED id=r1 expires_ms=3");
     EXPECT_EVENTS(out, "4 RESERVATION_EXPIRED r1 +3000us");
     engine_now_us += 2 * MS;
     EXPECT(engine_cancel("r1", ""), "EXPIRED id=r1 expires_ms=5");
-    EXPECT(engine_reservation("r1"), /* as before it was swept */
+    EXPECT(engine_reservation("r1"), /* when it was over, not when swept */
            "OK id=r1 status=EXPIRED expires_ms=0 "
            "items=[{sku=apple quantity=3}] owner=ann created_ms=1000000 "
            "ended_ms=1000100 reason=");
@@ -260,15 +260,81 @@ TEST(a_backlog_of_expired_reservations_is_settled_when_touched)
     }
     engine_now_us += 100 * MS;
     CHECK_EQ(engine_tick()->event_count, HOLD_STEP_MAX);
+    EXPECT(engine_reservation("r999"), "EARLY");
     EXPECT(engine_confirm("r999"), "EXPIRED id=r999 expires_ms=0");
-    EXPECT(engine_reserve("r998", "apple 1", 100),
-           "OK id=r998 status=EXPIRED expires_ms=0 "
-           "items=[{sku=apple quantity=1}]");
-    engine_tick();
+    CHECK(hold_is_behind(engine));
+    EXPECT(engine_get("apple"), "EARLY");
+    CHECK_EQ(engine_reserve("r998", "apple 1", 100)->code, HOLD_AGAIN);
+    EXPECT(engine_again(), "OK id=r998 status=EXPIRED expires_ms=0 "
+                           "items=[{sku=apple quantity=1}]");
     EXPECT(engine_get("apple"),
            "OK sku=apple total=1000 available=1000 reserved=0 sold=0 "
            "version=2001 updated_ms=1000100");
     CHECK_ENGINE();
+}
+
+/* Finding 8: units that are free are never refused, and no call is long. */
+static void start_backlog(void)
+{
+    char id[32];
+
+    engine_start();
+    engine_set("apple", 1000);
+    for (int i = 0; i < 1000; i++) {
+        snprintf(id, sizeof id, "r%d", i);
+        engine_reserve(id, "apple 1", 100);
+    }
+    engine_now_us += 100 * MS;
+}
+
+/* Applies the last record on; returns how often that was. */
+static int go_on(const struct hold_out **out)
+{
+    int calls = 1;
+
+    for (; (*out)->code == HOLD_AGAIN; *out = engine_again(), calls++) {
+        CHECK_EQ((*out)->event_count, HOLD_STEP_MAX);
+        CHECK_EQ((*out)->body.len, 0);
+    }
+    return calls;
+}
+
+TEST(what_depends_on_stock_waits_until_all_that_is_over_was_swept)
+{
+    start_backlog();
+    const struct hold_out *out = engine_reserve("new", "apple 1000", 100);
+    CHECK_EQ(go_on(&out), 4);
+    EXPECT(out, "OK id=new status=PENDING expires_ms=100 "
+                "items=[{sku=apple quantity=1000}]");
+    start_backlog();
+    out = engine_set("apple", 0);
+    CHECK_EQ(go_on(&out), 4);
+    CHECK_EQ(out->code, HOLD_OK);
+    start_backlog();
+    out = engine_add("apple", -1000);
+    CHECK_EQ(go_on(&out), 4);
+    CHECK_EQ(out->code, HOLD_OK);
+    start_backlog();
+    out = engine_delete("apple");
+    CHECK_EQ(go_on(&out), 4);
+    EXPECT(out, "OK");
+    CHECK_ENGINE();
+}
+
+TEST(a_replay_takes_all_the_calls_that_a_record_needs)
+{
+    static char record[HOLD_RECORD_MAX];
+
+    start_backlog();
+    engine_reload();
+    struct hold_command c = *engine_last();
+    c.name = hf_bytes_text("new");
+    c.items[0].quantity = 1000;
+    c.now_us = engine_now_us;
+    size_t len = hold_encode(&c, record);
+    CHECK_EQ(hold_replay(engine, hf_bytes(record, len)), HF_OK);
+    CHECK(!hold_is_behind(engine));
+    CHECK_EQ(engine_reservation("new")->code, HOLD_OK);
 }
 
 TEST(products_are_listed_in_pages)
@@ -281,6 +347,60 @@ TEST(products_are_listed_in_pages)
            "OK products=[{sku=apple total=10 available=10 reserved=0 sold=0 "
            "version=1 updated_ms=1000000}] cursor=2");
     EXPECT(engine_products("nothing", 0, 9), "OK products=[] cursor=0");
+}
+
+/* Reads a listing to its end; returns its pages. */
+static unsigned read_list(const char *pattern, uint64_t *listed,
+                          uint64_t *most_work)
+{
+    uint64_t cursor = 0;
+    unsigned pages = 0;
+
+    *listed = 0;
+    *most_work = 0;
+    do {
+        const struct hold_out *out = engine_products(pattern, cursor, 0);
+        size_t at = 0;
+        reply_next(out->body, &at);
+        reply_next_field(out->body, &at);
+        *listed += reply_next(out->body, &at).count;
+        if (out->work > *most_work)
+            *most_work = out->work;
+        at = out->body.len - 9;
+        cursor = (uint64_t)reply_next(out->body, &at).number;
+        pages++;
+    } while (cursor != 0);
+    return pages;
+}
+
+/* Finding 3: what a page costs has a bound, whatever the pattern. */
+TEST(a_page_ends_when_its_steps_are_used_up)
+{
+    char name[64];
+    uint64_t listed;
+    uint64_t work;
+
+    engine_start();
+    for (int i = 0; i < 30000; i++) {
+        snprintf(name, sizeof name, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa%d", i);
+        engine_set(name, i);
+    }
+    CHECK_EQ(engine_get(name)->work, 1);
+    CHECK_EQ(engine_set(name, 1)->work, 1);
+    /* one step for each record, and one for each first byte */
+    CHECK_EQ(read_list("nothing", &listed, &work), 2);
+    CHECK_EQ(listed, 0);
+    CHECK_EQ(work, HOLD_STEPS_MAX + 1);
+    /* about 60 for each record: no page has an entry */
+    CHECK(read_list("*a*a*a*a*z", &listed, &work) > 50);
+    CHECK_EQ(listed, 0);
+    CHECK(work > HOLD_STEPS_MAX && work < HOLD_STEPS_MAX + 1000);
+    /* all of them, by the number of entries */
+    CHECK_EQ(read_list("", &listed, &work), 30);
+    CHECK_EQ(listed, 30000);
+    CHECK_EQ(work, 1001);
+    CHECK_EQ(read_list("a*", &listed, &work), 30);
+    CHECK_EQ(listed, 30000);
 }
 
 /* Lists never outgrow their buffer, whatever the names. */

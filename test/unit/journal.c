@@ -494,6 +494,41 @@ TEST(a_sync_that_waits_behind_a_switch_does_no_harm)
     test_disk_release(&disk);
 }
 
+/* Files of no use must go, not only be left out of the sum. The keeper is kept
+ * from making a spare meanwhile. */
+TEST(spares_of_another_size_are_removed_and_not_counted)
+{
+    static const char *const spares[] = {"spare-0.seg", "spare-1.seg"};
+    struct test_disk disk;
+    struct rig rig;
+    char block[8192] = {0};
+
+    rig_init(&rig, "j", test_disk_quick(&disk));
+    CHECK_EQ(rig_open(&rig), HF_OK);
+    CHECK_EQ(rig_write(&rig, 1), HF_OK);
+    rig_close(&rig);
+    for (int right = 0; right < 2; right++) {
+        for (int i = 0; i < 2; i++) {
+            (void)unlink(rig_path(&rig, spares[i]));
+            CHECK_EQ(access(rig_path(&rig, spares[i]), F_OK), -1);
+        }
+        rig_write_file(rig_path(&rig, spares[1]), block, sizeof block);
+        if (right) { /* and one that can be used */
+            rig_write_file(rig_path(&rig, spares[0]), block, sizeof block);
+            CHECK_EQ(truncate(rig_path(&rig, spares[0]), RIG_SEGMENT_BYTES), 0);
+        }
+        test_disk_hold(&disk, TEST_DISK_CREATE);
+        CHECK_EQ(rig_open(&rig), HF_OK);
+        CHECK_EQ(access(rig_path(&rig, spares[1]), F_OK), -1);
+        CHECK_EQ(access(rig_path(&rig, spares[0]), F_OK), right - 1);
+        CHECK_EQ(rig_stats(&rig).disk_bytes,
+                 (uint64_t)(1 + right) * RIG_SEGMENT_BYTES);
+        test_disk_let_go(&disk);
+        rig_close(&rig);
+    }
+    test_disk_release(&disk);
+}
+
 TEST(disk_bytes_are_what_the_files_have)
 {
     struct rig rig;

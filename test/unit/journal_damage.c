@@ -104,12 +104,13 @@ static void scene_hurt(struct scene *scene, const char *data, size_t len)
     rig_write_file(rig_path(&scene->hurt, scene->name), data, len);
 }
 
-enum tear { TEAR_TRUNCATE, TEAR_ZERO, TEAR_GARBAGE, TEARS };
+enum tear { TEAR_ZERO, TEAR_GARBAGE, TEARS };
 
 TEST(a_last_batch_torn_at_any_byte_is_cut)
 {
     struct scene scene;
 
+    test_folder_in_memory();
     scene_init(&scene, JOURNAL_ALWAYS, 4, 40);
     uint64_t start = scene.map.offset[3];
     size_t used = scene.map.used[3];
@@ -117,14 +118,12 @@ TEST(a_last_batch_torn_at_any_byte_is_cut)
         for (size_t keep = 0; keep < used; keep++) {
             char data[RIG_SEGMENT_BYTES];
             memcpy(data, scene.file.data, sizeof data);
-            size_t rest = sizeof data - start - keep;
-            if (tear != TEAR_TRUNCATE)
-                memset(data + start + keep, tear == TEAR_ZERO ? 0 : 0x5a, rest);
-            scene_hurt(&scene, data,
-                       tear == TEAR_TRUNCATE ? start + keep : sizeof data);
+            memset(data + start + keep, tear == TEAR_ZERO ? 0 : 0x5a,
+                   sizeof data - start - keep);
+            scene_hurt(&scene, data, sizeof data);
             /* the last byte may be what was there before */
             bool same =
-                tear != TEAR_TRUNCATE &&
+                tear == TEAR_ZERO &&
                 memcmp(data + start, scene.file.data + start, used) == 0;
             rig_expect(&scene.hurt,
                        same ? &scene.whole.acked : &scene.before_last);
@@ -133,15 +132,24 @@ TEST(a_last_batch_torn_at_any_byte_is_cut)
     scene_release(&scene);
 }
 
-TEST(a_file_cut_inside_the_padding_of_the_last_batch_loses_only_that)
+/* No crash makes a segment shorter: it had its size before its name. */
+TEST(a_segment_cut_anywhere_is_refused_by_name)
 {
     struct scene scene;
 
+    test_folder_in_memory();
     scene_init(&scene, JOURNAL_ALWAYS, 4, 40);
-    uint64_t start = scene.map.offset[3];
-    for (size_t keep = scene.map.used[3]; keep < JOURNAL_BLOCK; keep += 61) {
-        scene_hurt(&scene, scene.file.data, start + keep);
-        rig_expect(&scene.hurt, &scene.before_last);
+    for (int clean = 0; clean < 2; clean++) {
+        for (size_t len = 0; len < scene.file.len; len += 97) {
+            scene_hurt(&scene, scene.file.data, len);
+            expect_refusal(&scene.hurt, scene.name, -1);
+        }
+        scene_hurt(&scene, scene.file.data, scene.file.len - 1);
+        expect_refusal(&scene.hurt, scene.name, -1);
+        CHECK(strstr(scene.hurt.error, "32767 bytes and was made with 32768") !=
+              NULL);
+        CHECK_EQ(rig_open(&scene.whole), HF_OK);
+        rig_stop(&scene.whole);
     }
     scene_release(&scene);
 }
@@ -255,27 +263,36 @@ TEST(damage_to_the_last_batch_of_a_sealed_segment_is_refused)
     scene_release(&scene);
 }
 
-TEST(a_missing_segment_is_refused)
+/* Also in the modes in which a later segment need not say that what was in
+ * the missing one had been on disk. */
+TEST(a_missing_segment_is_refused_by_its_name)
 {
     struct test_disk disk;
     struct rig whole;
     struct rig hurt;
     char name[64];
 
+    test_folder_in_memory();
     struct journal_io *io = test_disk_quick(&disk);
-    rig_init(&whole, "whole", io);
-    rig_init(&hurt, "hurt", io);
-    CHECK_EQ(rig_open(&whole), HF_OK);
-    CHECK_EQ(rig_write(&whole, 40), HF_OK);
-    rig_close(&whole);
-    int count = rig_files(&whole, "journal-", 0, NULL);
-    CHECK(count > 3);
-    for (int i = 0; i < count - 1; i++) {
-        rig_copy(&whole, &hurt);
-        rig_files(&hurt, "journal-", i, name);
-        CHECK_EQ(unlink(rig_path(&hurt, name)), 0);
-        rig_files(&hurt, "journal-", i > 0 ? i - 1 : 0, name);
-        expect_refusal(&hurt, name, -1);
+    for (int mode = JOURNAL_ALWAYS; mode <= JOURNAL_NONE; mode++) {
+        rig_init(&whole, mode == 0 ? "a" : mode == 1 ? "b" : "c", io);
+        rig_init(&hurt, "hurt", io);
+        whole.opts.sync = hurt.opts.sync = (enum journal_sync)mode;
+        CHECK_EQ(rig_open(&whole), HF_OK);
+        CHECK_EQ(rig_write(&whole, 40), HF_OK);
+        rig_close(&whole);
+        int count = rig_files(&whole, "journal-", 0, NULL);
+        CHECK(count > 3);
+        for (int i = 0; i < count; i++) {
+            rig_copy(&whole, &hurt);
+            rig_files(&hurt, "journal-", i, name);
+            CHECK_EQ(unlink(rig_path(&hurt, name)), 0);
+            expect_refusal(&hurt, name, -1);
+            CHECK(strstr(hurt.error, "missing") != NULL);
+        }
+        while (rig_files(&hurt, "journal-", 0, name) > 0)
+            CHECK_EQ(unlink(rig_path(&hurt, name)), 0);
+        expect_refusal(&hurt, "journal-0000000000000001.seg is missing", -1);
     }
     test_disk_release(&disk);
 }
@@ -303,10 +320,10 @@ TEST(a_snapshot_that_is_damaged_or_missing_is_refused)
         expect_refusal(&hurt, name, -1);
     }
     CHECK_EQ(unlink(rig_path(&hurt, name)), 0);
-    rig_files(&hurt, "journal-", 0, name);
     expect_refusal(&hurt, name, -1);
     CHECK(strstr(hurt.error, "missing") != NULL);
 
+    rig_files(&hurt, "journal-", 0, name);
     rig_copy(&whole, &hurt); /* the segment behind the snapshot is gone */
     CHECK_EQ(unlink(rig_path(&hurt, name)), 0);
     expect_refusal(&hurt, name, -1);
@@ -385,6 +402,12 @@ TEST(a_lost_batch_that_was_known_to_be_on_disk_is_damage)
     rig_craft(&rig, 1, 5, 1 << 3, 1);
     rig_craft(&rig, 6, 8, 0, 3);
     expect_refusal(&rig, "journal-0000000000000001.seg", 3 * JOURNAL_BLOCK);
+
+    rig_init(&rig, "k", &disk.io); /* only an empty segment's header says so */
+    CHECK_EQ(mkdir(rig.opts.dir, 0700), 0);
+    rig_craft(&rig, 1, 5, 1 << 5, 4);
+    rig_craft(&rig, 6, 5, 0, 5);
+    expect_refusal(&rig, "journal-0000000000000001.seg", 5 * JOURNAL_BLOCK);
     test_disk_release(&disk);
 }
 

@@ -1,5 +1,6 @@
 /* journal_fault.c - tests of the journal on disks that fail and without
  * memory: nothing acknowledged is lost, nothing leaks, the text says why. */
+#include <dirent.h>
 #include <errno.h>
 #include <sched.h>
 #include <unistd.h>
@@ -9,10 +10,15 @@
 #include "support/journal.h"
 #include "support/test.h"
 
+/* Enough for the end of a segment in every round of live(). The work of a test
+ * that lets each call fail grows with the square of it. */
+#define ROUND_BATCHES 5
+
 static void open_disk(struct test_disk *disk, bool thread)
 {
     struct journal_io *under;
 
+    test_folder_in_memory();
     CHECK_EQ(thread ? journal_io_thread(&under) : journal_io_plain(&under),
              HF_OK);
     test_disk_init(disk, under);
@@ -31,20 +37,21 @@ static void empty_folder(struct rig *rig)
     }
 }
 
-/* Writes over several segments and makes two snapshots; goes on to the end or
- * to the first refusal. */
-static void live(struct rig *rig)
+/* Writes over several segments, makes two snapshots and stops; goes on to the
+ * end or to the first refusal. True if nothing was refused before the stop. */
+static bool live(struct rig *rig)
 {
     for (int round = 0; round < 3; round++) {
-        if (rig_write(rig, 12) != HF_OK)
-            return;
+        if (rig_write(rig, ROUND_BATCHES) != HF_OK)
+            return false;
         if (round < 2 && journal_snapshot(rig->journal) != HF_OK)
-            return;
+            return false;
         /* even rounds: commits run beside the snapshot */
-        if (round % 2 == 0 && rig_write(rig, 12) != HF_OK)
-            return;
+        if (round % 2 == 0 && rig_write(rig, ROUND_BATCHES) != HF_OK)
+            return false;
         rig_await_snapshot(rig);
     }
+    return journal_error(rig->journal)[0] == '\0';
 }
 
 /* A failed journal refuses everything and says why; an open one does not. */
@@ -68,6 +75,61 @@ struct fault {
     enum journal_sync sync;
 };
 
+static int count_descriptors(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    int count = 0;
+
+    CHECK(dir != NULL);
+    while (readdir(dir) != NULL)
+        count++;
+    closedir(dir);
+    return count;
+}
+
+/* One life on a disk that fails, and a look at what is left, which stays open:
+ * what may be lost is never called clean. True if the disk did fail. */
+static bool live_and_fail(struct rig *rig, struct test_disk *disk)
+{
+    bool lived = false;
+    bool stopped = false;
+
+    if (rig_open(rig) == HF_OK) {
+        lived = live(rig);
+        stopped = journal_stop(rig->journal) == HF_OK;
+        check_refusal(rig);
+        rig_close(rig);
+    } else {
+        CHECK(rig->error[0] != '\0');
+    }
+    CHECK(lived || !stopped);
+    bool failed = test_disk_failed(disk);
+    disk->dead = false;
+    uint64_t acked = rig->acked.count;
+    test_disk_fail(disk, 0, UINT64_MAX, 0);
+    CHECK_EQ(rig_open(rig), HF_OK);
+    rig_check(rig);
+    bool unclean = rig_stats(rig).unclean;
+    CHECK(unclean || lived || acked == 0);
+    CHECK(!unclean || !stopped);
+    return failed;
+}
+
+/* What is there after a clean stop, read without opening it. */
+static void check_stopped(struct rig *rig)
+{
+    struct journal_stats stats;
+    void *state = NULL;
+
+    CHECK_EQ(journal_read(rig->opts.dir, tally_machine(), &state, &stats,
+                          rig->error),
+             HF_OK);
+    CHECK_EQ(((struct tally *)state)->count, rig->acked.count);
+    CHECK(((struct tally *)state)->hash == rig->acked.hash);
+    CHECK(!stats.unclean);
+    hf_free(state);
+}
+
 /* Lets every single call fail in turn. */
 static void fail_each(const struct fault *fault)
 {
@@ -76,6 +138,7 @@ static void fail_each(const struct fault *fault)
     for (uint64_t at = 0; !done; at++) {
         struct test_disk disk;
         struct rig rig;
+        int descriptors = count_descriptors();
 
         open_disk(&disk, at % 2 == 0);
         rig_init(&rig, "j", &disk.io);
@@ -84,24 +147,12 @@ static void fail_each(const struct fault *fault)
         disk.torn = fault->torn;
         disk.dead = fault->dead;
         test_disk_fail(&disk, fault->kinds, at, fault->error);
-        if (rig_open(&rig) == HF_OK) {
-            live(&rig);
-            check_refusal(&rig);
-            rig_close(&rig);
-        } else {
-            CHECK(rig.error[0] != '\0');
-        }
-        done = !test_disk_failed(&disk);
-        disk.dead = false;
-        test_disk_fail(&disk, 0, UINT64_MAX, 0);
-        CHECK_EQ(rig_open(&rig), HF_OK);
-        rig_check(&rig);
-        CHECK_EQ(rig_write(&rig, 12), HF_OK);
-        rig_close(&rig);
-        CHECK_EQ(rig_open(&rig), HF_OK);
-        rig_check(&rig);
-        rig_close(&rig);
+        done = !live_and_fail(&rig, &disk);
+        CHECK_EQ(rig_write(&rig, ROUND_BATCHES), HF_OK);
+        rig_stop(&rig);
+        check_stopped(&rig);
         test_disk_release(&disk);
+        CHECK_EQ(count_descriptors(), descriptors);
     }
 }
 
@@ -284,6 +335,64 @@ TEST(a_background_sync_that_fails_makes_the_journal_fail)
     test_disk_release(&disk);
 }
 
+/* The sync fails while the switch behind it in the same thread is still to
+ * come: nobody asks for the new segment any more. */
+TEST(a_segment_that_comes_after_the_failure_is_closed)
+{
+    struct test_disk disk;
+    struct rig rig;
+    enum hf_status status = HF_OK;
+
+    open_disk(&disk, false);
+    int descriptors = count_descriptors();
+    rig_init(&rig, "j", &disk.io);
+    rig.opts.sync = JOURNAL_INTERVAL;
+    CHECK_EQ(rig_open(&rig), HF_OK);
+    await_spare(&rig);
+    CHECK_EQ(write_blocks(&rig, 1), HF_OK);
+    test_disk_hold(&disk, TEST_DISK_SYNC);
+    journal_tend(rig.journal, UINT64_MAX / 2);
+    test_disk_await_held(&disk);
+    while (status == HF_OK) {
+        CHECK_EQ(rig_append(&rig, 1, 40), HF_OK);
+        status = rig_start(&rig);
+    }
+    CHECK_EQ(status, HF_PENDING);
+    test_disk_fail(&disk, TEST_DISK_SYNC, 0, EIO);
+    test_disk_let_go(&disk);
+    while (rig_files(&rig, "journal-", 0, NULL) < 2)
+        sched_yield();
+    journal_tend(rig.journal, UINT64_MAX / 2);
+    CHECK(strstr(journal_error(rig.journal), "sync of ") != NULL);
+    rig_close(&rig);
+    CHECK_EQ(count_descriptors(), descriptors);
+    test_disk_release(&disk);
+}
+
+TEST(a_journal_that_has_failed_begins_nothing_new)
+{
+    struct test_disk disk;
+    struct rig rig;
+
+    open_disk(&disk, false);
+    rig_init(&rig, "j", &disk.io);
+    rig.opts.snapshot_bytes = 1;
+    CHECK_EQ(rig_open(&rig), HF_OK);
+    CHECK_EQ(write_blocks(&rig, 2), HF_OK);
+    test_disk_fail(&disk, TEST_DISK_BATCH, 0, EIO);
+    CHECK_EQ(write_blocks(&rig, 1), HF_IO);
+    journal_tend(rig.journal, UINT64_MAX / 2); /* a snapshot is due */
+    CHECK(!journal_snapshot_running(rig.journal));
+    CHECK_EQ(rig_stats(&rig).snapshot_starts, 0);
+    rig_close(&rig);
+    CHECK_EQ(rig_open(&rig), HF_OK);
+    journal_tend(rig.journal, UINT64_MAX / 2);
+    CHECK(journal_snapshot_running(rig.journal));
+    rig_await_snapshot(&rig);
+    rig_close(&rig);
+    test_disk_release(&disk);
+}
+
 /* In this mode only the end of a segment makes anything durable. */
 TEST(a_full_segment_is_synced_in_every_mode)
 {
@@ -295,8 +404,8 @@ TEST(a_full_segment_is_synced_in_every_mode)
     rig.opts.sync = JOURNAL_NONE;
     CHECK_EQ(rig_open(&rig), HF_OK);
     await_spare(&rig);
-    /* header and name of the next segment, then the full one */
-    test_disk_fail(&disk, TEST_DISK_SYNC, 2, EIO);
+    /* header, name and mention of the next segment, then the full one */
+    test_disk_fail(&disk, TEST_DISK_SYNC, 3, EIO);
     CHECK_EQ(write_blocks(&rig, 8), HF_OK);
     test_disk_await_failed(&disk);
     for (int i = 0; i < 5 && journal_error(rig.journal)[0] == '\0'; i++)
@@ -323,7 +432,7 @@ TEST(any_allocation_that_fails_is_survived)
             hf_memory_fail_after(at);
             enum hf_status status = rig_open(&rig);
             if (status == HF_OK) {
-                live(&rig);
+                (void)live(&rig);
                 CHECK_EQ(journal_error(rig.journal)[0], '\0');
                 done = hf_memory_count() - before <= at;
             } else {
@@ -357,7 +466,7 @@ TEST(any_allocation_that_fails_while_reading_is_survived)
     open_disk(&disk, true);
     rig_init(&rig, "j", &disk.io);
     CHECK_EQ(rig_open(&rig), HF_OK);
-    live(&rig);
+    CHECK(live(&rig));
     rig_close(&rig);
     enum hf_status status = HF_NOMEM;
     for (uint64_t at = 0; status != HF_OK; at++) {
@@ -398,8 +507,9 @@ TEST(a_segment_is_on_disk_before_its_name_and_its_name_before_a_batch)
     open_disk(&disk, false);
     rig_init(&rig, "j", &disk.io);
     CHECK_EQ(rig_open(&rig), HF_OK);
-    /* the folder's parent; temporaries; a spare; the first segment */
-    CHECK(test_disk_traced(&disk, "FDDCWSROWSRF"));
+    /* the folder's parent; temporaries; the manifest; a spare; the first
+     * segment; its mention in the manifest */
+    CHECK(test_disk_traced(&disk, "FDDDCWSRFOCWSROWSRFWS"));
     rig_close(&rig);
     test_disk_release(&disk);
 }
@@ -419,8 +529,8 @@ TEST(what_was_recovered_is_synced_before_anything_is_built_on_it)
     test_disk_forget(&disk);
     CHECK_EQ(rig_open(&rig), HF_OK);
     CHECK_EQ(write_blocks(&rig, 1), HF_OK);
-    /* temporaries; sync; open for writing; the batch */
-    CHECK(test_disk_traced(&disk, "DDOSOW"));
+    /* temporaries; sync; the manifest; open for writing; the batch */
+    CHECK(test_disk_traced(&disk, "DDDOSOWSOW"));
     rig_close(&rig);
     test_disk_fail(&disk, TEST_DISK_SYNC, 0, EIO);
     CHECK_EQ(rig_open(&rig), HF_IO);
@@ -450,8 +560,9 @@ TEST(nothing_is_removed_before_the_snapshot_is_on_disk)
     test_disk_forget(&disk);
     CHECK_EQ(journal_snapshot(rig.journal), HF_OK);
     rig_await_snapshot(&rig);
-    /* switch; snapshot; removal of the older one; recycling */
-    CHECK(test_disk_traced(&disk, "OWSRFCWSRFDRF"));
+    /* switch; snapshot, each with its mention in the manifest; removal of the
+     * older one; recycling */
+    CHECK(test_disk_traced(&disk, "OWSRFWSCWSRFWSDRF"));
     rig_close(&rig);
     test_disk_release(&disk);
 }

@@ -53,13 +53,23 @@ TEST(the_bytes_of_a_batch_and_a_header_are_fixed)
         "\x02\0\0\0"
         "\x03\0\0\0one"
         "\x05\0\0\0three";
-    static const char header_bytes[] = "\x01\0\0\0"
+    static const char header_bytes[] = "\x02\0\0\0"
                                        "\0\x10\0\0"
                                        "\x09\0\0\0\0\0\0\0"
                                        "\x08\0\0\0\0\0\0\0"
-                                       "\x88\x77\x66\x55\x44\x33\x22\x11";
+                                       "\x88\x77\x66\x55\x44\x33\x22\x11"
+                                       "\0\0\x01\0\0\0\0\0"
+                                       "\x05\0\0\0\0\0\0\0";
+    static const char slot_bytes[] = "\x01\0\0\0"
+                                     "\x01\0\0\0"
+                                     "\x02\0\0\0\0\0\0\0"
+                                     "\x03\0\0\0\0\0\0\0"
+                                     "\x04\0\0\0\0\0\0\0"
+                                     "\x05\0\0\0\0\0\0\0"
+                                     "\x06\0\0\0\0\0\0\0";
     char block[JOURNAL_BLOCK];
-    struct segment_header header = {9, 8, SALT};
+    struct segment_header header = {9, 8, SALT, 65536, 5};
+    struct manifest_slot slot = {2, true, 3, 4, 5, 6};
 
     build(block);
     CHECK(memcmp(block, batch_bytes, 8) == 0);
@@ -67,6 +77,9 @@ TEST(the_bytes_of_a_batch_and_a_header_are_fixed)
     segment_header_encode(&header, block);
     CHECK(memcmp(block, "HFSEGM01", 8) == 0);
     CHECK(memcmp(block + 16, header_bytes, sizeof header_bytes - 1) == 0);
+    manifest_encode(&slot, block);
+    CHECK(memcmp(block, "HFMANI01", 8) == 0);
+    CHECK(memcmp(block + 16, slot_bytes, sizeof slot_bytes - 1) == 0);
 }
 
 TEST(a_batch_with_any_bit_changed_is_no_batch)
@@ -126,8 +139,8 @@ TEST(records_that_do_not_fit_are_refused_whatever_the_checksum_says)
 TEST(a_segment_header_with_any_bit_changed_is_none)
 {
     char block[JOURNAL_BLOCK];
-    struct segment_header header = {9, 8, SALT};
-    struct segment_header back = {0, 0, 0};
+    struct segment_header header = {9, 8, SALT, 65536, 5};
+    struct segment_header back = {0, 0, 0, 0, 0};
 
     segment_header_encode(&header, block);
     for (size_t bit = 0; bit < sizeof block * 8; bit += bit < 512 ? 1 : 13) {
@@ -139,6 +152,49 @@ TEST(a_segment_header_with_any_bit_changed_is_none)
     CHECK_EQ(back.first, 9);
     CHECK_EQ(back.synced, 8);
     CHECK_EQ(back.salt, SALT);
+    CHECK_EQ(back.bytes, 65536);
+    CHECK_EQ(back.previous, 5);
+}
+
+TEST(a_segment_header_of_version_1_is_still_read)
+{
+    char block[JOURNAL_BLOCK];
+    struct segment_header header = {9, 8, SALT, 0, 0};
+    struct segment_header back = {0, 0, 0, 1, 1};
+
+    segment_header_encode(&header, block);
+    CHECK_EQ(block[16], 1);
+    CHECK_EQ(segment_header_decode(block, &back), HF_OK);
+    CHECK_EQ(back.first, 9);
+    CHECK_EQ(back.bytes, 0);
+    CHECK_EQ(back.previous, 0);
+    header = (struct segment_header){9, 9, SALT, 65536, 5};
+    segment_header_encode(&header, block);
+    CHECK_EQ(segment_header_decode(block, &back), HF_CORRUPT);
+    header = (struct segment_header){9, 8, SALT, 65536, 9};
+    segment_header_encode(&header, block);
+    CHECK_EQ(segment_header_decode(block, &back), HF_CORRUPT);
+}
+
+TEST(a_manifest_with_any_bit_changed_is_none)
+{
+    char block[JOURNAL_BLOCK];
+    struct manifest_slot slot = {2, true, 3, 4, 5, 6};
+    struct manifest_slot back = {.clean = false};
+
+    manifest_encode(&slot, block);
+    for (size_t bit = 0; bit < sizeof block * 8; bit += bit < 512 ? 1 : 13) {
+        block[bit / 8] ^= (char)(1 << bit % 8);
+        CHECK_EQ(manifest_decode(block, &back), HF_CORRUPT);
+        block[bit / 8] ^= (char)(1 << bit % 8);
+    }
+    CHECK_EQ(manifest_decode(block, &back), HF_OK);
+    CHECK_EQ(back.serial, 2);
+    CHECK(back.clean);
+    CHECK_EQ(back.segment, 3);
+    CHECK_EQ(back.snapshot, 4);
+    CHECK_EQ(back.synced, 5);
+    CHECK_EQ(back.note, 6);
 }
 
 TEST(snapshot_frames_notice_changed_moved_and_missing_pieces)

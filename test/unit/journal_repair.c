@@ -1,6 +1,9 @@
 /* journal_repair.c - tests of what a repair says, drops and keeps. */
+#include <errno.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "journal/state.h"
 #include "support/disk.h"
 #include "support/journal.h"
 #include "support/test.h"
@@ -116,6 +119,108 @@ TEST(repair_falls_back_to_an_older_snapshot_whose_journal_is_there)
     rig_files(&rig, "snapshot-", 0, name);
     rig_write_file(rig_path(&rig, name), "damaged", 7);
     repair_and_expect(&rig, &none, name);
+    test_disk_release(&disk);
+}
+
+/* As if a crash had come before the segments behind the snapshot's back were
+ * removed: everything is still there. */
+TEST(repair_does_without_a_missing_snapshot_if_it_can)
+{
+    struct test_disk disk;
+    struct rig whole;
+    struct rig rig;
+    char name[64];
+
+    struct journal_io *io = test_disk_quick(&disk);
+    rig_init(&whole, "whole", io);
+    rig_init(&rig, "j", io);
+    CHECK_EQ(rig_open(&whole), HF_OK);
+    CHECK_EQ(rig_write(&whole, 12), HF_OK);
+    rig_close(&whole);
+    rig_copy(&whole, &rig);
+    CHECK_EQ(rig_open(&whole), HF_OK);
+    CHECK_EQ(journal_snapshot(whole.journal), HF_OK);
+    rig_await_snapshot(&whole);
+    CHECK_EQ(rig_write(&whole, 2), HF_OK);
+    rig_stop(&whole);
+    for (int i = rig_files(&rig, "journal-", 0, NULL); i > 0; i--) {
+        rig_files(&rig, "journal-", i - 1, name);
+        struct hf_buf file = rig_read_file(rig_path(&rig, name));
+        rig_write_file(rig_path(&whole, name), file.data, file.len);
+        hf_buf_release(&file);
+    }
+    CHECK_EQ(rig_files(&whole, "snapshot-", 0, name), 1);
+    CHECK_EQ(remove(rig_path(&whole, name)), 0);
+    repair_and_expect(&whole, &whole.acked, name);
+    test_disk_release(&disk);
+}
+
+/* What is done to a sound folder. */
+static void spoil(struct rig *rig, int how)
+{
+    char name[64];
+    int segments = rig_files(rig, "journal-", 0, NULL);
+
+    CHECK(segments >= 3);
+    rig_files(rig, "journal-", how == 1 ? 1 : segments - 1, name);
+    if (how == 0)
+        CHECK_EQ(truncate(rig_path(rig, name), 8192), 0);
+    else if (how <= 2)
+        CHECK_EQ(remove(rig_path(rig, name)), 0);
+    else if (how == 3)
+        CHECK_EQ(truncate(rig_path(rig, "manifest"), 8191), 0);
+    else if (how == 4)
+        CHECK_EQ(remove(rig_path(rig, "manifest")), 0);
+    else if (rig_files(rig, "snapshot-", 0, name) == 1)
+        CHECK_EQ(remove(rig_path(rig, name)), 0);
+}
+#define SPOILS 6
+
+/* The process dies before any call of a repair: then the folder still calls
+ * for one, or it is done; and the next one ends where the first would have. */
+TEST(a_crash_at_any_call_of_a_repair_is_made_good_by_the_next)
+{
+    struct test_disk disk;
+    struct rig whole;
+    struct rig rig;
+
+    test_folder_in_memory();
+    struct journal_io *io = test_disk_quick(&disk);
+    rig_init(&whole, "whole", io);
+    rig_init(&rig, "j", io);
+    rig_write_with_snapshot(&whole);
+    CHECK_EQ(rig_open(&whole), HF_OK);
+    CHECK_EQ(rig_write(&whole, 20), HF_OK);
+    rig_stop(&whole);
+    for (int how = 0; how < SPOILS; how++) {
+        struct hf_buf text = {0};
+        bool done = false;
+        rig_copy(&whole, &rig);
+        spoil(&rig, how);
+        CHECK_EQ(journal_repair(rig.opts.dir, true, &text, rig.error), HF_OK);
+        CHECK_EQ(rig_open(&rig), HF_OK);
+        struct tally left = *rig.state;
+        rig_close(&rig);
+        for (uint64_t at = 0; !done; at++) {
+            rig_copy(&whole, &rig);
+            spoil(&rig, how);
+            disk.dead = disk.torn = true;
+            test_disk_fail(&disk, TEST_DISK_CHANGES, at, EIO);
+            (void)journal_repair_on(io, rig.opts.dir, true, &text, rig.error);
+            done = !test_disk_failed(&disk);
+            disk.dead = false;
+            test_disk_fail(&disk, 0, UINT64_MAX, 0);
+            enum hf_status status = rig_open(&rig);
+            CHECK(status == HF_OK || (status == HF_CORRUPT && !done));
+            if (status == HF_OK)
+                CHECK(rig_stats(&rig).unclean);
+            rig_close(&rig);
+            CHECK_EQ(journal_repair(rig.opts.dir, true, &text, rig.error),
+                     HF_OK);
+            rig_expect(&rig, &left);
+        }
+        hf_buf_release(&text);
+    }
     test_disk_release(&disk);
 }
 

@@ -98,6 +98,36 @@ TEST(a_snapshot_is_made_by_itself_when_the_journal_has_grown)
     rig_close(&rig);
 }
 
+TEST(figures_of_recovery_and_of_writes_are_exact)
+{
+    struct test_disk disk;
+    struct rig rig;
+    uint64_t max_ns = 0;
+
+    rig_init(&rig, "j", test_disk_quick(&disk));
+    CHECK_EQ(rig_open(&rig), HF_OK);
+    for (int i = 0; i < 20; i++) {
+        CHECK_EQ(rig_write(&rig, 1), HF_OK);
+        struct journal_stats stats = rig_stats(&rig);
+        CHECK(stats.sync_last_ns > 0);
+        CHECK_EQ(stats.sync_last_ns, journal_sync_ns(rig.journal));
+        if (stats.sync_last_ns > max_ns)
+            max_ns = stats.sync_last_ns;
+        CHECK_EQ(stats.sync_max_ns, max_ns);
+    }
+    rig_reopen(&rig);
+    CHECK_EQ(rig_stats(&rig).replayed_batches, 20);
+    CHECK_EQ(journal_snapshot(rig.journal), HF_OK);
+    rig_await_snapshot(&rig);
+    uint64_t before = rig.acked.count;
+    CHECK_EQ(rig_write(&rig, 3), HF_OK);
+    rig_reopen(&rig);
+    CHECK_EQ(rig_stats(&rig).replayed_batches, 3);
+    CHECK_EQ(rig_stats(&rig).replayed_count, rig.acked.count - before);
+    rig_close(&rig);
+    test_disk_release(&disk);
+}
+
 TEST(a_snapshot_that_fails_is_counted_and_tried_again)
 {
     struct test_disk disk;

@@ -31,6 +31,35 @@ TEST(the_classic_lets_ten_go_and_then_one_a_second)
     hf_limiter_close(limiter);
 }
 
+/* Nobody can be told by a bool: it is counted, and take says what it is. */
+TEST(a_key_that_is_too_long_is_refused_and_counted)
+{
+    struct hf_limiter *limiter = open_small();
+    char key[HF_LIMITER_KEY_MAX + 2];
+    struct hf_limiter_ask one = {.key = key, .cost = 1};
+    struct hf_limiter_call call = {.asks = &one, .count = 1, .now_ns = 5};
+    struct hf_limiter_answer answer;
+    uint64_t hold;
+
+    memset(key, 'k', sizeof key);
+    key[HF_LIMITER_KEY_MAX] = 0;
+    CHECK(hf_limiter_allow(limiter, key)); /* as long as may be */
+    CHECK_EQ(stats_of(limiter).refused, 0);
+    key[HF_LIMITER_KEY_MAX] = 'k';
+    key[HF_LIMITER_KEY_MAX + 1] = 0;
+    CHECK(!hf_limiter_allow(limiter, key));
+    CHECK_EQ(stats_of(limiter).refused, 1);
+    CHECK_EQ(stats_of(limiter).denied, 0);
+    one.key_len = strlen(key);
+    CHECK_EQ(hf_limiter_take(limiter, &call, &answer), HF_INVALID);
+    CHECK_EQ(hf_limiter_hold(limiter, &call, SECOND, &answer, &hold),
+             HF_INVALID);
+    CHECK_EQ(hf_limiter_acquire(limiter, &call, HF_NOW, NULL), HF_INVALID);
+    CHECK_EQ(stats_of(limiter).refused, 4);
+    CHECK_EQ(stats_of(limiter).keys, 1);
+    hf_limiter_close(limiter);
+}
+
 TEST(an_answer_tells_all_figures_to_the_nanosecond)
 {
     struct hf_limiter *limiter = open_small();

@@ -43,6 +43,36 @@ TEST(a_hold_is_settled_with_its_true_cost)
     hf_limiter_close(limiter);
 }
 
+/* Where there is room for it, what is above the hold is spent once. */
+TEST(what_is_settled_above_the_hold_is_charged_once)
+{
+    static const enum hf_rate_kind kinds[] = {HF_RATE_BUCKET, HF_RATE_GCRA,
+                                              HF_RATE_FIXED, HF_RATE_SLIDING,
+                                              HF_RATE_LOG};
+
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct hf_limiter *limiter = open_small();
+        bool on_line = kinds[i] <= HF_RATE_GCRA;
+        uint32_t rule = define(
+            limiter, "r",
+            (struct hf_limiter_rule){.rate = {.kind = kinds[i],
+                                              .permits = on_line ? 1 : 20,
+                                              .span_ns = 1000 * SECOND,
+                                              .burst = on_line ? 20 : 0}});
+        struct hf_limiter_ask one = ask(rule, "k", 2);
+        struct hf_limiter_call call = {.asks = &one, .count = 1, .now_ns = 10};
+        struct hf_limiter_answer answer;
+        uint64_t number;
+        CHECK_EQ(hf_limiter_hold(limiter, &call, SECOND, &answer, &number),
+                 HF_OK);
+        CHECK(answer.allowed);
+        CHECK_EQ(hf_limiter_settle(limiter, number, 5, 11), HF_OK);
+        answer = peek(limiter, rule, "k", 0, 11);
+        CHECK_EQ(answer.limit - answer.remaining, 5);
+        hf_limiter_close(limiter);
+    }
+}
+
 TEST(a_hold_that_is_not_settled_comes_back_by_itself)
 {
     struct hf_limiter *limiter = open_small();

@@ -74,7 +74,7 @@ static enum linear_result check_map(const struct call *calls, size_t count)
 #define YES(check, ...)    CHECK_EQ(RESULT(check, __VA_ARGS__), LINEAR_YES)
 #define NO(check, ...)     CHECK_EQ(RESULT(check, __VA_ARGS__), LINEAR_NO)
 #define RESULT(check, ...) check(CALLS(__VA_ARGS__), COUNT(__VA_ARGS__))
-#define NEVER              HISTORY_PENDING
+#define NEVER              CALLS_PENDING
 
 TEST(an_empty_history_is_fine)
 {
@@ -241,17 +241,17 @@ TEST(what_was_not_checked_does_not_pass)
     static const struct model_list shape = {.room = 40, .bounded = true};
     struct linear_model model = model_list(&shape);
     struct linear *checker = linear_new(&model, 40);
-    struct history *history = history_new(1, 2);
+    struct calls *history = calls_new(1, 2);
     struct call calls[40];
 
     for (int i = 0; i < 3; i++) {
-        struct call *call = history_begin(history, 0, MODEL_PUT, 0, 1);
+        struct call *call = calls_begin(history, 0, MODEL_PUT, 0, 1);
         CHECK(i < 2 ? call != NULL : call == NULL);
-        history_end(history, call, HF_OK, 0);
+        calls_end(history, call, HF_OK, 0);
     }
-    CHECK_EQ(history_count(history), 2);
+    CHECK_EQ(calls_count(history), 2);
     CHECK_EQ(linear_check(checker, history, NULL), LINEAR_UNKNOWN);
-    history_clear(history);
+    calls_clear(history);
     CHECK_EQ(linear_check(checker, history, NULL), LINEAR_YES);
 
     for (uint64_t i = 0; i < 39; i++) /* one value: no hint can help */
@@ -265,9 +265,9 @@ TEST(what_was_not_checked_does_not_pass)
     linear_free(checker);
 
     model.apply_pending = NULL;
-    calls[0].returned_at = HISTORY_PENDING;
+    calls[0].returned_at = CALLS_PENDING;
     CHECK_EQ(check_with(model, calls, 1, NULL), LINEAR_UNKNOWN);
-    history_free(history);
+    calls_free(history);
 }
 
 TEST(a_failure_is_explained)
@@ -378,7 +378,7 @@ static void world_map(struct world *world, struct call *call)
 static struct call random_call(struct hf_random *random, struct world *world,
                                bool map)
 {
-    struct call call = {.returned_at = HISTORY_PENDING};
+    struct call call = {.returned_at = CALLS_PENDING};
 
     call.argument = 1 + hf_random_below(random, 3);
     call.argument2 = 1 + hf_random_below(random, 3);
@@ -442,7 +442,7 @@ static void spoil(struct hf_random *random, struct call *calls, size_t count)
     struct call kept = *one;
 
     if (hf_random_below(random, 4) == 0) {
-        one->returned_at = HISTORY_PENDING;
+        one->returned_at = CALLS_PENDING;
         return;
     }
     if (hf_random_below(random, 4) == 0) {
@@ -475,7 +475,7 @@ static bool all_placed(const struct brute *brute, unsigned done)
 {
     for (size_t i = 0; i < brute->count; i++) {
         if ((done >> i & 1) == 0 &&
-            brute->calls[i].returned_at != HISTORY_PENDING)
+            brute->calls[i].returned_at != CALLS_PENDING)
             return false;
     }
     return true;
@@ -495,7 +495,7 @@ static bool try_orders(const struct brute *brute, unsigned done,
         if (!may_come_next(brute, i, done))
             continue;
         memcpy(after, state, sizeof after);
-        if (call->returned_at == HISTORY_PENDING
+        if (call->returned_at == CALLS_PENDING
                 ? model->apply_pending(after, call, model->context)
                 : model->apply(after, call, model->context)) {
             if (try_orders(brute, done | 1u << i, after))

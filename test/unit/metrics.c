@@ -65,7 +65,7 @@ TEST(errors_are_counted_by_code_and_by_text)
     metrics_failed(m, "");
     CHECK_EQ(hf_counter_value(m->errors[HOLD_BUSY]), 2);
     CHECK_EQ(hf_counter_value(m->errors[HOLD_CONFLICT]), 2);
-    CHECK_EQ(hf_counter_value(m->errors[CODE_BADARG]), 1);
+    CHECK_EQ(hf_counter_value(m->errors[HOLD_BADARG]), 1);
     CHECK_EQ(hf_counter_value(m->errors[HOLD_OVERLOADED]), 1);
     CHECK_EQ(hf_counter_value(m->errors[CODE_ERR]), 2);
     CHECK_EQ(metrics_errors_total(m), 8);
@@ -100,8 +100,8 @@ TEST(events_tell_holds_confirms_and_lags)
     CHECK_EQ(stats.max, 9);
     CHECK_EQ(hf_counter_value(m->events[EVENT_LOCK_RELEASED]), 2);
     CHECK_EQ(hf_counter_value(m->events[EVENT_LOCK_GRANTED]), 1);
-    metrics_waited(m, WAIT_LEFT, 5000);
-    hf_histogram_stats(m->wait_us[WAIT_LEFT], &stats);
+    metrics_waited(m, METRICS_LEFT, 5000);
+    hf_histogram_stats(m->wait_us[METRICS_LEFT], &stats);
     CHECK_EQ(stats.sum, 5);
     metrics_batch(m, 3, 100, 7);
     hf_histogram_stats(m->batch_records, &stats);

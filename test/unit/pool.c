@@ -176,6 +176,13 @@ TEST(the_default_pool_is_one_and_runs)
     CHECK_EQ(hf_future_get(future, HF_FOREVER, NULL), HF_OK);
     CHECK_EQ(value_of(&ran), 1);
     hf_future_release(future);
+    hf_pool_close(pool); /* changes nothing: others have it, too */
+    CHECK(pool == hf_pool_default());
+    CHECK_EQ(stats_of(pool).state, HF_POOL_RUNNING);
+    CHECK_EQ(hf_pool_submit(pool, add_one, &ran, NULL, &future), HF_OK);
+    CHECK_EQ(hf_future_get(future, HF_FOREVER, NULL), HF_OK);
+    CHECK_EQ(value_of(&ran), 2);
+    hf_future_release(future);
 }
 
 TEST(without_memory_opening_and_submitting_fail_cleanly)

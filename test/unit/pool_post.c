@@ -179,11 +179,13 @@ TEST(policies_hold_for_works)
     CHECK_EQ(hf_pool_post(&s.works[2]), HF_OK);
     CHECK_EQ(hf_pool_post(&s.works[3]), HF_OK);
     CHECK_EQ(hf_pool_post(&s.works[0]), HF_OK); /* 3 goes, and is at rest */
-    CHECK_EQ(hf_pool_post(&s.works[3]), HF_OK); /* 2 goes */
+    CHECK_EQ(hf_pool_post(&s.works[3]), HF_OK); /* goes, not 2 */
+    CHECK_EQ(hf_pool_post(&s.works[2]), HF_EXISTS);
+    CHECK_EQ(hf_pool_post(&s.works[1]), HF_OK); /* 2 goes */
     scene_close(&s, 2);
     CHECK_EQ(s.order[0], 0);
-    CHECK_EQ(s.order[1], 3);
-    CHECK_EQ(s.notes[HF_POOL_DISCARDED], 2);
+    CHECK_EQ(s.order[1], 1);
+    CHECK_EQ(s.notes[HF_POOL_DISCARDED], 3);
 
     scene_open(&s, (struct hf_pool_opts){.reject = HF_POOL_CALLER_RUNS});
     CHECK_EQ(hf_pool_post(&s.works[2]), HF_OK);

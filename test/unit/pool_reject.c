@@ -146,6 +146,38 @@ TEST(discard_oldest_drops_the_oldest_of_the_least)
     scene_close(&scene, 2);
 }
 
+/* However old, what is more urgent than the new one stays. */
+TEST(discard_oldest_never_drops_what_is_more_urgent)
+{
+    struct scene scene;
+    struct hf_future *queued[2];
+    struct hf_future *late[3];
+    const struct hf_task_opts last = {.priority = 4};
+    const struct hf_task_opts first = {.priority = 1};
+
+    scene_open(&scene, (struct hf_pool_opts){.reject = HF_POOL_DISCARD_OLDEST},
+               queued);
+    CHECK_EQ(hf_pool_submit(scene.pool, add_one, &scene.ran, &last, &late[0]),
+             HF_OK);
+    CHECK_EQ(hf_future_get(queued[0], HF_NOW, NULL), HF_TIMEOUT); /* stays */
+    CHECK_EQ(outcome_of(late[0]), HF_CANCELLED);
+    CHECK_EQ(stats_of(&scene).discarded, 1);
+    CHECK_EQ(stats_of(&scene).rejected, 0);
+    CHECK_EQ(stats_of(&scene).queued, 2);
+    for (int i = 1; i < 3; i++)
+        CHECK_EQ(
+            hf_pool_submit(scene.pool, add_one, &scene.ran, &first, &late[i]),
+            HF_OK);
+    CHECK_EQ(outcome_of(queued[0]), HF_CANCELLED);
+    CHECK_EQ(outcome_of(queued[1]), HF_CANCELLED);
+    CHECK_EQ(submit(&scene, NULL), HF_OK); /* goes at once */
+    CHECK_EQ(stats_of(&scene).discarded, 4);
+    gate_open(&scene);
+    CHECK_EQ(outcome_of(late[1]), HF_OK);
+    CHECK_EQ(outcome_of(late[2]), HF_OK);
+    scene_close(&scene, 2);
+}
+
 TEST(discard_oldest_prefers_those_that_were_cancelled)
 {
     struct scene scene;

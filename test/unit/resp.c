@@ -13,8 +13,22 @@
 static struct resp_request request;
 static char *block;
 
+/* What is behind the last argument is not touched: whoever looks there finds
+ * neither what an earlier request left nor anything else to go on with. */
+static const struct hf_bytes poison = {"poison", 6};
+
+static void check_poison(size_t from)
+{
+    for (size_t i = from; i < RESP_ARGS_MAX; i++) {
+        CHECK(request.args[i].data == poison.data);
+        CHECK_EQ(request.args[i].len, poison.len);
+    }
+}
+
 static enum hf_status decode(const char *data, size_t len)
 {
+    for (size_t i = 0; i < RESP_ARGS_MAX; i++)
+        request.args[i] = poison;
     hf_free(block);
     block = hf_alloc(len > 0 ? len : 1);
     CHECK(block != NULL);
@@ -22,7 +36,10 @@ static enum hf_status decode(const char *data, size_t len)
         memcpy(block, data, len);
     request.count = 12345;
     request.error = NULL;
-    return resp_decode(block, len, &request);
+    enum hf_status status = resp_decode(block, len, &request);
+    if (status == HF_OK)
+        check_poison(request.count);
+    return status;
 }
 
 static enum hf_status decode_text(const char *text)

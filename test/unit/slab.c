@@ -161,6 +161,56 @@ TEST(a_cleared_slab_starts_again_and_keeps_memory_and_promises)
     hf_slab_release(&slab);
 }
 
+TEST(memory_for_promises_that_came_back_is_given_back)
+{
+    struct hf_slab slab;
+    size_t bytes = 0;
+
+    hf_slab_init(&slab, 1024, &bytes);
+    CHECK_EQ(hf_slab_promise(&slab, 1), HF_OK);
+    size_t chunk = bytes;
+    CHECK_EQ(hf_slab_promise(&slab, 9999), HF_OK); /* also in huge blocks */
+    CHECK(bytes > 9 << 20);
+    hf_slab_trim(&slab); /* all of it is promised */
+    CHECK(bytes > 9 << 20);
+    hf_slab_unpromise(&slab, 9000);
+    for (int i = 0; i < 1000; i++)
+        hf_slab_trim(&slab);
+    CHECK(bytes >= 1000 * 1024 && bytes <= 1000 * 1024 + 2 * chunk);
+    hf_memory_fail_after(0);
+    for (int i = 0; i < 1000; i++) /* what is promised is there */
+        CHECK(hf_slab_take(&slab) != 0);
+    hf_memory_fail_never();
+    hf_slab_unpromise(&slab, 1000);
+    for (int i = 0; i < 1000; i++)
+        hf_slab_trim(&slab);
+    CHECK(bytes >= 1000 * 1024); /* and what is used stays */
+    CHECK_EQ(hf_slab_promise(&slab, 9999), HF_OK);
+    hf_slab_unpromise(&slab, 9999);
+    hf_slab_release(&slab);
+}
+
+TEST(a_trim_takes_one_block_and_leaves_one_to_spare)
+{
+    struct hf_slab slab;
+    size_t bytes = 0;
+
+    hf_slab_init(&slab, 64, &bytes);
+    CHECK_EQ(hf_slab_promise(&slab, 1), HF_OK);
+    size_t chunk = bytes;
+    CHECK_EQ(hf_slab_promise(&slab, 3 * (uint32_t)chunk / 64), HF_OK);
+    CHECK_EQ(bytes, 4 * chunk);
+    hf_slab_unpromise(&slab, 3 * (uint32_t)chunk / 64);
+    hf_slab_trim(&slab);
+    CHECK_EQ(bytes, 3 * chunk);
+    hf_slab_trim(&slab);
+    CHECK_EQ(bytes, 2 * chunk);
+    hf_slab_trim(&slab);
+    CHECK_EQ(bytes, 2 * chunk); /* number 1 is the first, one is to spare */
+    hf_slab_unpromise(&slab, 1);
+    hf_slab_release(&slab);
+}
+
 TEST(a_zeroed_slab_can_be_released)
 {
     struct hf_slab slab = {0};

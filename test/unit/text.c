@@ -163,3 +163,33 @@ TEST(cleared_texts_make_room_for_others)
     CHECK(hf_bytes_equal(hf_text_bytes(&texts, text), make(9000, 1)));
     hf_texts_release(&texts);
 }
+
+TEST(a_length_has_the_smallest_size_that_takes_it)
+{
+    CHECK_EQ(hf_texts_class(1), 0);
+    for (uint32_t i = 0; i < HF_TEXT_CLASSES; i++) {
+        size_t most = hf_texts_class_max(i);
+        CHECK_EQ(hf_texts_class(most), i);
+        if (i + 1 < HF_TEXT_CLASSES)
+            CHECK_EQ(hf_texts_class(most + 1), i + 1);
+    }
+    CHECK_EQ(hf_texts_class_max(HF_TEXT_CLASSES - 1), HF_TEXT_MAX);
+}
+
+TEST(promised_memory_that_was_not_used_is_given_back)
+{
+    struct hf_texts texts;
+    size_t bytes = 0;
+
+    hf_texts_init(&texts, &bytes);
+    for (int i = 0; i < 100; i++)
+        CHECK_EQ(hf_texts_promise(&texts, 40000), HF_OK);
+    CHECK(bytes > 100 * 40000);
+    for (int i = 0; i < 100; i++) {
+        hf_texts_unpromise(&texts, 40000);
+        hf_texts_trim(&texts, 40000);
+        hf_texts_trim(&texts, 0); /* nothing */
+    }
+    CHECK(bytes <= 3 * 128 * 1024);
+    hf_texts_release(&texts);
+}

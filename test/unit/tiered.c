@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "holdfast/inspect.h"
+#include "holdfast/latch.h"
 #include "holdfast/writebehind.h"
 #include "support/clock.h"
 #include "support/memory_store.h"
@@ -167,6 +168,36 @@ TEST(one_hit_in_n_goes_to_l1)
     for (int i = 0; i < 5; i++)
         expect("k", "v");
     CHECK_EQ(stats().l1_hits, 0);
+    hf_tiered_close(test.tiered);
+}
+
+#define HITTERS 60
+
+/* Two reads; all threads are there until the last has made its own. */
+static void hit_twice(void *context, int index)
+{
+    char out[64];
+
+    (void)index;
+    (void)get("k", out);
+    (void)get("k", out);
+    (void)hf_latch_count_down(context, 1);
+    (void)hf_latch_wait(context, HF_FOREVER);
+}
+
+/* Many threads that come for the first time do not all keep it. */
+TEST(one_hit_in_n_of_many_threads_goes_to_l1)
+{
+    struct hf_latch latch;
+
+    open_with((struct hf_tiered_opts){.promote = 10});
+    put("k", "v");
+    expect("k", "v"); /* now L2 has it */
+    CHECK_EQ(hf_latch_init(&latch, HITTERS, NULL), HF_OK);
+    test_threads(HITTERS, hit_twice, &latch);
+    hf_latch_release(&latch);
+    CHECK_EQ(stats().l1_hits, HITTERS / 10);
+    CHECK_EQ(stats().l2_hits, 2 * HITTERS - HITTERS / 10);
     hf_tiered_close(test.tiered);
 }
 

@@ -1,5 +1,5 @@
-/* history.c - calls of many threads, each in an array of its own. */
-#include "support/history.h"
+/* calls.c - calls of many threads, each in an array of its own. */
+#include "support/calls.h"
 
 #include "base/atomic.h"
 #include "holdfast/status.h"
@@ -11,7 +11,7 @@ struct lane { /* one thread's calls; (t) that thread's while it records */
     bool overflowed;                            /* (t) */
 };
 
-struct history { /* (i) immutable  (a) atomic */
+struct calls { /* (i) immutable  (a) atomic */
     _Alignas(HF_CACHE_LINE) struct hf_atomic_u64 ticket; /* (a) the last one */
     _Alignas(HF_CACHE_LINE) unsigned threads;            /* (i) */
     unsigned calls_per_thread;                           /* (i) */
@@ -28,9 +28,9 @@ static void *zeroed(size_t bytes)
     return memory;
 }
 
-struct history *history_new(unsigned threads, unsigned calls_per_thread)
+struct calls *calls_new(unsigned threads, unsigned calls_per_thread)
 {
-    struct history *history =
+    struct calls *history =
         zeroed(sizeof *history + threads * sizeof history->lanes[0]);
 
     history->threads = threads;
@@ -41,7 +41,7 @@ struct history *history_new(unsigned threads, unsigned calls_per_thread)
     return history;
 }
 
-void history_free(struct history *history)
+void calls_free(struct calls *history)
 {
     if (history == NULL)
         return;
@@ -50,7 +50,7 @@ void history_free(struct history *history)
     free(history);
 }
 
-void history_clear(struct history *history)
+void calls_clear(struct calls *history)
 {
     for (unsigned i = 0; i < history->threads; i++) {
         history->lanes[i].count = 0;
@@ -60,14 +60,14 @@ void history_clear(struct history *history)
     hf_u64_store(&history->ticket, 0, __ATOMIC_RELAXED);
 }
 
-/* Acquire here and release in history_end, no more: an end makes all before it
+/* Acquire here and release in calls_end, no more: an end makes all before it
  * visible to every call that begins with a later ticket, which is what "came
  * after" means. Calls that overlap get no order from the tickets, so a missing
  * release or acquire of the structure itself remains visible to a thread
  * sanitizer. The counter changes by read-modify-write only, so a release is
  * seen through all later tickets. */
-struct call *history_begin(struct history *history, unsigned thread,
-                           uint32_t op, uint64_t key, uint64_t argument)
+struct call *calls_begin(struct calls *history, unsigned thread, uint32_t op,
+                         uint64_t key, uint64_t argument)
 {
     struct lane *lane = &history->lanes[thread];
     struct call *call;
@@ -82,17 +82,17 @@ struct call *history_begin(struct history *history, unsigned thread,
         .op = op,
         .key = key,
         .argument = argument,
-        .returned_at = HISTORY_PENDING,
+        .returned_at = CALLS_PENDING,
     };
     call->called_at = 1 + hf_u64_add(&history->ticket, 1, __ATOMIC_ACQUIRE);
     lane->count++;
     return call;
 }
 
-void history_end(struct history *history, struct call *call, uint64_t result,
-                 uint64_t value)
+void calls_end(struct calls *history, struct call *call, uint64_t result,
+               uint64_t value)
 {
-    /* Release: see history_begin. */
+    /* Release: see calls_begin. */
     uint64_t ticket = 1 + hf_u64_add(&history->ticket, 1, __ATOMIC_RELEASE);
 
     if (call == NULL)
@@ -102,7 +102,7 @@ void history_end(struct history *history, struct call *call, uint64_t result,
     call->returned_at = ticket;
 }
 
-size_t history_count(const struct history *history)
+size_t calls_count(const struct calls *history)
 {
     size_t count = 0;
 
@@ -111,7 +111,7 @@ size_t history_count(const struct history *history)
     return count;
 }
 
-bool history_overflowed(const struct history *history)
+bool calls_overflowed(const struct calls *history)
 {
     for (unsigned i = 0; i < history->threads; i++) {
         if (history->lanes[i].overflowed)
@@ -139,7 +139,7 @@ static size_t merge_lane(struct call *out, size_t count,
     return count + lane->count;
 }
 
-size_t history_collect(const struct history *history, struct call *out)
+size_t calls_collect(const struct calls *history, struct call *out)
 {
     size_t count = 0;
 
@@ -150,24 +150,24 @@ size_t history_collect(const struct history *history, struct call *out)
 
 static void print_result(const struct call *call, FILE *out)
 {
-    if (call->returned_at == HISTORY_PENDING)
+    if (call->returned_at == CALLS_PENDING)
         fprintf(out, " -> pending");
     else if (call->result < HF_STATUS_COUNT)
         fprintf(out, " -> %s", hf_status_text((enum hf_status)call->result));
     else
         fprintf(out, " -> result %llu", (unsigned long long)call->result);
-    if (call->returned_at != HISTORY_PENDING && call->value == UINT64_MAX)
+    if (call->returned_at != CALLS_PENDING && call->value == UINT64_MAX)
         fprintf(out, ", value not told");
-    else if (call->returned_at != HISTORY_PENDING)
+    else if (call->returned_at != CALLS_PENDING)
         fprintf(out, ", value %llu", (unsigned long long)call->value);
 }
 
-void history_print_call(const struct call *call, FILE *out,
-                        const char *const *op_names)
+void calls_print_call(const struct call *call, FILE *out,
+                      const char *const *op_names)
 {
     char until[24] = "";
 
-    if (call->returned_at != HISTORY_PENDING)
+    if (call->returned_at != CALLS_PENDING)
         snprintf(until, sizeof until, "%llu",
                  (unsigned long long)call->returned_at);
     fprintf(out,
@@ -186,14 +186,14 @@ void history_print_call(const struct call *call, FILE *out,
     fprintf(out, "\n");
 }
 
-void history_print(const struct history *history, FILE *out,
-                   const char *const *op_names)
+void calls_print(const struct calls *history, FILE *out,
+                 const char *const *op_names)
 {
-    size_t count = history_count(history);
+    size_t count = calls_count(history);
     struct call *calls = zeroed((count + 1) * sizeof *calls);
 
-    history_collect(history, calls);
+    calls_collect(history, calls);
     for (size_t i = 0; i < count; i++)
-        history_print_call(&calls[i], out, op_names);
+        calls_print_call(&calls[i], out, op_names);
     free(calls);
 }

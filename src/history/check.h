@@ -1,0 +1,210 @@
+/* check.h - what the parts of the checker share.
+ *
+ * Everything is said in positions: the index of an event in the history. Since
+ * time never goes back, "before the instant t" is "before the first event at t
+ * or later", so that instants become positions as well and every question is
+ * a comparison of two numbers.
+ *
+ *   position    0 1 2 3 4 5 6 7 8 ...           `end`: behind all events
+ *   a call          lo ........ hi              took effect in between
+ *
+ *   a.hi < b.lo          a was surely before b
+ *   a.lo <= b.hi         a was possibly before b
+ *
+ * `lo` is the call, or its arrival where the network knows; `hi` is the
+ * answer, or when it was sent; without an answer the end of the server's run.
+ *
+ * What a call did is `sure` (it did it, and no other call with the same REQ
+ * counts for it) or it `may` have.
+ */
+#ifndef HISTORY_CHECK_H
+#define HISTORY_CHECK_H
+
+#include "history/record.h"
+#include "resp/resp.h"
+
+#define CHECK_NEVER UINT32_MAX
+#define US_PER_MS   1000u
+
+/* Times in a reply are rounded down, and aged by what it took to make it. */
+#define CHECK_ROUNDED_US 3000u
+
+enum verb {
+    VERB_OTHER,
+    VERB_LOCK,
+    VERB_UNLOCK,
+    VERB_RENEW,
+    VERB_LOCKS,
+    VERB_LOCKINFO,
+    VERB_FENCE,
+    VERB_STOCK_SET,
+    VERB_STOCK_ADD,
+    VERB_STOCK_GET,
+    VERB_STOCK_LIST,
+    VERB_STOCK_DEL,
+    VERB_RESERVE,
+    VERB_CONFIRM,
+    VERB_CANCEL,
+    VERB_EXTEND,
+    VERB_RESERVATION,
+    VERB_LIMIT,
+    VERB_FLUSHALL,
+};
+
+enum outcome {
+    OUTCOME_UNKNOWN, /* no answer, or one that does not say */
+    OUTCOME_DONE,
+    OUTCOME_REFUSED,
+};
+
+struct call {
+    const struct hf_bytes *words;
+    uint32_t word_count;
+    enum verb verb;
+    struct hf_bytes name; /* lock, resource, sku, id, key, pattern */
+    struct hf_bytes owner;
+    struct hf_bytes request;
+    struct hf_bytes reply; /* empty: none */
+    struct hf_bytes code;  /* of an error: its first word */
+    uint64_t id;
+    uint64_t token;
+    uint64_t ttl_ms;
+    uint64_t wait_ms;
+    uint64_t call_us;
+    uint64_t told_us; /* times in the reply surely count from then on */
+    int64_t amount;
+    uint32_t client;
+    uint32_t call_at;
+    uint32_t answer_at; /* or CHECK_NEVER */
+    uint32_t arrived_at;
+    uint32_t sent_at;
+    uint32_t lo;
+    uint32_t hi;
+    uint32_t first; /* the lowest `lo` of the calls with its REQ */
+    uint32_t run_end;
+    bool doubtful; /* its run ended in a crash or with a broken journal */
+    bool alone;    /* all before it on its connection was answered before */
+    enum outcome outcome;
+    bool sure;
+    bool may;
+};
+
+struct window {
+    uint32_t lo;
+    uint32_t hi;
+    bool sure;
+};
+
+struct gone {
+    uint32_t client;
+    uint32_t at;
+};
+
+/* A token or a version: numbers that the server gives in order, all from one
+ * counter. */
+struct number {
+    uint64_t number;
+    uint32_t lo; /* given after this */
+    uint32_t hi; /* known from then on */
+    uint64_t id;
+};
+
+/* An array that grows. */
+struct list {
+    char *data;
+    size_t count;
+    size_t cap;
+};
+
+struct check {
+    const struct history *history;
+    struct history_opts opts;
+    struct history_report *report;
+    struct call *calls;
+    size_t count;
+    struct hf_bytes *words;
+    struct window *flushes;
+    size_t flush_count;
+    uint32_t *starts;
+    size_t start_count;
+    struct list numbers;  /* of struct number */
+    struct list gone;     /* of struct gone */
+    struct list bookings; /* of struct booking */
+    struct list shares;   /* of struct share */
+    uint32_t dated_at;    /* the first time the date was set */
+    uint32_t end;
+    bool closed; /* the server was empty and had no other clients */
+};
+
+/* Adds a violation; ids may be 0. */
+void check_found(struct check *c, const char *rule, uint64_t id, uint64_t other,
+                 const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/* The first event at that instant or later. */
+uint32_t check_at(const struct check *c, uint64_t us);
+/* The instant of an event; UINT64_MAX at the end. */
+uint64_t check_us(const struct check *c, uint32_t at);
+/* Something was promised at `from` until that instant: the position up to
+ * which it surely holds, though the server may have started meanwhile. */
+uint32_t check_until(const struct check *c, uint32_t from, uint64_t until_us);
+/* The same as an instant, for one who looks at `at`; 0: nothing is sure. */
+uint64_t check_kept_us(const struct check *c, uint32_t from, uint32_t at,
+                       uint64_t until_us);
+/* The last position at which that instant is not past. */
+uint32_t check_last(const struct check *c, uint64_t us);
+/* Something lasts so long from `at` on at the latest: the instant when it is
+ * surely over, or UINT64_MAX. */
+uint64_t check_over_us(const struct check *c, uint32_t at, uint64_t ttl_ms);
+/* May everything have been flushed between the two? */
+bool check_flushed(const struct check *c, uint32_t lo, uint32_t hi);
+/* The first position from `at` on where a flush may begin. */
+uint32_t check_next_flush(const struct check *c, uint32_t at);
+
+/* When the server was told that the client's connection had ended; CHECK_NEVER
+ * if that is not known. */
+uint32_t check_gone(const struct check *c, uint32_t client);
+/* Room for one more element, zeroed; NULL without memory. */
+void *check_push(struct list *list, size_t size);
+enum hf_status check_number_given(struct check *c, uint64_t number, uint32_t lo,
+                                  uint32_t hi, uint64_t id);
+
+/* The number of a reply's field; false if it has none. */
+bool check_number(struct hf_bytes reply, const char *field, int64_t *out);
+bool check_text(struct hf_bytes reply, const char *field, struct hf_bytes *out);
+bool check_code(const struct call *call, const char *code);
+/* For sorting: by length and bytes. */
+int check_compare(struct hf_bytes a, struct hf_bytes b);
+/* For messages: the bytes as `%.*s` wants them. */
+#define SHOW(bytes) (int)((bytes).len > 64 ? 64 : (bytes).len), (bytes).data
+
+/* Understands the words and the reply of each call. */
+void check_parse(struct check *c, struct call *call);
+
+/* Walks the items of a RESERVE's words, or the maps of a reply's list.
+ * `*at` starts at 0. */
+bool check_item(const struct call *call, size_t *at, struct hf_bytes *sku,
+                int64_t *quantity);
+struct reply_list {
+    struct hf_bytes reply;
+    size_t at;
+    int64_t left;
+};
+/* The list in the reply's `field`; field NULL: the reply is the list. */
+bool check_list(struct hf_bytes reply, const char *field,
+                struct reply_list *out);
+/* The next entry as bytes of its own (a map, or a null). */
+bool check_list_next(struct reply_list *list, struct hf_bytes *out);
+
+/* The subjects, one file each. Requests come first: they decide which calls
+ * are sure. HF_NOMEM. */
+enum hf_status check_requests(struct check *c);
+enum hf_status check_locks(struct check *c);
+enum hf_status check_reservations(struct check *c);
+enum hf_status check_stock(struct check *c);
+enum hf_status check_fences(struct check *c);
+enum hf_status check_limits(struct check *c);
+enum hf_status check_answers(struct check *c);
+/* After all others: what they found to be given. */
+enum hf_status check_numbers(struct check *c);
+
+#endif

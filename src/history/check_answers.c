@@ -1,0 +1,136 @@
+/* check_answers.c - nobody waits for ever.
+ *
+ * A call on a connection that stays open is answered, and one that waits for a
+ * lock is told so or otherwise when its time is over. It may be behind others
+ * on its connection, so its time starts when they have been answered.
+ */
+#include "base/memory.h"
+#include "history/check.h"
+
+/* When a client's connection ended; what it sent last. */
+struct client {
+    uint32_t number;
+    uint32_t closed_at; /* or CHECK_NEVER */
+};
+
+static int by_client(const void *a, const void *b)
+{
+    const struct call *left = *(const struct call *const *)a;
+    const struct call *right = *(const struct call *const *)b;
+
+    if (left->client != right->client)
+        return left->client < right->client ? -1 : 1;
+    return (left->call_at > right->call_at) - (left->call_at < right->call_at);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const struct client *left = a;
+    const struct client *right = b;
+
+    if (left->number != right->number)
+        return left->number < right->number ? -1 : 1;
+    return (left->closed_at > right->closed_at) -
+           (left->closed_at < right->closed_at);
+}
+
+/* The first end of the client's connection. */
+static uint32_t closed_at(const struct list *ends, uint32_t number)
+{
+    const struct client *all = (const struct client *)ends->data;
+    size_t low = 0;
+    size_t high = ends->count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (all[middle].number < number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < ends->count && all[low].number == number ? all[low].closed_at
+                                                          : CHECK_NEVER;
+}
+
+static enum hf_status find_ends(const struct check *c, struct list *ends)
+{
+    for (uint32_t i = 0; i < c->end; i++) {
+        const struct event *event = &c->history->events[i];
+        if (event->kind != HISTORY_CLOSED && event->kind != HISTORY_GONE)
+            continue;
+        struct client *client = check_push(ends, sizeof *client);
+        if (client == NULL)
+            return HF_NOMEM;
+        *client = (struct client){event->client, i};
+    }
+    if (ends->count > 0)
+        qsort(ends->data, ends->count, sizeof(struct client), by_number);
+    return HF_OK;
+}
+
+static void judge(struct check *c, const struct call *call, uint64_t since_us,
+                  uint32_t closed)
+{
+    uint32_t told =
+        call->sent_at < call->answer_at ? call->sent_at : call->answer_at;
+    uint64_t within_us = c->opts.answer_within_us + call->wait_ms * US_PER_MS;
+    uint64_t until_us = check_us(c, c->end - 1);
+    bool waits = call->verb == VERB_LOCK && call->wait_ms > 0;
+
+    if (call->verb != VERB_LOCK && call->word_count > 2)
+        for (uint32_t i = 2; i + 1 < call->word_count; i++) {
+            uint64_t wait_ms; /* of LIMIT, whose words are read elsewhere */
+            if (hf_bytes_is(call->words[i], "WAIT") &&
+                hf_parse_u64(call->words[i + 1], &wait_ms) == HF_OK)
+                within_us += wait_ms * US_PER_MS;
+        }
+    if (closed != CHECK_NEVER && closed < told)
+        until_us = check_us(c, closed);
+    if (call->run_end < told && check_us(c, call->run_end) < until_us)
+        until_us = check_us(c, call->run_end);
+    if (told != CHECK_NEVER) {
+        if (!waits)
+            return;
+        until_us = check_us(c, told);
+    }
+    if (until_us > since_us + within_us)
+        check_found(c, told == CHECK_NEVER ? "unanswered" : "late", call->id, 0,
+                    told == CHECK_NEVER ? "no answer came for %llu ms"
+                                        : "the answer came after %llu ms only",
+                    (unsigned long long)((until_us - since_us) / US_PER_MS));
+}
+
+enum hf_status check_answers(struct check *c)
+{
+    const struct call **all;
+    struct list ends = {0};
+    uint64_t since_us = 0;
+
+    if (c->opts.answer_within_us == 0 || c->count == 0)
+        return HF_OK;
+    all = hf_alloc(c->count * sizeof *all);
+    if (all == NULL || find_ends(c, &ends) != HF_OK) {
+        hf_free(all);
+        hf_free(ends.data);
+        return HF_NOMEM;
+    }
+    for (size_t i = 0; i < c->count; i++)
+        all[i] = &c->calls[i];
+    qsort(all, c->count, sizeof *all, by_client);
+    for (size_t i = 0; i < c->count; i++) {
+        const struct call *call = all[i];
+        const struct call *before =
+            i > 0 && all[i - 1]->client == call->client ? all[i - 1] : NULL;
+        since_us = call->call_us;
+        if (call->arrived_at != CHECK_NEVER)
+            since_us = check_us(c, call->arrived_at);
+        if (before != NULL && before->answer_at == CHECK_NEVER)
+            continue; /* it is behind one that was told of already */
+        if (before != NULL && check_us(c, before->answer_at) > since_us)
+            since_us = check_us(c, before->answer_at);
+        judge(c, call, since_us, closed_at(&ends, call->client));
+    }
+    hf_free(all);
+    hf_free(ends.data);
+    return HF_OK;
+}

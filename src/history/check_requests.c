@@ -1,0 +1,271 @@
+/* check_requests.c - a repeated REQ gets the first answer and does nothing.
+ *
+ *   call REQ r    |..............| (no answer)
+ *   again                   |............ token 7|
+ *   and again                                   |.... token 7|
+ *
+ * Calls with the same id and the same words, so close together that the
+ * server cannot have forgotten, are one generation: all that are told an
+ * answer are told the same but for times, and at most one effect is theirs.
+ * One call stands for it, from the first call to the first answer.
+ *
+ * A generation that may or may not be the one before, because the id may have
+ * been forgotten, is not sure to have an effect of its own.
+ */
+#include "base/memory.h"
+#include "history/check.h"
+
+static int by_request(const void *a, const void *b)
+{
+    const struct call *left = *(struct call *const *)a;
+    const struct call *right = *(struct call *const *)b;
+    int order = check_compare(left->request, right->request);
+
+    if (order != 0)
+        return order;
+    return (left->call_at > right->call_at) - (left->call_at < right->call_at);
+}
+
+static bool same_words(const struct call *a, const struct call *b)
+{
+    if (a->word_count != b->word_count)
+        return false;
+    for (uint32_t i = 0; i < a->word_count; i++) {
+        if (!hf_bytes_equal(a->words[i], b->words[i]))
+            return false;
+    }
+    return true;
+}
+
+/* The same words in another order may mean the same. */
+static bool surely_other(const struct call *a, const struct call *b)
+{
+    if (a->verb != b->verb)
+        return true;
+    if (!hf_bytes_equal(a->name, b->name) || a->token != b->token ||
+        a->amount != b->amount)
+        return true;
+    return a->verb == VERB_LOCK &&
+           (!hf_bytes_equal(a->owner, b->owner) || a->ttl_ms != b->ttl_ms);
+}
+
+/* Fields that tell a time, which passes between two answers. */
+static bool is_time(struct hf_bytes field)
+{
+    static const char *const names[] = {"safe_ms", "expires_ms", "waited_ms",
+                                        "retry_ms", "reset_ms"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (hf_bytes_equal(field, hf_bytes_text(names[i])))
+            return true;
+    }
+    return false;
+}
+
+static bool same_value(const struct resp_value *a, const struct resp_value *b)
+{
+    bool lists = (a->kind == RESP_ARRAY || a->kind == RESP_MAP) &&
+                 (b->kind == RESP_ARRAY || b->kind == RESP_MAP);
+
+    if (lists) /* the same map in both versions of the protocol */
+        return a->number * (a->kind == RESP_MAP ? 2 : 1) ==
+               b->number * (b->kind == RESP_MAP ? 2 : 1);
+    return a->kind == b->kind && a->number == b->number &&
+           hf_bytes_equal(a->text, b->text);
+}
+
+static bool same_answer(const struct call *a, const struct call *b)
+{
+    struct resp_value left;
+    struct resp_value right;
+    size_t i = 0;
+    size_t j = 0;
+    bool skip = false;
+
+    if (a->code.len > 0 || b->code.len > 0)
+        return hf_bytes_equal(a->code, b->code);
+    while (i < a->reply.len && j < b->reply.len) {
+        if (resp_read(a->reply, &i, &left) != HF_OK ||
+            resp_read(b->reply, &j, &right) != HF_OK)
+            return false;
+        if (!skip && !same_value(&left, &right))
+            return false;
+        skip = left.kind == RESP_BULK && is_time(left.text);
+    }
+    return i == a->reply.len && j == b->reply.len;
+}
+
+/* An answer that was given for the words, and is kept. */
+static bool is_kept(const struct call *call)
+{
+    if (call->outcome == OUTCOME_UNKNOWN)
+        return false;
+    return !check_code(call, "CONFLICT") && !check_code(call, "ERR") &&
+           !check_code(call, "BADARG") && !check_code(call, "NOPERM");
+}
+
+/* TIMEOUT was told while the disk hung, and the server ended before it could
+ * be written down. */
+static bool is_undone(const struct call *timeout, const struct call *other)
+{
+    return check_code(timeout, "TIMEOUT") && timeout->doubtful &&
+           other->hi >= timeout->run_end;
+}
+
+static bool may_differ(const struct check *c, const struct call *a,
+                       const struct call *b)
+{
+    if (is_undone(a, b) || is_undone(b, a))
+        return true;
+    return c->opts.requests_full &&
+           (a->outcome == OUTCOME_REFUSED || b->outcome == OUTCOME_REFUSED);
+}
+
+/* The call that stands for the generation calls[0..count). */
+static struct call *choose(struct call **calls, size_t count)
+{
+    struct call *chosen = NULL;
+
+    for (size_t i = 0; i < count; i++) {
+        struct call *call = calls[i];
+        bool better = chosen == NULL || call->outcome > chosen->outcome;
+        if (call->outcome == OUTCOME_REFUSED)
+            continue;
+        if (!better && call->outcome == chosen->outcome)
+            better = call->outcome == OUTCOME_DONE ? call->hi < chosen->hi
+                                                   : call->hi > chosen->hi;
+        if (better)
+            chosen = call;
+    }
+    return chosen;
+}
+
+/* `*first`: the lowest `lo` of the generations before, which a loose one may
+ * be a repetition of. */
+static void settle(struct check *c, struct call **calls, size_t count,
+                   bool loose, uint32_t *first)
+{
+    struct call *kept = NULL;
+    bool refused = false;
+
+    for (size_t i = 0; i < count; i++) {
+        struct call *call = calls[i];
+        *first = call->lo < *first ? call->lo : *first;
+        call->may = call->sure = false;
+        refused =
+            refused || (is_kept(call) && call->outcome == OUTCOME_REFUSED &&
+                        !(check_code(call, "TIMEOUT") && call->doubtful));
+        if (!is_kept(call))
+            continue;
+        if (kept != NULL && !same_answer(kept, call) &&
+            !may_differ(c, kept, call))
+            check_found(c, "request", call->id, kept->id,
+                        "REQ %.*s was answered twice, and not alike",
+                        SHOW(call->request));
+        if (kept == NULL)
+            kept = call;
+    }
+    for (size_t i = 0; i < count; i++)
+        calls[i]->first = *first;
+    struct call *chosen = choose(calls, count);
+    if (chosen == NULL || (refused && chosen->outcome == OUTCOME_UNKNOWN))
+        return;
+    chosen->may = true;
+    chosen->sure = chosen->outcome == OUTCOME_DONE && !loose;
+}
+
+/* All calls with one id and one set of words, in the order of calling. */
+static void split(struct check *c, struct call **calls, size_t count)
+{
+    size_t start = 0;
+    uint32_t lowest = calls[0]->lo;
+
+    for (size_t i = 1; i <= count; i++) {
+        const struct call *first = calls[start];
+        if (i < count) {
+            uint32_t until = check_until(
+                c, first->call_at, first->call_us + c->opts.request_keep_us);
+            uint32_t hi = calls[i]->hi < c->end ? calls[i]->hi : c->end - 1;
+            if (hi < until && !check_flushed(c, first->lo, hi))
+                continue;
+        }
+        settle(c, calls + start, i - start, start > 0, &lowest);
+        start = i;
+    }
+}
+
+/* Is `call` refused as CONFLICT, though nobody used its id for anything else?
+ * Or taken, though the id stood for something else? */
+static void judge_conflict(struct check *c, struct call **calls, size_t count,
+                           const struct call *call)
+{
+    bool others = false;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct call *other = calls[i];
+        if (other == call || same_words(other, call))
+            continue;
+        others = true;
+        uint32_t until = check_until(c, other->call_at,
+                                     other->call_us + c->opts.request_keep_us);
+        if (call->outcome == OUTCOME_DONE && other->outcome == OUTCOME_DONE &&
+            other->hi < call->lo && call->hi < until &&
+            surely_other(call, other) &&
+            !check_flushed(c, other->lo, call->hi)) {
+            check_found(c, "conflict", call->id, other->id,
+                        "REQ %.*s stood for something else and was taken",
+                        SHOW(call->request));
+            return;
+        }
+    }
+    if (c->closed && !others && check_code(call, "CONFLICT") &&
+        call->outcome == OUTCOME_REFUSED && call->verb != VERB_RESERVE)
+        check_found(c, "conflict", call->id, 0,
+                    "REQ %.*s was never used with other words",
+                    SHOW(call->request));
+}
+
+/* All calls with one id: those with the same words come together. */
+static void group(struct check *c, struct call **calls, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        judge_conflict(c, calls, count, calls[i]);
+    while (count > 0) {
+        size_t same = 1;
+        for (size_t i = 1; i < count; i++) {
+            struct call *call = calls[i];
+            if (!same_words(calls[0], call))
+                continue;
+            /* keeps the order of both parts */
+            memmove(calls + same + 1, calls + same, (i - same) * sizeof *calls);
+            calls[same++] = call;
+        }
+        split(c, calls, same);
+        calls += same;
+        count -= same;
+    }
+}
+
+enum hf_status check_requests(struct check *c)
+{
+    struct call **calls = hf_alloc((c->count + 1) * sizeof *calls);
+    size_t count = 0;
+
+    if (calls == NULL)
+        return HF_NOMEM;
+    for (size_t i = 0; i < c->count; i++) {
+        if (c->calls[i].request.len > 0)
+            calls[count++] = &c->calls[i];
+    }
+    qsort(calls, count, sizeof *calls, by_request);
+    for (size_t start = 0, i = 1; i <= count; i++) {
+        if (i < count &&
+            hf_bytes_equal(calls[i]->request, calls[start]->request))
+            continue;
+        if (i - start > 1 || check_code(calls[start], "CONFLICT"))
+            group(c, calls + start, i - start);
+        start = i;
+    }
+    hf_free(calls);
+    return HF_OK;
+}

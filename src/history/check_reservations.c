@@ -1,0 +1,331 @@
+/* check_reservations.c - reservations: pending, then ended once and for all.
+ *
+ * Works as for locks: a reservation is surely pending up to the longest
+ * promise that nothing may have shortened, and up to the last call that found
+ * it pending. An id that may have been forgotten and used again is left to the
+ * rules that need no state.
+ */
+#include "history/bookings.h"
+
+static bool is_done(const struct mention *m)
+{
+    return m->call->outcome == OUTCOME_DONE;
+}
+
+/* Did the call find it pending, and is it the one that its REQ stands for? */
+static bool found_pending(const struct mention *m)
+{
+    if (m->kind == MENTION_SEEN)
+        return m->status == BOOKING_PENDING;
+    return is_done(m) && m->call->may &&
+           (m->kind == MENTION_END || m->kind == MENTION_EXTEND ||
+            m->status == BOOKING_PENDING);
+}
+
+static bool proves(const struct mention *m)
+{
+    return m->kind != MENTION_ABSENT && m->status != BOOKING_NONE;
+}
+
+/* A repeated REQ is told what was, from its first call on. A time that is told
+ * again is rounded to either side: less a millisecond. */
+static void promise(struct booking_view *view, const struct mention *m)
+{
+    const struct check *c = view->check;
+    const struct call *call = m->call;
+    struct booking *b = view->booking;
+    uint64_t left_ms = m->expires_ms > 0 ? (uint64_t)m->expires_ms - 1 : 0;
+    uint64_t until_us = call->told_us + left_ms * US_PER_MS;
+    uint32_t cut = check_next_flush(c, call->first);
+    uint32_t given_back = cut;
+
+    for (size_t i = 0; i < view->count; i++) {
+        const struct mention *other = &view->mentions[i];
+        if (other == m || other->call->hi < call->first || !other->call->may)
+            continue;
+        if (other->kind == MENTION_END && other->call->first < cut)
+            cut = other->call->first;
+        if (other->call->verb == VERB_CANCEL && other->call->first < given_back)
+            given_back = other->call->first;
+        if (other->kind == MENTION_EXTEND) {
+            uint64_t other_us = check_us(c, other->call->first) +
+                                other->call->ttl_ms * US_PER_MS;
+            until_us = other_us < until_us ? other_us : until_us;
+        }
+    }
+    uint32_t end = check_until(c, call->first, until_us);
+    if (until_us > view->until_us) {
+        view->until_us = until_us;
+        view->until_at = call->hi;
+        view->until_cut = cut;
+    }
+    uint32_t kept = end < given_back ? end : given_back;
+    end = end < cut ? end : cut;
+    b->end = end > b->end ? end : b->end;
+    b->kept = kept > b->kept ? kept : b->kept;
+}
+
+/* When it may have begun, and how long it can be pending at the most. */
+static void find_origin(struct booking_view *view)
+{
+    const struct check *c = view->check;
+    struct booking *b = view->booking;
+
+    b->lo = b->hi = b->sold_lo = b->sold_hi = c->end;
+    for (size_t i = 0; i < view->count; i++) {
+        const struct mention *m = &view->mentions[i];
+        if (m->kind == MENTION_RESERVE && m->call->may) {
+            if (m->call->first < b->lo)
+                b->lo = m->call->first;
+            b->reserve = m->call;
+        }
+        if (m->kind <= MENTION_EXTEND && m->kind != MENTION_END &&
+            m->call->may) {
+            uint64_t over_us = check_over_us(c, m->call->hi, m->call->ttl_ms);
+            view->over_us = over_us > view->over_us ? over_us : view->over_us;
+        }
+        if (proves(m) && m->call->hi < b->hi) {
+            b->hi = m->call->hi;
+            b->proof = m->call;
+        }
+        if (m->kind == MENTION_END && m->call->verb == VERB_CONFIRM &&
+            m->call->may && m->call->first < b->sold_lo)
+            b->sold_lo = m->call->first;
+        if (m->status == BOOKING_CONFIRMED && m->call->hi < b->sold_hi)
+            b->sold_hi = m->call->hi;
+    }
+    if (b->reserve == NULL) {
+        b->lo = 0;
+        view->over_us = UINT64_MAX;
+    }
+}
+
+static bool same_items(const struct call *a, const struct call *b)
+{
+    struct hf_bytes sku[2];
+    int64_t quantity[2];
+    size_t left = 0;
+    size_t right = 0;
+
+    while (check_item(a, &left, &sku[0], &quantity[0])) {
+        if (!check_item(b, &right, &sku[1], &quantity[1]) ||
+            quantity[0] != quantity[1] || !hf_bytes_equal(sku[0], sku[1]))
+            return false;
+    }
+    return !check_item(b, &right, &sku[1], &quantity[1]);
+}
+
+/* When it can have ended at the earliest. */
+static uint64_t earliest_end_us(const struct booking_view *view)
+{
+    uint64_t earliest_us = UINT64_MAX;
+
+    for (size_t i = 0; i < view->count; i++) {
+        const struct mention *m = &view->mentions[i];
+        uint64_t us = check_us(view->check, m->call->first);
+        if (!m->call->may || m->kind > MENTION_EXTEND)
+            continue;
+        if (m->kind != MENTION_END)
+            us += m->call->ttl_ms * US_PER_MS;
+        earliest_us = us < earliest_us ? us : earliest_us;
+    }
+    return earliest_us;
+}
+
+/* May the id have had several lives, or several sets of items? Then what is
+ * said of it says little. */
+static bool is_unsure(const struct booking_view *view)
+{
+    const struct check *c = view->check;
+    const struct booking *b = view->booking;
+    uint64_t end_us = earliest_end_us(view);
+    uint64_t keep_us = c->opts.ended_full ? 0 : c->opts.ended_keep_us;
+    uint32_t kept =
+        end_us == UINT64_MAX ? c->end : check_until(c, b->lo, end_us + keep_us);
+    size_t reserves = 0;
+    bool late = false;
+
+    for (size_t i = 0; i < view->count; i++) {
+        const struct mention *m = &view->mentions[i];
+        if (m->kind != MENTION_RESERVE || !m->call->may)
+            continue;
+        reserves++;
+        late = late || m->call->hi >= kept;
+        if (!same_items(m->call, b->reserve))
+            return true;
+    }
+    return (reserves > 1 && late) || check_flushed(c, b->lo, c->end);
+}
+
+void booking_settle(struct booking_view *view)
+{
+    const struct check *c = view->check;
+    struct booking *b = view->booking;
+
+    find_origin(view);
+    for (size_t i = view->count; i-- > 0;) {
+        const struct mention *m = &view->mentions[i];
+        if (found_pending(m) && m->call->first > b->end)
+            b->end = m->call->first;
+        if (m->status == BOOKING_PENDING && is_done(m) && m->call->may)
+            promise(view, m);
+    }
+    b->kept = b->kept > b->end ? b->kept : b->end;
+    b->over = check_last(c, view->over_us);
+    for (size_t i = 0; i < view->count; i++) {
+        const struct mention *m = &view->mentions[i];
+        bool ended = m->status != BOOKING_NONE && m->status != BOOKING_PENDING;
+        if (ended && m->call->hi < b->over)
+            b->over = m->call->hi;
+    }
+    b->unsure = is_unsure(view);
+}
+
+/* Rules. */
+
+static void judge_status(struct booking_view *view, const struct mention *m,
+                         const struct mention **ended)
+{
+    struct check *c = view->check;
+    const struct booking *b = view->booking;
+
+    if (m->status == BOOKING_PENDING && m->kind != MENTION_EXTEND &&
+        m->call->may && m->call->first > b->over)
+        check_found(c, "status", m->call->id, b->proof->id,
+                    "reservation %.*s had ended, and is pending again",
+                    SHOW(view->id));
+    if (m->status == BOOKING_NONE || m->status == BOOKING_PENDING)
+        return;
+    if (*ended != NULL && (*ended)->status != m->status)
+        check_found(c, "status", m->call->id, (*ended)->call->id,
+                    "reservation %.*s has ended in two ways", SHOW(view->id));
+    if (*ended == NULL)
+        *ended = m;
+    if (m->kind == MENTION_END)
+        return;
+    if (m->call->first > b->hi && m->call->hi < b->end)
+        check_found(c, "status", m->call->id, b->proof->id,
+                    "reservation %.*s was pending all the time",
+                    SHOW(view->id));
+    if (!c->closed || m->status == BOOKING_EXPIRED)
+        return;
+    for (size_t i = 0; i < view->count; i++) {
+        const struct mention *other = &view->mentions[i];
+        bool confirms = other->call->verb == VERB_CONFIRM;
+        if (other->kind == MENTION_END && other->call->first <= m->call->hi &&
+            confirms == (m->status == BOOKING_CONFIRMED))
+            return;
+    }
+    check_found(c, "status", m->call->id, 0,
+                "reservation %.*s was ended by nobody", SHOW(view->id));
+}
+
+static void judge_time(struct booking_view *view, const struct mention *m)
+{
+    struct check *c = view->check;
+    const struct booking *b = view->booking;
+    const struct call *call = m->call;
+    uint64_t left_us = (uint64_t)m->expires_ms * US_PER_MS;
+
+    if (m->status != BOOKING_PENDING || !call->may)
+        return;
+    if (view->over_us != UINT64_MAX &&
+        check_us(c, call->first) + left_us > view->over_us)
+        check_found(c, "expiry", call->id, b->proof->id,
+                    "reservation %.*s expires in %lld ms, which is later than "
+                    "anybody asked for",
+                    SHOW(view->id), (long long)m->expires_ms);
+    if (call->first > view->until_at && call->hi < view->until_cut &&
+        check_us(c, call->hi) + left_us + CHECK_ROUNDED_US <
+            check_kept_us(c, view->until_at, call->hi, view->until_us))
+        check_found(c, "expiry", call->id, b->proof->id,
+                    "reservation %.*s expires in %lld ms, which is earlier "
+                    "than was promised",
+                    SHOW(view->id), (long long)m->expires_ms);
+}
+
+static void judge_absent(struct booking_view *view, const struct mention *m)
+{
+    struct check *c = view->check;
+    const struct booking *b = view->booking;
+    uint32_t last = b->end > b->lo ? b->end - 1 : b->lo;
+    uint32_t kept = b->end;
+
+    if (!c->opts.ended_full)
+        kept = check_until(c, last, check_us(c, last) + c->opts.ended_keep_us);
+    if (m->call->first > b->hi && m->call->hi < kept)
+        check_found(c, "missing", m->call->id, b->proof->id,
+                    "reservation %.*s is not found, but cannot be forgotten",
+                    SHOW(view->id));
+}
+
+/* The reply's items are those of the RESERVE. Equal products are one item, so
+ * sums are compared. */
+static void judge_items(struct booking_view *view, const struct mention *m)
+{
+    struct check *c = view->check;
+    const struct call *reserve = view->booking->reserve;
+    struct reply_list list;
+    struct hf_bytes entry;
+    struct hf_bytes sku;
+    struct hf_bytes shown_sku;
+    int64_t quantity;
+    int64_t shown;
+    int64_t asked = 0;
+    int64_t told = 0;
+
+    if (reserve == NULL || !is_done(m) ||
+        !check_list(m->call->reply, "items", &list))
+        return;
+    for (size_t at = 0; check_item(reserve, &at, &sku, &quantity);)
+        asked += quantity;
+    while (check_list_next(&list, &entry)) {
+        int64_t wanted = 0;
+        if (!check_text(entry, "sku", &shown_sku) ||
+            !check_number(entry, "quantity", &shown))
+            return;
+        for (size_t at = 0; check_item(reserve, &at, &sku, &quantity);)
+            wanted += hf_bytes_equal(sku, shown_sku) ? quantity : 0;
+        told += shown;
+        if (wanted != shown)
+            told = -1;
+        if (told < 0)
+            break;
+    }
+    if (told != asked)
+        check_found(c, "items", m->call->id, reserve->id,
+                    "reservation %.*s is of other items than were reserved",
+                    SHOW(view->id));
+}
+
+void booking_judge(struct booking_view *view)
+{
+    struct check *c = view->check;
+    const struct booking *b = view->booking;
+    const struct mention *ended = NULL;
+
+    if (b->proof == NULL)
+        return;
+    if (b->reserve == NULL && c->closed && !view->anonymous)
+        check_found(c, "phantom", b->proof->id, 0,
+                    "reservation %.*s was made by nobody", SHOW(view->id));
+    if (b->unsure)
+        return;
+    for (size_t i = 0; i < view->count; i++) {
+        const struct mention *m = &view->mentions[i];
+        judge_status(view, m, &ended);
+        judge_time(view, m);
+        judge_items(view, m);
+        if (m->kind == MENTION_ABSENT)
+            judge_absent(view, m);
+        if (b->reserve != NULL && proves(m) && m->call->hi < b->lo)
+            check_found(c, "phantom", m->call->id, b->reserve->id,
+                        "reservation %.*s is shown before it was asked for",
+                        SHOW(view->id));
+        if ((m->kind == MENTION_END || m->kind == MENTION_EXTEND) &&
+            is_done(m) && m->call->may && m->call->first > b->over)
+            check_found(c, "revived", m->call->id, b->proof->id,
+                        "reservation %.*s had ended, and was changed",
+                        SHOW(view->id));
+    }
+}

@@ -1,0 +1,253 @@
+/* parse.c - what a call asked and what its reply says. */
+#include "history/check.h"
+
+#define LOCK_TTL_MS        30000u  /* unless TTL says otherwise */
+#define RESERVATION_TTL_MS 600000u /* likewise */
+
+static const struct {
+    const char *word;
+    const char *second; /* NULL: the name follows at once */
+    enum verb verb;
+    uint32_t fixed; /* words before the options */
+    uint64_t ttl_ms;
+} verbs[] = {
+    {"LOCK", NULL, VERB_LOCK, 2, LOCK_TTL_MS},
+    {"UNLOCK", NULL, VERB_UNLOCK, 3, 0},
+    {"RENEW", NULL, VERB_RENEW, 3, 0},
+    {"LOCKS", NULL, VERB_LOCKS, 1, 0},
+    {"LOCKINFO", NULL, VERB_LOCKINFO, 2, 0},
+    {"FENCE", NULL, VERB_FENCE, 3, 0},
+    {"STOCK", "SET", VERB_STOCK_SET, 4, 0},
+    {"STOCK", "ADD", VERB_STOCK_ADD, 4, 0},
+    {"STOCK", "GET", VERB_STOCK_GET, 3, 0},
+    {"STOCK", "LIST", VERB_STOCK_LIST, 2, 0},
+    {"STOCK", "DEL", VERB_STOCK_DEL, 3, 0},
+    {"RESERVE", NULL, VERB_RESERVE, 2, RESERVATION_TTL_MS},
+    {"CONFIRM", NULL, VERB_CONFIRM, 2, 0},
+    {"CANCEL", NULL, VERB_CANCEL, 2, 0},
+    {"EXTEND", NULL, VERB_EXTEND, 2, 0},
+    {"RESERVATION", NULL, VERB_RESERVATION, 2, 0},
+    {"LIMIT", NULL, VERB_LIMIT, 2, 0},
+    {"FLUSHALL", NULL, VERB_FLUSHALL, 1, 0},
+};
+
+#define VERB_COUNT (sizeof verbs / sizeof verbs[0])
+
+bool check_code(const struct call *call, const char *code)
+{
+    return hf_bytes_equal(call->code, hf_bytes_text(code));
+}
+
+int check_compare(struct hf_bytes a, struct hf_bytes b)
+{
+    if (a.len != b.len)
+        return a.len < b.len ? -1 : 1;
+    return a.len == 0 ? 0 : memcmp(a.data, b.data, a.len);
+}
+
+bool check_number(struct hf_bytes reply, const char *field, int64_t *out)
+{
+    struct resp_value value;
+
+    if (resp_field(reply, field, &value) != HF_OK || value.kind != RESP_NUMBER)
+        return false;
+    *out = value.number;
+    return true;
+}
+
+bool check_text(struct hf_bytes reply, const char *field, struct hf_bytes *out)
+{
+    struct resp_value value;
+
+    if (resp_field(reply, field, &value) != HF_OK ||
+        (value.kind != RESP_BULK && value.kind != RESP_SIMPLE))
+        return false;
+    *out = value.text;
+    return true;
+}
+
+/* Where the value of a field begins; SIZE_MAX: there is none. */
+static size_t find_value(struct hf_bytes reply, const char *field)
+{
+    struct resp_value value;
+    size_t at = 0;
+
+    if (resp_read(reply, &at, &value) != HF_OK ||
+        (value.kind != RESP_ARRAY && value.kind != RESP_MAP))
+        return SIZE_MAX;
+    int64_t pairs = value.kind == RESP_MAP ? value.number : value.number / 2;
+    for (int64_t i = 0; i < pairs; i++) {
+        size_t key = at;
+        if (resp_read(reply, &key, &value) != HF_OK ||
+            resp_skip(reply, &at) != HF_OK)
+            return SIZE_MAX;
+        if (hf_bytes_equal(value.text, hf_bytes_text(field)))
+            return at;
+        if (resp_skip(reply, &at) != HF_OK)
+            return SIZE_MAX;
+    }
+    return SIZE_MAX;
+}
+
+bool check_list(struct hf_bytes reply, const char *field,
+                struct reply_list *out)
+{
+    struct resp_value value;
+    size_t at = field == NULL ? 0 : find_value(reply, field);
+
+    if (at == SIZE_MAX || resp_read(reply, &at, &value) != HF_OK ||
+        value.kind != RESP_ARRAY)
+        return false;
+    *out = (struct reply_list){reply, at, value.number};
+    return true;
+}
+
+bool check_list_next(struct reply_list *list, struct hf_bytes *out)
+{
+    size_t start = list->at;
+
+    if (list->left <= 0 || resp_skip(list->reply, &list->at) != HF_OK)
+        return false;
+    list->left--;
+    *out = hf_bytes(list->reply.data + start, list->at - start);
+    return true;
+}
+
+bool check_item(const struct call *call, size_t *at, struct hf_bytes *sku,
+                int64_t *quantity)
+{
+    size_t i = *at == 0 ? 2 : *at;
+
+    for (; i + 1 < call->word_count; i += 2) {
+        if (!hf_bytes_is(call->words[i], "ITEM"))
+            continue;
+        if (i + 2 >= call->word_count ||
+            hf_parse_i64(call->words[i + 2], quantity) != HF_OK)
+            return false;
+        *sku = call->words[i + 1];
+        *at = i + 3;
+        return true;
+    }
+    return false;
+}
+
+/* One option and its value; false: malformed. Unknown ones have one value. */
+static bool take_option(struct call *call, struct hf_bytes option,
+                        struct hf_bytes value)
+{
+    if (hf_bytes_is(option, "OWNER"))
+        call->owner = value;
+    else if (hf_bytes_is(option, "REQ"))
+        call->request = value;
+    else if (hf_bytes_is(option, "TTL"))
+        return hf_parse_u64(value, &call->ttl_ms) == HF_OK;
+    else if (hf_bytes_is(option, "WAIT"))
+        return hf_parse_u64(value, &call->wait_ms) == HF_OK;
+    return true;
+}
+
+static bool take_options(struct call *call, size_t at)
+{
+    while (at < call->word_count) {
+        bool item = hf_bytes_is(call->words[at], "ITEM");
+        if (at + (item ? 2 : 1) >= call->word_count)
+            return false;
+        if (!item && !take_option(call, call->words[at], call->words[at + 1]))
+            return false;
+        at += item ? 3 : 2;
+    }
+    return true;
+}
+
+static bool take_words(struct call *call, size_t row)
+{
+    size_t name = verbs[row].second != NULL ? 2 : 1;
+    struct hf_bytes last = call->words[verbs[row].fixed - 1];
+
+    call->ttl_ms = verbs[row].ttl_ms;
+    if (name < call->word_count)
+        call->name = call->words[name];
+    switch (verbs[row].verb) {
+    case VERB_FENCE: /* FENCE DEL resource has no number in it */
+        if (hf_bytes_is(call->name, "DEL"))
+            return true;
+        return hf_parse_u64(last, &call->token) == HF_OK &&
+               take_options(call, verbs[row].fixed);
+    case VERB_UNLOCK:
+    case VERB_RENEW:
+        if (hf_parse_u64(last, &call->token) != HF_OK)
+            return false;
+        break;
+    case VERB_STOCK_SET:
+    case VERB_STOCK_ADD:
+        if (hf_parse_i64(last, &call->amount) != HF_OK)
+            return false;
+        break;
+    case VERB_LOCKS: /* the subjects read the rest themselves */
+    case VERB_STOCK_GET:
+    case VERB_STOCK_LIST:
+    case VERB_LIMIT:
+        return true;
+    default:
+        break;
+    }
+    return take_options(call, verbs[row].fixed);
+}
+
+/* Refusals that change nothing. Of any other error the outcome is unknown. */
+static bool is_refusal(const struct call *call)
+{
+    static const char *const codes[] = {
+        "BUSY",    "TIMEOUT",  "NOTHELD",  "LOST", "STALE",  "SHORT",  "STATE",
+        "EXPIRED", "NOTFOUND", "CONFLICT", "ERR",  "BADARG", "NOPERM",
+    };
+    static const char moved[] = "-CONFLICT the request goes on";
+
+    if (call->reply.len >= sizeof moved - 1 &&
+        memcmp(call->reply.data, moved, sizeof moved - 1) == 0)
+        return false;
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
+        if (check_code(call, codes[i]))
+            return true;
+    }
+    return false;
+}
+
+static void parse_reply(struct check *c, struct call *call)
+{
+    struct resp_value value;
+    size_t end = 0;
+    size_t at = 0;
+
+    if (call->answer_at == CHECK_NEVER)
+        return;
+    if (resp_skip(call->reply, &end) != HF_OK || end != call->reply.len ||
+        resp_read(call->reply, &at, &value) != HF_OK) {
+        check_found(c, "reply", call->id, 0, "the reply is not one of RESP");
+        call->reply.len = 0;
+        return;
+    }
+    call->outcome = OUTCOME_DONE;
+    if (value.kind != RESP_ERROR)
+        return;
+    const char *space = memchr(value.text.data, ' ', value.text.len);
+    call->code = value.text;
+    if (space != NULL)
+        call->code.len = (size_t)(space - value.text.data);
+    call->outcome = is_refusal(call) ? OUTCOME_REFUSED : OUTCOME_UNKNOWN;
+}
+
+void check_parse(struct check *c, struct call *call)
+{
+    parse_reply(c, call);
+    for (size_t i = 0; i < VERB_COUNT; i++) {
+        if (!hf_bytes_is(call->words[0], verbs[i].word) ||
+            (verbs[i].second != NULL &&
+             (call->word_count < 2 ||
+              !hf_bytes_is(call->words[1], verbs[i].second))))
+            continue;
+        if (call->word_count >= verbs[i].fixed && take_words(call, i))
+            call->verb = verbs[i].verb;
+        break;
+    }
+}

@@ -1,0 +1,78 @@
+/* products.h - what the history says of one product.
+ *
+ *   note      one call that says something of it: a read, a change of the
+ *             total, a refusal
+ *   era       from one deletion (STOCK DEL, FLUSHALL) to the next
+ *   sums      of the reservations' units, as functions of the position
+ *
+ * A sum over intervals that contain a whole window needs only two sorted
+ * lists: what began before it, less what ended in or before it.
+ */
+#ifndef HISTORY_PRODUCTS_H
+#define HISTORY_PRODUCTS_H
+
+#include "history/bookings.h"
+
+enum note_kind {
+    NOTE_READ,  /* all its numbers; also the reply of SET and ADD */
+    NOTE_TOTAL, /* SET or ADD, done (then its reply is a NOTE_READ too) or
+                   perhaps */
+    NOTE_SHORT, /* `available` and no more */
+    NOTE_ABSENT,
+    NOTE_RESET, /* STOCK DEL */
+};
+
+struct note {
+    const struct call *call;
+    struct hf_bytes sku;
+    enum note_kind kind;
+    int64_t total;
+    int64_t available;
+    int64_t reserved;
+    int64_t sold;
+    int64_t version;
+    uint32_t lo;
+    uint32_t hi;
+};
+
+/* Quantities at positions: added up to one of them in a binary search. */
+struct tally {
+    struct tally_step {
+        uint32_t at;
+        int64_t quantity; /* up to and with this step, once sorted */
+    } * steps;
+    size_t count;
+};
+
+/* One product in one era. */
+struct product_view {
+    struct check *check;
+    struct hf_bytes sku;
+    const struct note *notes; /* by kind, then by lo */
+    size_t note_count;
+    const struct share *shares;
+    size_t share_count;
+    struct window reset;        /* before the era; hi 0: none */
+    uint32_t end;               /* where the next one may begin */
+    const struct note **totals; /* SET and ADD that were told, by version */
+    uint32_t *total_lo;         /* the least `lo` from each of them on */
+    size_t total_count;
+    const struct note **maybes; /* SET and ADD of unknown outcome */
+    size_t maybe_count;
+    const struct note *set; /* the first that surely made the product */
+    struct tally reserved_from, reserved_to; /* surely pending */
+    struct tally pending_from, pending_to;   /* possibly pending */
+    struct tally kept_from, kept_to;         /* surely pending or sold */
+    struct tally taken_from, taken_to;       /* possibly pending or sold */
+    struct tally sold_from;                  /* surely sold */
+    struct tally selling_from;               /* possibly sold */
+};
+
+/* Does it belong to the era, surely or possibly? */
+bool product_surely_in(const struct product_view *view, uint32_t lo);
+bool product_possibly_in(const struct product_view *view, uint32_t hi);
+
+/* The rules about reads and refusals inside the era, once it is summed up. */
+void product_judge(struct product_view *view);
+
+#endif

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# commands.sh - the plain commands against a real server, and without one.
+#
+# What has to wait for time to pass is begun first and looked at last.
+# tests: also under sanitizers
+set -euo pipefail
+. "$(dirname "$0")/../support/check.sh"
+cd "$(dirname "$0")/../.."
+. test/support/server.sh
+
+# tells CODE TEXT COMMAND...: the exit code, and what the standard error has.
+tells() {
+    local code=$1 text=$2 status=0 said
+    shift 2
+    "$@" >"$scratch/out" 2>"$scratch/err" || status=$?
+    expect "the code of ${*:2:2}" "$code" "$status"
+    said=$(<"$scratch/err")
+    contains() { [[ $said == *"$text"* ]]; }
+    check "${*:2:2} says '$said', without '$text'" contains
+}
+
+start_server
+export HOLDFAST_URL=127.0.0.1:$port
+
+# A wait longer than any answer may take by itself.
+"$HOLDFAST" limit late --rate 1 --per 7000 >"$scratch/first"
+"$HOLDFAST" limit late --rate 1 --per 7000 --wait 60000 \
+    >"$scratch/late" 2>&1 &
+late=$!
+
+# Nobody listens on port 1.
+refused='127.0.0.1:1: connection refused: is the server running? (holdfast serve)'
+for words in 'stock list' 'stock set bolt 5' 'reserve r bolt=1' 'confirm r' \
+    'cancel r' 'limit k --rate 1 --per 1000' 'bench --work ping' \
+    'bench --work reserve --prepare'; do
+    # shellcheck disable=SC2086 # words
+    tells 69 "holdfast ${words%% *}: $refused" "$HOLDFAST" $words --port 1
+done
+tells 69 "$refused" "$HOLDFAST" lock a --port 1 -- true
+unknown="cannot look up the host 'no host'"
+tells 69 "holdfast stock: $unknown" "$HOLDFAST" stock list --host 'no host'
+tells 69 "holdfast lock: $unknown" "$HOLDFAST" lock a --host 'no host' -- true
+tells 69 "holdfast bench: $unknown" "$HOLDFAST" bench --host 'no host'
+
+# With one: what is done, refused, and not to be had.
+tells 0 '' "$HOLDFAST" stock set bolt 5
+tells 0 '' "$HOLDFAST" reserve r bolt=3 --json
+check "the reservation is told as JSON" \
+    grep -q '"status": *"PENDING"' "$scratch/out"
+tells 75 'SHORT' "$HOLDFAST" reserve s bolt=3
+tells 0 '' "$HOLDFAST" confirm r
+tells 65 'STATE' "$HOLDFAST" cancel r
+tells 65 'NOTFOUND' "$HOLDFAST" confirm nothing
+tells 0 '' "$HOLDFAST" limit k --rate 1 --per 3600000
+tells 75 '' "$HOLDFAST" limit k --rate 1 --per 3600000
+tells 75 '' "$HOLDFAST" limit k --rate 1 --per 3600000 --wait 1
+
+status=0
+wait "$late" || status=$?
+expect "the code of a long wait ($(<"$scratch/late"))" 0 "$status"
+stop_server
+finish

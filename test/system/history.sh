@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# history.sh - `bench --record` on a real server, `verify --history` on what it
+# wrote; and a history in which one line is changed.
+set -euo pipefail
+. "$(dirname "$0")/../support/check.sh"
+. "$(dirname "$0")/../support/server.sh"
+
+run() {
+    local work=$1
+    shift
+    "$HOLDFAST" bench --work "$work" --port "$port" --clients 4 --warmup 0 \
+        --record "$scratch/$work.txt" "$@" >"$scratch/out" 2>&1
+}
+
+verify() {
+    "$HOLDFAST" verify --history "$@" >"$scratch/out" 2>&1
+}
+
+says() {
+    grep -qF -- "$1" "$scratch/out"
+}
+
+# What json says of a field.
+field() {
+    sed -n "s/.*\"$2\": \([0-9a-z]*\).*/\1/p" <<<"$1"
+}
+
+start_server
+check "a run of locks is recorded" run lock --requests 500 --pipeline 3
+check "and is good" verify "$scratch/lock.txt"
+json=$("$HOLDFAST" verify --history "$scratch/lock.txt" --json)
+expect "it is good in JSON, too" true "$(field "$json" ok)"
+expect "without a violation" 0 "$(field "$json" violations)"
+check "every operation is a grant" test "$(field "$json" grants)" -ge 500
+check "and every call is answered" test "$(field "$json" calls)" = \
+    "$(field "$json" answers)"
+check "a run of hand-overs is recorded" run handoff --requests 300 --hold 0
+check "and is good" verify "$scratch/handoff.txt"
+check "a run of reservations is recorded" run reserve --requests 500 \
+    --keys 20 --prepare
+check "and is good" verify "$scratch/reserve.txt"
+check "and has reservations in it" grep -qE '[1-9][0-9]* reservations' \
+    "$scratch/out"
+check "a run of limits is recorded" run limit --requests 500 --keys 3 \
+    --rate 10
+check "and is good" verify "$scratch/limit.txt"
+stop_server
+
+# The last token that was told becomes the first one: one line of thousands.
+changed=$scratch/changed.txt
+first=$(grep -m1 -o 'token%0D%0A:[0-9]*' "$scratch/handoff.txt")
+last=$(grep -o 'token%0D%0A:[0-9]*' "$scratch/handoff.txt" | tail -n 1)
+line=$(grep -n -F "$last%" "$scratch/handoff.txt" | tail -n 1 | cut -d: -f1)
+sed "${line}s/$last%/$first%/" "$scratch/handoff.txt" >"$changed"
+check "the line is changed" test -n "$(diff "$scratch/handoff.txt" "$changed")"
+status=0
+verify "$changed" || status=$?
+expect "a history with one line changed fails" 1 "$status"
+check "and the call is shown" says "is told token ${first##*:}"
+status=0
+json=$("$HOLDFAST" verify --history "$changed" --json) || status=$?
+expect "it fails in JSON, too" "1 false" "$status $(field "$json" ok)"
+
+# What is not a history.
+head -c -5 "$scratch/lock.txt" >"$scratch/cut.txt"
+status=0
+verify "$scratch/cut.txt" || status=$?
+expect "a file that was cut is refused" 1 "$status"
+check "with the number of the line" says "line $(wc -l <"$scratch/lock.txt"): "
+printf 'holdfast history 1\n' >"$scratch/empty.txt"
+status=0
+verify "$scratch/empty.txt" || status=$?
+expect "a check of nothing is no success" 1 "$status"
+check "and says so" says 'there is no call in it'
+status=0
+verify "$scratch/lock.txt" "$scratch/data" || status=$?
+expect "a folder and a history are too much" 64 "$status"
+status=0
+run lock --dialect redis || status=$?
+expect "only Holdfast is recorded" 64 "$status"
+finish

@@ -1,0 +1,281 @@
+/* history_requests.c - repeated requests, fences, limits, and answers that do
+ * not come. */
+#include "support/test.h"
+#include "support/told.h"
+
+#define GRANT "token 3 safe_ms 10000 count 1 waited_ms 0"
+#define BUSY  "-BUSY lock 'a' is held by 'z' for 900 ms more, 0 waiting"
+#define LOCK  "LOCK a OWNER x TTL 10000 REQ r"
+
+TEST(a_repetition_is_told_the_first_answer_with_less_time)
+{
+    struct told t;
+
+    told_begin(&t);
+    told_ask(&t, 1, LOCK);
+    told(&t, 2, LOCK, GRANT);
+    told(&t, 3, LOCK, "token 3 safe_ms 9995 count 1 waited_ms 0");
+    told(&t, 3, "UNLOCK a 3 REQ s", "remaining 0");
+    told(&t, 3, "UNLOCK a 3 REQ s", "remaining 0");
+    told(&t, 3, LOCK, "token 3 safe_ms 0 count 1 waited_ms 0");
+    TOLD_GOOD(&t);
+}
+
+TEST(a_repetition_is_told_nothing_else)
+{
+    struct told t;
+
+    told_begin(&t);
+    told(&t, 1, LOCK, GRANT);
+    told(&t, 2, LOCK, "token 3 safe_ms 9995 count 2 waited_ms 0");
+    TOLD_BAD(&t, "request");
+
+    told_begin(&t);
+    told(&t, 1, "STOCK SET s 5 REQ r",
+         "sku s total 5 available 5 reserved 0 sold 0 version 7 updated_ms 1");
+    told(&t, 1, "STOCK SET s 5 REQ r",
+         "sku s total 5 available 5 reserved 0 sold 0 version 8 updated_ms 1");
+    TOLD_BAD(&t, "request");
+}
+
+TEST(a_refusal_is_remembered_too_unless_the_table_was_full)
+{
+    struct told t;
+
+    for (int full = 0; full < 2; full++) {
+        told_begin(&t);
+        t.opts.requests_full = full;
+        told(&t, 1, "LOCK a OWNER z TTL 10000", GRANT);
+        told(&t, 1, LOCK, BUSY);
+        told(&t, 1, "UNLOCK a 3", "remaining 0");
+        told(&t, 1, LOCK, "token 4 safe_ms 10000 count 1 waited_ms 0");
+        if (full)
+            TOLD_GOOD(&t);
+        else
+            TOLD_BAD(&t, "request");
+    }
+}
+
+TEST(an_id_is_forgotten_after_its_time_and_by_a_flush)
+{
+    struct told t;
+
+    told_begin(&t);
+    t.opts.request_keep_us = 1000000;
+    told(&t, 1, LOCK, GRANT);
+    told(&t, 1, "UNLOCK a 3", "remaining 0");
+    told_wait(&t, 1000);
+    told(&t, 1, LOCK, "token 5 safe_ms 10000 count 1 waited_ms 0");
+    TOLD_GOOD(&t);
+
+    told_begin(&t);
+    told(&t, 1, LOCK, GRANT);
+    told(&t, 1, "FLUSHALL", "+OK");
+    told(&t, 1, LOCK, "token 5 safe_ms 10000 count 1 waited_ms 0");
+    TOLD_GOOD(&t);
+}
+
+TEST(an_effect_comes_once_though_it_is_asked_for_twice)
+{
+    struct told t;
+
+    told_begin(&t); /* the second answer says count 2: it happened twice */
+    told(&t, 1, "LOCK a OWNER x TTL 10000", GRANT);
+    told_ask(&t, 1, "LOCK a OWNER x REQ q");
+    told(&t, 2, "LOCK a OWNER x REQ q",
+         "token 3 safe_ms 9000 count 3 waited_ms 0");
+    TOLD_BAD(&t, "count");
+
+    told_begin(&t);
+    told(&t, 1, "LOCK a OWNER x TTL 10000", GRANT);
+    told_ask(&t, 1, "LOCK a OWNER x REQ q");
+    told(&t, 2, "LOCK a OWNER x REQ q",
+         "token 3 safe_ms 9000 count 2 waited_ms 0");
+    TOLD_GOOD(&t);
+}
+
+TEST(a_conflict_needs_other_words)
+{
+    struct told t;
+
+    told_begin(&t);
+    told(&t, 1, LOCK, GRANT);
+    told(&t, 1, "LOCK b OWNER x REQ r",
+         "-CONFLICT id 'r' was used with other arguments");
+    TOLD_GOOD(&t);
+
+    told_begin(&t);
+    told(&t, 1, LOCK, "-CONFLICT id 'r' was used with other arguments");
+    TOLD_BAD(&t, "conflict");
+
+    told_begin(&t);
+    told(&t, 1, LOCK, GRANT);
+    told(&t, 1, "LOCK b OWNER x REQ r",
+         "token 4 safe_ms 10000 count 1 waited_ms 0");
+    TOLD_BAD(&t, "conflict");
+
+    told_begin(&t); /* the wait goes on elsewhere: not a conflict of words */
+    told_ask(&t, 1, "LOCK a OWNER z");
+    uint64_t first = told_ask(&t, 2, "LOCK a OWNER x WAIT 9000 REQ r");
+    uint64_t again = told_ask(&t, 3, "LOCK a OWNER x WAIT 9000 REQ r");
+    told_answer(&t, 2, first,
+                "-CONFLICT the request goes on in a newer connection");
+    told_answer(&t, 3, again, "token 4 safe_ms 9000 count 1 waited_ms 5");
+    TOLD_GOOD(&t);
+}
+
+/* Fences. */
+
+TEST(a_resource_accepts_no_older_token)
+{
+    struct told t;
+
+    told_begin(&t);
+    told(&t, 1, "LOCK a OWNER x", "token 9 safe_ms 9000 count 1");
+    told(&t, 1, "FENCE f 7", "+OK");
+    told(&t, 1, "FENCE f 9", "+OK");
+    told(&t, 1, "FENCE f 9", "+OK");
+    told(&t, 1, "FENCE f 7", "-STALE token 7 is older than 9");
+    told(&t, 1, "FENCE f 99", "-BADARG the token 99 was never given");
+    told(&t, 1, "FENCE DEL f", "+OK");
+    TOLD_GOOD(&t);
+
+    told_begin(&t);
+    told(&t, 1, "FENCE f 9", "+OK");
+    told(&t, 1, "FENCE f 7", "+OK");
+    TOLD_BAD(&t, "fence");
+
+    told_begin(&t); /* deleted in between */
+    told(&t, 1, "FENCE f 9", "+OK");
+    told_ask(&t, 2, "FENCE DEL f");
+    told(&t, 1, "FENCE f 7", "+OK");
+    TOLD_GOOD(&t);
+}
+
+TEST(a_refused_token_must_be_older)
+{
+    struct told t;
+
+    told_begin(&t);
+    told(&t, 1, "FENCE f 9", "+OK");
+    told(&t, 1, "FENCE f 9", "-STALE token 9 is older than 10");
+    TOLD_BAD(&t, "stale");
+
+    told_begin(&t); /* one without an answer may have been accepted */
+    told(&t, 1, "FENCE f 9", "+OK");
+    told_ask(&t, 2, "FENCE f 12");
+    told(&t, 1, "FENCE f 9", "-STALE token 9 is older than 12");
+    TOLD_GOOD(&t);
+}
+
+TEST(a_token_that_was_given_is_not_unknown)
+{
+    struct told t;
+
+    told_begin(&t);
+    told(&t, 1, "LOCK a OWNER x", "token 9 safe_ms 9000 count 1");
+    told(&t, 1, "FENCE f 8", "-BADARG the token 8 was never given");
+    TOLD_BAD(&t, "badarg");
+}
+
+/* Limits. */
+
+#define LIMIT "LIMIT k RATE 10 PER 1000 BURST 2"
+#define YES   "allowed 1 limit 2 remaining 0 retry_ms 0 reset_ms 1"
+#define NO    "allowed 0 limit 2 remaining 0 retry_ms 100 reset_ms 1"
+
+TEST(no_more_is_allowed_than_the_burst_and_the_time_give)
+{
+    struct told t;
+
+    told_begin(&t);
+    told(&t, 1, LIMIT, YES);
+    told(&t, 1, LIMIT, YES);
+    told(&t, 1, LIMIT, NO);
+    told_wait(&t, 100);
+    told(&t, 1, LIMIT, YES);
+    TOLD_GOOD(&t);
+
+    told_begin(&t);
+    for (int i = 0; i < 4; i++)
+        told(&t, 1, LIMIT, YES);
+    TOLD_BAD(&t, "limit");
+
+    told_begin(&t); /* a restart fills the bucket */
+    for (int i = 0; i < 4; i++) {
+        told(&t, 1, LIMIT, YES);
+        if (i == 1) {
+            told_mark(&t, 0, 0, HISTORY_CRASH);
+            told_mark(&t, 0, 0, HISTORY_START);
+        }
+    }
+    TOLD_GOOD(&t);
+}
+
+TEST(nobody_is_denied_what_is_there)
+{
+    struct told t;
+
+    told_begin(&t);
+    told(&t, 1, LIMIT, YES);
+    told(&t, 1, LIMIT, NO);
+    TOLD_BAD(&t, "denied");
+
+    told_begin(&t); /* one without an answer may have taken it */
+    told(&t, 1, LIMIT, YES);
+    told_ask(&t, 2, LIMIT);
+    told(&t, 1, LIMIT, NO);
+    TOLD_GOOD(&t);
+}
+
+/* Answers. */
+
+TEST(who_stays_is_answered)
+{
+    struct told t;
+
+    told_begin(&t);
+    t.opts.answer_within_us = 1000000;
+    told_ask(&t, 1, "PING");
+    told_wait(&t, 2000);
+    told(&t, 2, "PING", "+PONG");
+    TOLD_BAD(&t, "unanswered");
+
+    told_begin(&t); /* it left */
+    t.opts.answer_within_us = 1000000;
+    told_ask(&t, 1, "PING");
+    told_mark(&t, 1, 0, HISTORY_CLOSED);
+    told_wait(&t, 2000);
+    told(&t, 2, "PING", "+PONG");
+    TOLD_GOOD(&t);
+
+    told_begin(&t); /* there is nobody to answer */
+    t.opts.answer_within_us = 1000000;
+    told_ask(&t, 1, "PING");
+    told_mark(&t, 0, 0, HISTORY_CRASH);
+    told_wait(&t, 2000);
+    told_mark(&t, 0, 0, HISTORY_START);
+    TOLD_GOOD(&t);
+}
+
+TEST(who_waits_is_answered_in_time)
+{
+    struct told t;
+
+    for (int late = 0; late < 2; late++) {
+        told_begin(&t);
+        t.opts.answer_within_us = 100000;
+        told(&t, 2, "LOCK a OWNER y TTL 60000",
+             "token 3 safe_ms 60000 count 1");
+        uint64_t first = told_ask(&t, 1, "LOCK a OWNER x WAIT 500");
+        uint64_t behind = told_ask(&t, 1, "LOCK a OWNER x WAIT 500");
+        told_wait(&t, 550);
+        told_answer(&t, 1, first, "-TIMEOUT waited 500 ms for the lock");
+        told_wait(&t, late ? 650 : 550);
+        told_answer(&t, 1, behind, "-TIMEOUT waited 500 ms for the lock");
+        if (late)
+            TOLD_BAD(&t, "late");
+        else
+            TOLD_GOOD(&t);
+    }
+}

@@ -1,0 +1,61 @@
+/* Tests that memory of the limiter's buckets and cells is used again. */
+#include "flow/limiter_state.h"
+#include "support/limiting.h"
+
+#define COUNT 5
+
+/* All that was given back is given out again before anything new is. */
+TEST(chained_buckets_are_used_again)
+{
+    struct hf_limiter *limiter = open_small();
+    struct limiter_shard *shard = &limiter->shards[0];
+    uint32_t numbers[COUNT];
+    uint32_t found = 0;
+
+    hf_mutex_lock(&shard->mutex);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        numbers[i] = limiter_more_take(limiter, shard);
+        CHECK(numbers[i] != 0);
+        for (uint32_t j = 0; j < i; j++)
+            CHECK(numbers[j] != numbers[i]);
+    }
+    for (uint32_t i = 0; i < COUNT; i++)
+        limiter_more_give(limiter, shard, numbers[i]);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        uint32_t number = limiter_more_take(limiter, shard);
+        for (uint32_t j = 0; j < COUNT; j++) {
+            if (numbers[j] == number) {
+                found++;
+                numbers[j] = 0;
+            }
+        }
+        const struct limiter_bucket *bucket =
+            limiter_memory_at(limiter, number);
+        CHECK_EQ(bucket->more.value, 0); /* it leads nowhere */
+    }
+    CHECK_EQ(found, COUNT);
+    for (uint32_t j = 0; j < COUNT; j++)
+        CHECK(limiter_more_take(limiter, shard) != numbers[j]);
+    hf_mutex_unlock(&shard->mutex);
+    hf_limiter_close(limiter);
+}
+
+TEST(cells_are_used_again_by_size)
+{
+    struct hf_limiter *limiter = open_small();
+    struct limiter_shard *shard = &limiter->shards[0];
+
+    hf_mutex_lock(&shard->mutex);
+    uint32_t small = limiter_cell_take(limiter, shard, 3);
+    uint32_t large = limiter_cell_take(limiter, shard, 300);
+    uint32_t other = limiter_cell_take(limiter, shard, 3);
+    CHECK(small != 0 && large != 0 && other != 0);
+    limiter_cell_give(limiter, shard, small, 3);
+    limiter_cell_give(limiter, shard, large, 300);
+    limiter_cell_give(limiter, shard, other, 3);
+    CHECK_EQ(limiter_cell_take(limiter, shard, 300), large);
+    CHECK_EQ(limiter_cell_take(limiter, shard, 3), other);
+    CHECK_EQ(limiter_cell_take(limiter, shard, 3), small);
+    hf_mutex_unlock(&shard->mutex);
+    hf_limiter_close(limiter);
+}

@@ -1,0 +1,130 @@
+/* parse.c - tests of arguments to commands: what is behind the last argument
+ * of a request is never looked at.
+ *
+ * A server decodes every request into the same array, so what stands there is
+ * left over from a longer one before.
+ */
+#include <string.h>
+
+#include "hold/command.h"
+#include "resp/resp.h"
+#include "server/table.h"
+#include "support/test.h"
+
+#define WORDS 16
+
+/* Each with all that it takes. */
+static const char *const requests[] = {
+    "LOCK gate OWNER me TTL 1000 WAIT 5 REQ one",
+    "UNLOCK gate 7 REQ one",
+    "RENEW gate 7 TTL 1000 REQ one",
+    "LOCKS a* CURSOR 3 COUNT 5",
+    "LOCKINFO gate",
+    "FENCE disk 7 REQ one",
+    "STOCK SET bolt 5 REQ one",
+    "STOCK ADD bolt -5 REASON theft REQ one",
+    "STOCK GET bolt nut cog",
+    "STOCK LIST a* CURSOR 3 COUNT 5",
+    "STOCK DEL bolt REQ one",
+    "RESERVE cart ITEM bolt 5 ITEM nut 6 TTL 1000 OWNER me REQ one",
+    "CONFIRM cart REQ one",
+    "CANCEL cart REASON late REQ one",
+    "EXTEND cart TTL 1000 REQ one",
+    "RESERVATION cart",
+};
+
+static size_t split(char *text, struct hf_bytes *words)
+{
+    size_t count = 0;
+
+    for (char *word; (word = strsep(&text, " ")) != NULL; count++) {
+        CHECK(count < WORDS);
+        words[count] = hf_bytes_text(word);
+    }
+    return count;
+}
+
+struct result {
+    enum hf_status status;
+    char error[PARSE_ERROR_MAX];
+    size_t len;
+    char record[HOLD_RECORD_MAX];
+};
+
+static void parse(const struct hf_bytes *words, size_t count,
+                  struct result *out)
+{
+    static struct hold_command command;
+    size_t named;
+    const struct command *found = table_find(words, count, &named);
+
+    memset(out, 0, sizeof *out);
+    out->status = HF_NOTFOUND;
+    if (found == NULL)
+        return;
+    out->status = parse_command(found, words + named, count - named, &command,
+                                out->error);
+    if (out->status == HF_OK && hold_kind_is_write(command.kind))
+        out->len = hold_encode(&command, out->record);
+}
+
+/* What is told of `count` words when these and those stand behind them. */
+static void compare(const struct hf_bytes *words, size_t count,
+                    struct hf_bytes behind)
+{
+    static struct result stale;
+    static struct result clean;
+    struct hf_bytes other[WORDS];
+
+    for (size_t i = 0; i < WORDS; i++)
+        other[i] = i < count ? words[i] : behind;
+    parse(words, count, &stale);
+    parse(other, count, &clean);
+    if (stale.status != clean.status || stale.len != clean.len ||
+        strcmp(stale.error, clean.error) != 0 ||
+        memcmp(stale.record, clean.record, stale.len) != 0)
+        test_fail(__FILE__, __LINE__,
+                  "%.*s %.*s, %zu words: what is behind them counts (%.*s)",
+                  (int)words[0].len, words[0].data, (int)words[1].len,
+                  words[1].data, count, (int)behind.len, behind.data);
+}
+
+TEST(no_part_of_a_request_depends_on_what_is_behind_it)
+{
+    table_init();
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
+        char text[256];
+        struct hf_bytes words[WORDS];
+        struct result whole;
+        for (size_t w = 0; w < WORDS; w++)
+            words[w] = hf_bytes_text("9");
+        snprintf(text, sizeof text, "%s", requests[i]);
+        size_t full = split(text, words);
+        parse(words, full, &whole);
+        if (whole.status != HF_OK)
+            test_fail(__FILE__, __LINE__, "%s: %s", requests[i], whole.error);
+        for (size_t count = 2; count <= full; count++) {
+            compare(words, count, hf_bytes("\xff\x00 poison", 9));
+            compare(words, count, hf_bytes_text("8"));
+            compare(words, count, hf_bytes_text("ITEM"));
+            compare(words, count, hf_bytes("", 0));
+        }
+    }
+}
+
+TEST(an_item_without_a_quantity_is_an_error_whatever_came_before)
+{
+    char text[] = "RESERVE b ITEM bolt 5 TTL 1000";
+    struct hf_bytes words[WORDS];
+    struct result result;
+
+    table_init();
+    CHECK_EQ(split(text, words), 7);
+    parse(words, 4, &result);
+    CHECK_EQ(result.status, HF_INVALID);
+    CHECK(strstr(result.error, "wrong number of arguments") != NULL);
+    parse(words, 6, &result); /* a TTL without its value */
+    CHECK_EQ(result.status, HF_INVALID);
+    parse(words, 5, &result);
+    CHECK_EQ(result.status, HF_OK);
+}

@@ -130,10 +130,17 @@ static void queue_ask(struct server *server, struct conn *conn,
     struct hold_command pass = {
         .kind = HOLD_TICK, .now_us = command->now_us, .amount = 1};
 
+    struct entry *entry;
+    enum hf_status status = HF_OK;
+
     if (!server->failed)
-        queue_write(server, NULL, &pass, 0);
-    enum hf_status status = entry_reserve(batch, command);
-    struct entry *entry = entry_add(batch, command->kind, came_ns);
+        status = take_write(server, &pass, 0, &entry);
+    if (status != HF_OK) {
+        queue_refused(server, conn, entry, command, status);
+        return;
+    }
+    status = entry_reserve(batch, command);
+    entry = entry_add(batch, command->kind, came_ns);
     if (entry == NULL || status != HF_OK) {
         queue_refused(server, conn, entry, command, HF_NOMEM);
         return;

@@ -105,6 +105,7 @@ static void on_tend(uv_timer_t *handle)
     journal_tend(server->journal, hf_clock_now_ns(server->clock));
     if (server->in_flight)
         commit_poll(server);
+    commit_tend(server);
     if (server->in_flight || server->failed)
         commit_due(server);
     if (server->in_flight && !server->applying)

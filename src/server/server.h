@@ -151,6 +151,8 @@ void submit_tick(struct server *server);
 /* After the journal has failed: what is over now is over. */
 void commit_pass_time(struct server *server);
 
+/* The journal may have failed in the background. */
+void commit_tend(struct server *server);
 /* Ends a turn: commits, applies and answers what the turn gathered. */
 void commit_turn(struct server *server);
 /* The commit under way may have ended. */

@@ -66,11 +66,12 @@ static bool may_hold(const struct lock_view *view, const struct fact *busy)
         if (hold->hi < busy->lo)
             break;
     }
-    for (size_t i = 0; i < view->asked_count; i++) {
+    for (size_t i = 0; i < view->timed_end; i++) {
         const struct fact *asked = &view->loose[i];
         uint64_t over_us =
             check_over_us(view->check, asked->hi, asked->call->ttl_ms);
-        if (asked->lo <= busy->hi &&
+        bool told = asked->kind == FACT_TIMED_OUT && asked->hi < busy->lo;
+        if (!told && asked->lo <= busy->hi &&
             over_us >= check_us(view->check, busy->lo) &&
             hf_bytes_equal(asked->owner, busy->owner))
             return true;

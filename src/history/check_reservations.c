@@ -232,7 +232,7 @@ static void judge_time(struct booking_view *view, const struct mention *m)
     if (m->status != BOOKING_PENDING || !call->may)
         return;
     if (view->over_us != UINT64_MAX &&
-        check_us(c, call->first) + left_us > view->over_us)
+        check_us(c, call->first) + left_us > view->over_us + CHECK_ROUNDED_US)
         check_found(c, "expiry", call->id, b->proof->id,
                     "reservation %.*s expires in %lld ms, which is later than "
                     "anybody asked for",

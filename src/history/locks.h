@@ -17,8 +17,8 @@
 
 enum fact_kind {
     FACT_ASKED, /* a LOCK that may have been granted, with an unknown token */
-    FACT_TIMED_OUT, /* a LOCK that was told so; as a re-entry it may have
-                       lengthened the hold before it was given back */
+    FACT_TIMED_OUT, /* a LOCK that was told so: until then it may have been
+                       seen, and as a re-entry have lengthened the hold */
     FACT_BUSY,      /* held by `owner` */
     FACT_FREE,
     FACT_GRANT,    /* this and below: about `token` */

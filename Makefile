@@ -76,7 +76,9 @@ SHOWN := $(if $(filter thread,$(SAN)),$(call obj,test/support/syscall.c))
 LIB := $(BUILD)/libholdfast.a
 APP := $(BUILD)/app.a
 BIN := $(BUILD)/holdfast
-TESTS := $(TEST_SRC:test/%.c=$(BUILD)/test/%)
+SIM := $(BUILD)/test/sim/server
+SIM_SRC := test/sim/server.c $(wildcard test/sim/server/*.c)
+TESTS := $(filter-out $(SIM),$(TEST_SRC:test/%.c=$(BUILD)/test/%))
 SCHEDULES := $(SCHEDULE_SRC:test/%.c=$(BUILD)/test/%)
 EXAMPLES := $(EXAMPLE_SRC:%.c=$(BUILD)/%)
 FUZZ := $(FUZZ_SRC:test/fuzz/%.c=$(BUILD)/fuzz/%)
@@ -148,7 +150,7 @@ clean: ## remove everything that was built
 
 # What is built, and from what.
 
-tests: $(LIB) $(BIN) $(TESTS) $(SCHEDULES) $(EXAMPLES)
+tests: $(LIB) $(BIN) $(TESTS) $(SIM) $(SCHEDULES) $(EXAMPLES)
 examples: $(EXAMPLES)
 units: $(filter $(BUILD)/test/unit/%,$(TESTS))
 fuzzers: $(FUZZ)
@@ -183,6 +185,16 @@ $(TESTS): $(BUILD)/test/%: $(BUILD)/obj/test/%.o $(call obj,$(SUPPORT_SRC)) \
 		$(SHOWN) $(APP) $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(HF_CFLAGS) -o $@ $^ $(LIBS)
+
+# The whole server in the simulation: its objects as they are, before them what
+# stands in for libuv, threads and clocks, so that the archive's are not taken.
+$(SIM): $(call obj,$(SIM_SRC)) $(APP) $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(HF_CFLAGS) -Wl,--wrap=journal_io_wake \
+	    -Wl,--wrap=journal_io_wake_clear -Wl,--wrap=fopen -Wl,--wrap=getpid \
+	    -Wl,--wrap=getsockopt -Wl,--wrap=setsockopt \
+	    -Wl,--wrap=hf_limiter_open \
+	    -o $@ $^ $(LIB_LIBS)
 
 # As a user would: the public headers and the library.
 $(EXAMPLES): $(BUILD)/%: %.c $(LIB)

@@ -395,7 +395,7 @@ static void fill(struct sim *sim, struct sim_command *out)
         make_bounds(sim, c);
         break;
     case HOLD_TICK:
-        c->amount = sim_chance(sim, 50);
+        c->amount = (int64_t)sim_below(sim, 2); /* all that is due, or a part */
         break;
     case HOLD_FLUSH:
         break;
@@ -441,8 +441,8 @@ void sim_make_ask(struct sim *sim, struct sim_command *out)
     static const enum hold_kind kinds[] = {HOLD_LOCK_INFO, HOLD_STOCK_GET,
                                            HOLD_LOCK_LIST, HOLD_STOCK_LIST,
                                            HOLD_RESERVATION};
-    static const char *const patterns[] = {"",       "*",  "n1*",
-                                           "?[0-5]", "a*", "*?*?[x0-9]"};
+    static const char *const patterns[] = {
+        "", "*", "n1*", "?[0-5]", "a*", "*xxxxxxxxxxxxxxxxxxxxxxxxz"};
     struct hold_command *c = &out->command;
 
     clear(c);

@@ -108,6 +108,17 @@ static void find_origin(struct lock_view *view, struct hold *hold)
         if (hold->begin == NULL)
             hold->lo = least(hold->lo, fact->call->first);
     }
+    for (size_t i = view->asked_count; i < view->timed_end; i++) {
+        const struct fact *fact = &view->loose[i];
+        if (hold->next != NULL && fact->lo > hold->next->hi)
+            break;
+        if ((hold->begin != NULL && fact->hi < hold->begin->lo) ||
+            !owned(fact, hold))
+            continue;
+        /* until its end is written down, at the latest with the run's */
+        uint64_t over_us = check_over_us(c, fact->hi, fact->call->ttl_ms);
+        hold->over_us = over_us > hold->over_us ? over_us : hold->over_us;
+    }
     if (hold->begin == NULL && !asked)
         hold->lo = 0;
     if (hold->begin == NULL && !c->closed) {
@@ -275,7 +286,7 @@ static bool judge_shown(struct lock_view *view, const struct hold *hold,
                     "than anybody asked for",
                     SHOW(view->name), token, (long long)fact->safe_ms);
     if (fact->lo > hold->until_at && fact->hi < hold->until_cut &&
-        check_us(c, fact->hi) + left_us + US_PER_MS <
+        check_us(c, fact->hi) + left_us + CHECK_ROUNDED_US <
             check_kept_us(c, hold->until_at, fact->hi, hold->until_us))
         check_found(c, "expiry", fact->call->id, hold->proof->id,
                     "lock %.*s, token %llu expires in %lld ms, which is "

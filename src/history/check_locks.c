@@ -79,6 +79,8 @@ static enum hf_status add_lock(struct gather *g, const struct call *call)
         fact = add(g, call, FACT_ASKED);
         if (fact != NULL)
             fact->lo = fact->hi = call->run_end;
+    } else if (check_code(call, "TIMEOUT")) {
+        fact = add(g, call, FACT_TIMED_OUT);
     } else {
         return HF_OK;
     }
@@ -218,6 +220,9 @@ static enum hf_status judge(struct check *c, const struct fact *facts,
     while (i < count && facts[i].kind == FACT_ASKED)
         i++;
     view.asked_count = i;
+    while (i < count && facts[i].kind == FACT_TIMED_OUT)
+        i++;
+    view.timed_end = i;
     while (i < count && facts[i].kind < FACT_GRANT)
         i++;
     view.loose_count = i;

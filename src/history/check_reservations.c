@@ -39,6 +39,8 @@ static void promise(struct booking_view *view, const struct mention *m)
     uint32_t cut = check_next_flush(c, call->first);
     uint32_t given_back = cut;
 
+    if (left_ms == 0)
+        return; /* it says no more than that it was */
     for (size_t i = 0; i < view->count; i++) {
         const struct mention *other = &view->mentions[i];
         if (other == m || other->call->hi < call->first || !other->call->may)
@@ -236,7 +238,7 @@ static void judge_time(struct booking_view *view, const struct mention *m)
                     "anybody asked for",
                     SHOW(view->id), (long long)m->expires_ms);
     if (call->first > view->until_at && call->hi < view->until_cut &&
-        check_us(c, call->hi) + left_us + US_PER_MS <
+        check_us(c, call->hi) + left_us + CHECK_ROUNDED_US <
             check_kept_us(c, view->until_at, call->hi, view->until_us))
         check_found(c, "expiry", call->id, b->proof->id,
                     "reservation %.*s expires in %lld ms, which is earlier "

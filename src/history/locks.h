@@ -17,7 +17,9 @@
 
 enum fact_kind {
     FACT_ASKED, /* a LOCK that may have been granted, with an unknown token */
-    FACT_BUSY,  /* held by `owner` */
+    FACT_TIMED_OUT, /* a LOCK that was told so; as a re-entry it may have
+                       lengthened the hold before it was given back */
+    FACT_BUSY,      /* held by `owner` */
     FACT_FREE,
     FACT_GRANT,    /* this and below: about `token` */
     FACT_RENEWED,  /* or perhaps, if the call is not sure */
@@ -65,6 +67,7 @@ struct lock_view {
     const struct fact *loose; /* without a token: ASKED first, each by lo */
     size_t loose_count;
     size_t asked_count;
+    size_t timed_end;   /* those that timed out are up to there */
     struct hold *holds; /* by token */
     size_t hold_count;
 };

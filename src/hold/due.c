@@ -87,10 +87,16 @@ void due_sweep(struct hold_engine *e)
         request_forget(e, request_oldest(e));
 }
 
-uint64_t hold_next_due_us(const struct hold_engine *e)
+uint64_t hold_due_us(const struct hold_engine *e)
 {
     const struct hf_heap_entry *first = hf_heap_first(&e->due);
-    uint64_t next_us = first == NULL ? UINT64_MAX : first->when;
+
+    return first == NULL ? UINT64_MAX : first->when;
+}
+
+uint64_t hold_next_due_us(const struct hold_engine *e)
+{
+    uint64_t next_us = hold_due_us(e);
 
     uint64_t ended_us = ended_due_us(e);
     uint64_t answered_us = answered_due_us(e);
@@ -102,7 +108,5 @@ uint64_t hold_next_due_us(const struct hold_engine *e)
 
 bool hold_is_behind(const struct hold_engine *e)
 {
-    const struct hf_heap_entry *first = hf_heap_first(&e->due);
-
-    return first != NULL && first->when <= e->now_us;
+    return hold_due_us(e) <= e->now_us;
 }

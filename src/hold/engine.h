@@ -140,6 +140,8 @@ const struct hold_out *hold_ask(struct hold_engine *engine,
 
 /* When the next thing falls due, or UINT64_MAX. */
 uint64_t hold_next_due_us(const struct hold_engine *engine);
+/* When the next hold, wait or reservation is over, or UINT64_MAX. */
+uint64_t hold_due_us(const struct hold_engine *engine);
 /* True if a hold, wait or reservation is over at hold_now_us() but not swept:
  * the last sweep reached its bound. */
 bool hold_is_behind(const struct hold_engine *engine);

@@ -51,9 +51,12 @@ static void on_turn_end(uv_check_t *handle)
     struct server *server = handle->data;
 
     if (server->dirty != NULL || server->building.count > 0 ||
-        server->waits.owed != NULL)
+        server->waits.owed != NULL || server->applying)
         commit_turn(server);
     server->turn++;
+    if (server->turn_sweeps > server->turn_sweeps_max)
+        server->turn_sweeps_max = server->turn_sweeps;
+    server->turn_sweeps = 0;
     server->turn_steps = 0;
 }
 
@@ -104,7 +107,7 @@ static void on_tend(uv_timer_t *handle)
         commit_poll(server);
     if (server->in_flight || server->failed)
         commit_due(server);
-    if (server->in_flight)
+    if (server->in_flight && !server->applying)
         report_slow(&server->report,
                     hf_clock_now_ns(server->clock) - server->slow_since_ns,
                     false);
@@ -343,7 +346,9 @@ static enum hf_status set_up_memory(struct server *server)
 {
     server->read_buffer = hf_alloc(SERVER_READ_BYTES);
     server->spare_conn = hf_alloc_zeroed(sizeof(struct conn));
-    if (server->read_buffer == NULL || server->spare_conn == NULL)
+    server->line = hf_alloc(SERVER_LINE_BYTES);
+    if (server->read_buffer == NULL || server->spare_conn == NULL ||
+        server->line == NULL)
         return HF_NOMEM;
     enum hf_status status = waits_open(&server->waits);
     return status == HF_OK ? shares_open(&server->shares) : status;
@@ -521,6 +526,7 @@ void server_close(struct server *server)
     shares_close(&server->shares);
     hf_free(server->spare_conn);
     hf_free(server->read_buffer);
+    hf_free(server->line);
     report_stopped(&server->report);
     report_close(&server->report);
 }

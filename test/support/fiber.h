@@ -1,4 +1,5 @@
-/* fiber.h - stacks that one thread changes between; schedule.c alone uses it.
+/* fiber.h - stacks that one thread changes between, for schedule.c and the
+ * simulation of the server.
  *
  * A fiber runs `main` on a stack of its own until it is switched away from,
  * and goes on there when it is switched to. `main` never returns. The fiber
@@ -40,7 +41,9 @@
 #include <sanitizer/asan_interface.h>
 #endif
 
+#ifndef FIBER_STACK_BYTES
 #define FIBER_STACK_BYTES ((size_t)128 << 10)
+#endif
 #define FIBER_GUARD_BYTES ((size_t)4096)
 
 struct fiber {

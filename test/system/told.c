@@ -507,3 +507,43 @@ TEST(a_bound_is_shown_when_the_journal_has_it)
     CHECK(memmem(reply.data, reply.len, took, sizeof took - 1) != NULL);
     stop();
 }
+
+/* The second is told TIMEOUT, and its CONFLICT is nobody's answer. */
+TEST(a_timeout_under_a_foreign_req_leaves_the_first_answer)
+{
+    start_new();
+    CHECK_DONE(test_ask(&first, "STOCK SET apple 10"));
+    shut_with(&second);
+    uint64_t before = commands();
+    test_wire_add(&first, "RESERVE cart ITEM apple 2 REQ r");
+    send_on(&first);
+    await_commands(before, 1);
+    struct test_wire foreign;
+    test_server_connect(&server, &foreign);
+    CHECK_ERROR(test_ask(&foreign, "LOCK x OWNER me WAIT 50 REQ r"), "TIMEOUT");
+    open_with(&second);
+    CHECK_DONE(read_on(&first));
+    CHECK_DONE(test_ask(&second, "STOCK SET x 1"));
+    CHECK_DONE(test_ask(&first, "RESERVE cart ITEM apple 2 REQ r"));
+    test_wire_close(&foreign);
+    stop();
+}
+
+/* The second has to wait for the first, and is decoded again then. */
+TEST(an_inline_request_that_waits_is_what_was_sent)
+{
+    static const char lines[] =
+        "STOCK SET x 1\r\nLOCK \"a \\\"b\\\" c\" OWNER me WAIT 5000\r\n";
+
+    start_new();
+    test_wire_add_raw(&first, lines, sizeof lines - 1);
+    send_on(&first);
+    CHECK_EQ(test_number(read_on(&first), "total"), 1);
+    CHECK(test_number(read_on(&first), "token") > 0);
+    struct hf_bytes name[] = {hf_bytes_text("LOCKINFO"),
+                              hf_bytes_text("a \"b\" c")};
+    test_wire_add_args(&second, 2, name);
+    send_on(&second);
+    CHECK_DONE(read_on(&second));
+    stop();
+}

@@ -1,0 +1,413 @@
+/* client.c - the turns of clients. */
+#include "sim/server/client.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/server/session.h"
+
+#define AGAIN_MAX 16
+#define BULK      300u
+#define EPOCH     150u /* requests until other names are in use */
+
+struct client {
+    uint64_t number;
+    uint64_t turn;
+    struct dice dice; /* of when, not of what */
+    struct session *session;
+    struct knows knows;
+    struct words again[AGAIN_MAX]; /* to be asked again */
+    size_t again_count;
+    uint64_t wake; /* the plan that counts; others are void */
+    bool leaving;  /* cuts the connection when it has waited a little */
+    bool reader;   /* only reads all that there is */
+    bool read;     /* and has asked */
+    bool masked;
+};
+
+static struct {
+    const struct mix *mix;
+    const struct client_masks *masks;
+    struct client list[CLIENTS_MAX + 1];
+    size_t count;
+    uint64_t sent;
+    uint64_t limit;
+    uint64_t paused_until_ns;
+    bool healed;
+} clients;
+
+static void plan(struct client *client, uint64_t ns);
+
+/* ---- One turn. ---- */
+
+static bool turn_is_masked(const struct client *client)
+{
+    const struct client_masks *masks = clients.masks;
+    uint64_t turn = client->turn;
+
+    return masks != NULL && turn < TURNS_MAX && !client->reader &&
+           (masks->turns[client->number][turn / 8] >> (turn % 8) & 1) != 0;
+}
+
+static void ask(struct client *client, struct dice *dice,
+                const struct words *words)
+{
+    const struct mix *mix = clients.mix;
+
+    session_ask(client->session, words, dice_hit(dice, mix->inline_));
+    if (++clients.sent % EPOCH == 0)
+        make_epoch++;
+}
+
+static void ask_again(struct client *client, struct dice *dice)
+{
+    struct words words = client->again[0];
+
+    client->again_count--;
+    memmove(client->again, client->again + 1,
+            client->again_count * sizeof words);
+    ask(client, dice, &words);
+}
+
+static void keep_again(struct client *client, const struct words *words)
+{
+    if (client->again_count < AGAIN_MAX)
+        client->again[client->again_count++] = *words;
+}
+
+static void send_garbage(struct client *client, struct dice *dice)
+{
+    static const char *const texts[] = {
+        "*1\r\n$-7\r\n",
+        "*2\r\n$4\r\nPING\r\n:5\r\n",
+        "*99999999\r\n",
+        "*1\r\n$99999999\r\n",
+        "*1\r\n$4\r\nPINGxx",
+        "\"open quote\r\n",
+        "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+    };
+    const char *text = texts[dice_below(dice, 7)];
+
+    session_send(client->session, text, strlen(text));
+}
+
+/* Hundreds of requests in one breath. */
+static void send_bulk(struct client *client, struct dice *dice)
+{
+    uint64_t style = dice_below(dice, 3);
+    struct words words;
+
+    for (uint64_t i = 0; i < BULK && clients.sent < clients.limit; i++) {
+        make_bulk(clients.mix, dice, style, client->number, i, &words);
+        ask(client, dice, &words);
+    }
+}
+
+static void send_turn(struct client *client, struct dice *dice)
+{
+    const struct mix *mix = clients.mix;
+    uint64_t count =
+        dice_hit(dice, mix->pipeline) ? dice_scale(dice, 2, 40) : 1;
+    struct words words;
+
+    if (dice_hit(dice, mix->bulk)) {
+        send_bulk(client, dice);
+        return;
+    }
+    for (uint64_t i = 0; i < count && clients.sent < clients.limit; i++) {
+        if (client->again_count > 0 && dice_hit(dice, 800)) {
+            ask_again(client, dice);
+            continue;
+        }
+        if (client->number == 0 && client->turn < mix->skus && i == 0)
+            make_first(mix, client->turn, &words);
+        else
+            make_request(mix, dice, &client->knows, client->number,
+                         client->turn * 100 + i, &words);
+        ask(client, dice, &words);
+    }
+    if (dice_hit(dice, mix->garbage))
+        send_garbage(client, dice);
+}
+
+/* How the turn goes on: waits for the answers, as a rule. */
+static void end_turn(struct client *client, struct dice *dice)
+{
+    const struct mix *mix = clients.mix;
+
+    if (dice_hit(dice, mix->half)) {
+        session_finish(client->session);
+    } else if (dice_hit(dice, mix->leave)) {
+        client->leaving = true;
+        plan(client, dice_scale(dice, 1 * US, 100 * MS));
+        return;
+    }
+    plan(client, dice_scale(dice, mix->patience_ns, 90 * S));
+}
+
+static void read_all(struct client *client, struct dice *dice)
+{
+    const struct mix *mix = clients.mix;
+    struct words words;
+
+    client->read = true;
+    for (uint64_t i = 0; i < mix->names + mix->skus + mix->ids + 2; i++) {
+        words.count = words.len = 0;
+        if (i < mix->names) {
+            words_add(&words, "LOCKINFO");
+            words_add(&words, "%c", (char)('a' + i));
+        } else if (i < mix->names + mix->skus) {
+            words_add(&words, "STOCK");
+            words_add(&words, "GET");
+            words_add(&words, "s%u", (unsigned)(i - mix->names));
+        } else if (i < mix->names + mix->skus + mix->ids) {
+            words_add(&words, "RESERVATION");
+            words_add(
+                &words, "r%u",
+                (unsigned)(make_epoch * mix->ids + i - mix->names - mix->skus));
+        } else if (i % 2 == 0) {
+            words_add(&words, "LOCKS");
+        } else {
+            words_add(&words, "STOCK");
+            words_add(&words, "LIST");
+        }
+        ask(client, dice, &words);
+    }
+    for (size_t i = 0; i < knows_all.id_count; i++) {
+        words.count = words.len = 0;
+        words_add(&words, "RESERVATION");
+        words_add(&words, "%s", knows_all.ids[i].name);
+        ask(client, dice, &words);
+    }
+}
+
+static void take_turn(struct client *client)
+{
+    struct dice dice =
+        dice_make(world_seed(), "turn", client->number, client->turn);
+
+    if (client->reader) {
+        if (!client->read)
+            read_all(client, &dice);
+        return;
+    }
+    if (clients.sent >= clients.limit)
+        return;
+    if (turn_is_masked(client)) {
+        client->turn++;
+        plan(client, clients.mix->think_ns);
+        return;
+    }
+    send_turn(client, &dice);
+    client->turn++;
+    end_turn(client, &dice);
+}
+
+/* ---- Coming and going. ---- */
+
+static void leave(struct client *client, bool reset)
+{
+    struct session *session = client->session;
+
+    for (size_t i = session->answered; i < session->count; i++) {
+        if (words_has(&session->calls[i]->words, "REQ"))
+            keep_again(client, &session->calls[i]->words);
+    }
+    client->session = NULL;
+    client->leaving = false;
+    session_close(session, reset);
+}
+
+static void on_ended(struct session *session)
+{
+    struct client *client = session->client;
+
+    if (client->session != session)
+        return;
+    leave(client, false);
+    client->read = false;
+    plan(client, dice_scale(&client->dice, 1 * MS, 1 * S));
+}
+
+static void on_connected(struct session *session)
+{
+    if (session->client->session == session)
+        plan(session->client, 1);
+}
+
+static void on_answered(struct session *session, struct call *call,
+                        struct hf_bytes reply)
+{
+    struct client *client = session->client;
+    const struct mix *mix = clients.mix;
+
+    if (call->id == 0)
+        return;
+    knows_learn(&client->knows, &call->words, reply);
+    if (!clients.healed && words_has(&call->words, "REQ") &&
+        dice_hit(&client->dice, mix->again))
+        keep_again(client, &call->words);
+    if (client->session == session && session_open_calls(session) == 0 &&
+        !client->leaving)
+        plan(client, dice_scale(&client->dice, US, mix->think_ns));
+}
+
+static void connect(struct client *client)
+{
+    const struct mix *mix = clients.mix;
+    bool local = client->reader || !dice_hit(&client->dice, mix->foreign);
+    bool slow = !client->reader && dice_hit(&client->dice, mix->slow);
+
+    client->session = session_open(client, local, slow);
+    plan(client, dice_scale(&client->dice, mix->patience_ns, 90 * S));
+}
+
+static void on_wake(void *context, uint64_t wake)
+{
+    struct client *client = context;
+    struct session *session = client->session;
+
+    if (wake != client->wake || client->masked)
+        return;
+    if (world_now_ns() < clients.paused_until_ns && !clients.healed) {
+        plan(client, clients.paused_until_ns - world_now_ns());
+        return;
+    }
+    if (session == NULL) {
+        if (client->reader || clients.sent < clients.limit ||
+            client->again_count > 0)
+            connect(client);
+        return;
+    }
+    bool waits = !session->connected || session_open_calls(session) > 0;
+    if (session->finished && !waits) {
+        leave(client, false);
+        plan(client, 1);
+        return;
+    }
+    if (waits && clients.healed)
+        return; /* patient from now on */
+    if (waits || client->leaving) {
+        leave(client, client->leaving || dice_hit(&client->dice, 500));
+        plan(client, dice_scale(&client->dice, 1 * MS, 1 * S));
+        return;
+    }
+    take_turn(client);
+}
+
+static void plan(struct client *client, uint64_t ns)
+{
+    world_after(ns, on_wake, client, ++client->wake);
+}
+
+/* ---- All of them. ---- */
+
+static void add_client(uint64_t number, bool reader)
+{
+    struct client *client = &clients.list[clients.count++];
+
+    memset(client, 0, sizeof *client);
+    client->number = number;
+    client->dice = dice_make(world_seed(), "client", number, 0);
+    client->reader = reader;
+    client->masked =
+        !reader && clients.masks != NULL && clients.masks->clients[number];
+    plan(client, dice_scale(&client->dice, 1 * US, 50 * MS));
+}
+
+void clients_begin(const struct mix *mix, const struct client_masks *masks,
+                   uint64_t limit)
+{
+    static const struct session_calls calls = {
+        .answered = on_answered,
+        .connected = on_connected,
+        .ended = on_ended,
+    };
+
+    assert(mix->clients <= CLIENTS_MAX);
+    memset(&clients, 0, sizeof clients);
+    memset(&knows_all, 0, sizeof knows_all);
+    make_epoch = 0;
+    clients.mix = mix;
+    clients.masks = masks;
+    clients.limit = limit;
+    sessions_begin(&calls);
+    for (uint64_t i = 0; i < mix->clients; i++)
+        add_client(i, false);
+}
+
+void clients_end(void)
+{
+    sessions_end();
+}
+
+uint64_t clients_sent(void)
+{
+    return clients.sent;
+}
+
+bool clients_done(void)
+{
+    bool some = false;
+
+    for (size_t i = 0; i < clients.count; i++)
+        some = some ||
+               (!clients.list[i].masked && clients.list[i].turn < TURNS_MAX);
+    return clients.sent >= clients.limit || !some;
+}
+
+bool clients_quiet(void)
+{
+    for (size_t i = 0; i < clients.count; i++) {
+        struct client *client = &clients.list[i];
+        if (client->masked)
+            continue;
+        if (client->reader && !client->read)
+            return false;
+        if (client->session != NULL && session_open_calls(client->session) > 0)
+            return false;
+    }
+    return true;
+}
+
+void clients_heal(void)
+{
+    clients.healed = true;
+    sessions_heal();
+    for (size_t i = 0; i < clients.count; i++) {
+        struct client *client = &clients.list[i];
+        if (client->session != NULL && session_is_stuck(client->session))
+            leave(client, true);
+    }
+}
+
+void clients_pause(uint64_t ns)
+{
+    clients.paused_until_ns = world_now_ns() + ns;
+}
+
+void clients_read_all(void)
+{
+    struct client *client = &clients.list[clients.count - 1];
+
+    for (size_t i = 0; i < clients.count; i++) { /* there is room for it */
+        if (!clients.list[i].reader && clients.list[i].session != NULL)
+            leave(&clients.list[i], false);
+    }
+    if (!client->reader)
+        add_client(clients.mix->clients, true);
+    else
+        client->read = false;
+    plan(&clients.list[clients.count - 1], 1);
+}
+
+const char *clients_wrong(void)
+{
+    return sessions_wrong();
+}
+
+uint64_t clients_turns(uint64_t client)
+{
+    return clients.list[client].turn;
+}

@@ -1,0 +1,45 @@
+/* client.h - simulated clients: they ask, wait, lose patience and come back.
+ *
+ * Each client has turns. A turn sends one request or several, waits for the
+ * answers, thinks, and goes on to the next. What a turn does is drawn from the
+ * seed, the client's number and the turn's, so that a turn that is left out
+ * changes nothing in the others but their luck.
+ *
+ * A session is one connection of a client. What was asked with a REQ and not
+ * answered when it ended is asked again in the next one, as a rule.
+ */
+#ifndef SIM_SERVER_CLIENT_H
+#define SIM_SERVER_CLIENT_H
+
+#include "sim/server/mix.h"
+
+/* Turns that are left out, by client. */
+#define TURNS_MAX 8192
+
+struct client_masks {
+    bool clients[CLIENTS_MAX];
+    uint8_t turns[CLIENTS_MAX][TURNS_MAX / 8];
+};
+
+/* `masks` may be NULL. The clients send `limit` requests in all, then rest. */
+void clients_begin(const struct mix *mix, const struct client_masks *masks,
+                   uint64_t limit);
+void clients_end(void);
+/* Requests sent so far. */
+uint64_t clients_sent(void);
+/* No client has anything left to send. */
+bool clients_done(void);
+/* Nothing is unanswered on a connection that stands. */
+bool clients_quiet(void);
+/* No more whims: those who read slowly read, those who left stay. */
+void clients_heal(void);
+/* Everybody stops for so long. */
+void clients_pause(uint64_t ns);
+/* A last one reads all that there is; clients_quiet() once it is answered. */
+void clients_read_all(void);
+/* What a client saw that no server may do; NULL: nothing. */
+const char *clients_wrong(void);
+/* Turns that the client has had. */
+uint64_t clients_turns(uint64_t client);
+
+#endif

@@ -1,0 +1,627 @@
+/* make.c - draws requests. */
+#include "sim/server/make.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "resp/resp.h"
+
+#define ULL(number) ((unsigned long long)(number))
+
+struct knows knows_all;
+uint64_t make_epoch;
+
+/* What a request is made from. */
+struct making {
+    const struct mix *mix;
+    struct dice *dice;
+    const struct knows *knows;
+    uint64_t client;
+    struct words *out;
+};
+
+/* Names of reservations come into use and go out of it: one that was forgotten
+ * and is used again would stand for two. */
+static void add_named_id(struct making *m)
+{
+    words_add(m->out, "r%llu",
+              ULL(make_epoch * m->mix->ids + dice_below(m->dice, m->mix->ids)));
+}
+
+void words_add(struct words *words, const char *format, ...)
+{
+    va_list args;
+    size_t room = sizeof words->text - words->len;
+
+    assert(words->count < WORDS_MAX);
+    va_start(args, format);
+    int len = vsnprintf(words->text + words->len, room, format, args);
+    va_end(args);
+    assert(len >= 0 && (size_t)len < room);
+    words->at[words->count] = (uint16_t)words->len;
+    words->lens[words->count++] = (uint16_t)len;
+    words->len += (size_t)len;
+}
+
+size_t words_list(const struct words *words, struct hf_bytes *out)
+{
+    for (size_t i = 0; i < words->count; i++)
+        out[i] = hf_bytes(words->text + words->at[i], words->lens[i]);
+    return words->count;
+}
+
+static bool word_is(const struct words *words, size_t i, const char *text)
+{
+    return i < words->count && strlen(text) == words->lens[i] &&
+           memcmp(words->text + words->at[i], text, words->lens[i]) == 0;
+}
+
+bool words_has(const struct words *words, const char *word)
+{
+    for (size_t i = 0; i < words->count; i++) {
+        if (word_is(words, i, word))
+            return true;
+    }
+    return false;
+}
+
+/* ---- Parts. ---- */
+
+static void add_name(struct making *m)
+{
+    words_add(m->out, "%c", (char)('a' + dice_below(m->dice, m->mix->names)));
+}
+
+static void add_sku(struct making *m)
+{
+    words_add(m->out, "s%llu", ULL(dice_below(m->dice, m->mix->skus)));
+}
+
+static void add_owner(struct making *m)
+{
+    uint64_t owner = m->client;
+
+    if (dice_hit(m->dice, m->mix->share))
+        owner = dice_below(m->dice, 3);
+    words_add(m->out, "OWNER");
+    words_add(m->out, "o%llu", ULL(owner));
+}
+
+static void add_ms(struct making *m, const char *option, uint64_t most)
+{
+    words_add(m->out, "%s", option);
+    words_add(m->out, "%llu", ULL(dice_scale(m->dice, 10, most)));
+}
+
+static const struct known *pick(struct making *m, const struct known *own,
+                                size_t count, const struct known *all,
+                                size_t all_count)
+{
+    if (count > 0 && !dice_hit(m->dice, 150))
+        return &own[dice_below(m->dice, count)];
+    return all_count > 0 ? &all[dice_below(m->dice, all_count)] : NULL;
+}
+
+/* A lock with its token, as a rule one that was told. */
+static void add_held(struct making *m)
+{
+    const struct known *known = pick(m, m->knows->locks, m->knows->lock_count,
+                                     knows_all.locks, knows_all.lock_count);
+
+    if (known == NULL || dice_hit(m->dice, 30)) {
+        add_name(m);
+        words_add(m->out, "%llu",
+                  ULL(1 + dice_below(m->dice, knows_all.token_max + 3)));
+        return;
+    }
+    words_add(m->out, "%s", known->name);
+    words_add(m->out, "%llu", ULL(known->number));
+}
+
+static void add_id(struct making *m)
+{
+    const struct known *known = pick(m, m->knows->ids, m->knows->id_count,
+                                     knows_all.ids, knows_all.id_count);
+
+    if (known == NULL || dice_hit(m->dice, 300))
+        add_named_id(m);
+    else
+        words_add(m->out, "%s", known->name);
+}
+
+static void add_pattern(struct making *m)
+{
+    static const char *const patterns[] = {
+        "*", "a*", "s*", "[ab]", "?", "*a*a*a*a*a*a*z", "nothing",
+    };
+
+    if (dice_hit(m->dice, 700))
+        words_add(m->out, "%s", patterns[dice_below(m->dice, 7)]);
+    else
+        words_add(m->out, "*");
+    if (dice_hit(m->dice, 300)) {
+        words_add(m->out, "COUNT");
+        words_add(m->out, "%llu", ULL(dice_between(m->dice, 1, 1000)));
+    }
+    if (dice_hit(m->dice, 100)) {
+        words_add(m->out, "CURSOR");
+        words_add(m->out, "%llu", ULL(dice_below(m->dice, 10)));
+    }
+}
+
+/* ---- Families. ---- */
+
+static void make_lock(struct making *m, enum make_kind kind)
+{
+    switch (kind) {
+    case MAKE_LOCK:
+    case MAKE_LOCK_WAIT:
+        words_add(m->out, "LOCK");
+        add_name(m);
+        add_owner(m);
+        if (!dice_hit(m->dice, 30))
+            add_ms(m, "TTL", m->mix->ttl_ms);
+        if (kind == MAKE_LOCK_WAIT)
+            add_ms(m, "WAIT", m->mix->wait_ms);
+        break;
+    case MAKE_UNLOCK:
+        words_add(m->out, "UNLOCK");
+        add_held(m);
+        break;
+    case MAKE_RENEW:
+        words_add(m->out, "RENEW");
+        add_held(m);
+        add_ms(m, "TTL", m->mix->ttl_ms);
+        break;
+    case MAKE_LOCKINFO:
+        words_add(m->out, "LOCKINFO");
+        add_name(m);
+        break;
+    case MAKE_LOCKS:
+        words_add(m->out, "LOCKS");
+        add_pattern(m);
+        break;
+    default:
+        words_add(m->out, "FENCE");
+        words_add(m->out, "f%llu", ULL(dice_below(m->dice, 2)));
+        words_add(m->out, "%llu",
+                  ULL(1 + dice_below(m->dice, knows_all.token_max + 2)));
+        break;
+    }
+}
+
+static void make_stock(struct making *m, enum make_kind kind)
+{
+    static const char *const verbs[] = {
+        [MAKE_STOCK_SET] = "SET", [MAKE_STOCK_ADD] = "ADD",
+        [MAKE_STOCK_GET] = "GET", [MAKE_STOCK_LIST] = "LIST",
+        [MAKE_STOCK_DEL] = "DEL",
+    };
+    uint64_t units = dice_scale(m->dice, 1, m->mix->stock);
+
+    words_add(m->out, "STOCK");
+    words_add(m->out, "%s", verbs[kind]);
+    if (kind == MAKE_STOCK_LIST) {
+        add_pattern(m);
+        return;
+    }
+    add_sku(m);
+    if (kind == MAKE_STOCK_SET)
+        words_add(m->out, "%llu", ULL(dice_below(m->dice, m->mix->stock + 1)));
+    else if (kind == MAKE_STOCK_ADD)
+        words_add(m->out, "%s%llu", dice_hit(m->dice, 300) ? "-" : "",
+                  ULL(units));
+    else if (kind == MAKE_STOCK_GET && dice_hit(m->dice, 300))
+        add_sku(m);
+}
+
+static void add_items(struct making *m)
+{
+    uint64_t count = dice_scale(m->dice, 1, 3);
+
+    for (uint64_t i = 0; i < count; i++) {
+        words_add(m->out, "ITEM");
+        add_sku(m);
+        words_add(m->out, "%llu",
+                  ULL(dice_scale(m->dice, 1, m->mix->stock / 2 + 1)));
+    }
+}
+
+static void make_reservation(struct making *m, enum make_kind kind)
+{
+    static const char *const verbs[] = {
+        [MAKE_RESERVE] = "RESERVE",         [MAKE_CONFIRM] = "CONFIRM",
+        [MAKE_CANCEL] = "CANCEL",           [MAKE_EXTEND] = "EXTEND",
+        [MAKE_RESERVATION] = "RESERVATION",
+    };
+
+    words_add(m->out, "%s", verbs[kind]);
+    if (kind != MAKE_RESERVE) {
+        add_id(m);
+        if (kind == MAKE_EXTEND)
+            add_ms(m, "TTL", m->mix->ttl_ms);
+        return;
+    }
+    if (dice_hit(m->dice, 600))
+        words_add(m->out, "*");
+    else
+        add_named_id(m);
+    add_items(m);
+    if (!dice_hit(m->dice, 30))
+        add_ms(m, "TTL", m->mix->ttl_ms);
+    if (dice_hit(m->dice, 300))
+        add_owner(m);
+}
+
+static void make_limit(struct making *m)
+{
+    uint64_t key = dice_below(m->dice, m->mix->keys);
+
+    words_add(m->out, "LIMIT");
+    words_add(m->out, "k%llu", ULL(key));
+    words_add(m->out, "RATE");
+    words_add(m->out, "%llu", ULL(5 * (key + 1)));
+    words_add(m->out, "PER");
+    words_add(m->out, "1000");
+    if (dice_hit(m->dice, 200)) {
+        words_add(m->out, "COST");
+        words_add(m->out, "%llu", ULL(dice_between(m->dice, 1, 5)));
+    }
+    if (dice_hit(m->dice, 300))
+        add_ms(m, "WAIT", m->mix->wait_ms);
+}
+
+static void make_limit_policy(struct making *m)
+{
+    words_add(m->out, "LIMIT");
+    words_add(m->out, "k%llu", ULL(dice_below(m->dice, m->mix->keys)));
+    words_add(m->out, "POLICY");
+    words_add(m->out, dice_hit(m->dice, 200) ? "p0,p1" : "p%llu",
+              ULL(dice_below(m->dice, 3)));
+    if (dice_hit(m->dice, 300)) {
+        words_add(m->out, "COST");
+        words_add(m->out, "%llu", ULL(dice_between(m->dice, 1, 6)));
+    }
+    switch (dice_below(m->dice, 6)) {
+    case 0:
+        add_ms(m, "HOLD", m->mix->ttl_ms);
+        break;
+    case 1:
+        words_add(m->out, "PEEK");
+        break;
+    case 2:
+        words_add(m->out, "HEADERS");
+        break;
+    case 3:
+        words_add(m->out, "PRIORITY");
+        words_add(m->out, "%llu", ULL(dice_below(m->dice, 4)));
+        break;
+    default:
+        break;
+    }
+    if (dice_hit(m->dice, 300))
+        add_ms(m, "WAIT", m->mix->wait_ms);
+}
+
+static void make_limit_admin(struct making *m)
+{
+    static const char *const kinds[] = {"BUCKET",  "GCRA", "FIXED",
+                                        "SLIDING", "LOG",  "LEASES"};
+    const struct known *hold = pick(m, m->knows->holds, m->knows->hold_count,
+                                    knows_all.holds, knows_all.hold_count);
+    uint64_t what = dice_below(m->dice, 8);
+
+    words_add(m->out, "LIMIT");
+    if (what < 3) {
+        words_add(m->out, "DEFINE");
+        words_add(m->out, "p%llu", ULL(dice_below(m->dice, 3)));
+        words_add(m->out, "RATE");
+        words_add(m->out, "%llu", ULL(dice_between(m->dice, 1, 20)));
+        words_add(m->out, "PER");
+        words_add(m->out, "1000");
+        words_add(m->out, "ALGORITHM");
+        words_add(m->out, "%s", kinds[dice_below(m->dice, 6)]);
+    } else if (what < 6 && hold != NULL) {
+        words_add(m->out, "SETTLE");
+        words_add(m->out, "%llu", ULL(hold->number));
+        words_add(m->out, "COST");
+        words_add(m->out, "%llu", ULL(dice_below(m->dice, 8)));
+    } else if (what == 6) {
+        words_add(m->out, "DROP");
+        words_add(m->out, "p%llu", ULL(dice_below(m->dice, 3)));
+    } else {
+        words_add(m->out, dice_hit(m->dice, 500) ? "TOP" : "POLICIES");
+    }
+}
+
+static void make_limit_other(struct making *m)
+{
+    bool cell = dice_hit(m->dice, 500);
+
+    words_add(m->out, cell ? "CL.THROTTLE" : "GCRA");
+    words_add(m->out, "c%llu", ULL(dice_below(m->dice, m->mix->keys)));
+    words_add(m->out, "5");
+    words_add(m->out, "10");
+    words_add(m->out, "1");
+}
+
+static void make_config(struct making *m)
+{
+    words_add(m->out, "CONFIG");
+    if (dice_hit(m->dice, 500)) {
+        words_add(m->out, "GET");
+        words_add(m->out, "*");
+        return;
+    }
+    words_add(m->out, "SET");
+    switch (dice_below(m->dice, 4)) {
+    case 0:
+        words_add(m->out, "output-max-bytes");
+        words_add(m->out, "%llu", ULL(dice_between(m->dice, 65536, 200000)));
+        break;
+    case 1:
+        words_add(m->out, "locks-max");
+        words_add(m->out, "%llu", ULL(dice_between(m->dice, 1000, 2000)));
+        break;
+    case 2:
+        words_add(m->out, "log-level");
+        words_add(m->out, dice_hit(m->dice, 500) ? "debug" : "info");
+        break;
+    default:
+        words_add(m->out, "port");
+        words_add(m->out, "1");
+        break;
+    }
+}
+
+static void make_describe(struct making *m)
+{
+    static const char *const lines[][3] = {
+        {"COMMAND", "COUNT", NULL},  {"COMMAND", NULL, NULL},
+        {"COMMAND", "DOCS", "LOCK"}, {"HELP", NULL, NULL},
+        {"CLIENT", "ID", NULL},      {"CLIENT", "INFO", NULL},
+        {"HELLO", "3", NULL},        {"HELLO", "2", NULL},
+        {"SELECT", "0", NULL},       {"HELLO", "9", NULL},
+    };
+    const char *const *line = lines[dice_below(m->dice, 10)];
+
+    for (int i = 0; i < 3 && line[i] != NULL; i++)
+        words_add(m->out, "%s", line[i]);
+}
+
+static void make_wrong(struct making *m)
+{
+    switch (dice_below(m->dice, 6)) {
+    case 0:
+        words_add(m->out, "NONSENSE");
+        words_add(m->out, "x");
+        break;
+    case 1:
+        words_add(m->out, "LOCK"); /* no owner */
+        add_name(m);
+        break;
+    case 2:
+        words_add(m->out, "UNLOCK");
+        add_name(m);
+        words_add(m->out, "-5");
+        break;
+    case 3:
+        words_add(m->out, "RESERVE");
+        words_add(m->out, "*");
+        words_add(m->out, "ITEM");
+        add_sku(m); /* no quantity */
+        break;
+    case 4:
+        words_add(m->out, "LIMIT");
+        words_add(m->out, "k0");
+        break;
+    default:
+        words_add(m->out, "STOCK");
+        words_add(m->out, "SET");
+        add_sku(m);
+        words_add(m->out, "many");
+        break;
+    }
+}
+
+static void make_other(struct making *m, enum make_kind kind)
+{
+    switch (kind) {
+    case MAKE_PING:
+        words_add(m->out, dice_hit(m->dice, 500) ? "PING" : "ECHO");
+        words_add(m->out, "x%llu", ULL(dice_below(m->dice, 1000)));
+        break;
+    case MAKE_INFO:
+        words_add(m->out, dice_hit(m->dice, 500) ? "INFO" : "METRICS");
+        break;
+    case MAKE_CONFIG:
+        make_config(m);
+        break;
+    case MAKE_DESCRIBE:
+        make_describe(m);
+        break;
+    case MAKE_QUIT:
+        words_add(m->out, "QUIT");
+        break;
+    case MAKE_FLUSH:
+        words_add(m->out, "FLUSHALL");
+        make_epoch++;
+        break;
+    default:
+        make_wrong(m);
+        break;
+    }
+}
+
+static enum make_kind draw_kind(const struct mix *mix, struct dice *dice)
+{
+    uint64_t sum = 0;
+
+    for (int i = 0; i < MAKE_KINDS; i++)
+        sum += mix->weights[i];
+    uint64_t at = dice_below(dice, sum);
+    for (int i = 0; i < MAKE_KINDS; i++) {
+        if (at < mix->weights[i])
+            return (enum make_kind)i;
+        at -= mix->weights[i];
+    }
+    return MAKE_PING;
+}
+
+static bool takes_request(enum make_kind kind)
+{
+    switch (kind) {
+    case MAKE_LOCK:
+    case MAKE_LOCK_WAIT:
+    case MAKE_UNLOCK:
+    case MAKE_RENEW:
+    case MAKE_FENCE:
+    case MAKE_STOCK_SET:
+    case MAKE_STOCK_ADD:
+    case MAKE_STOCK_DEL:
+    case MAKE_RESERVE:
+    case MAKE_CONFIRM:
+    case MAKE_CANCEL:
+    case MAKE_EXTEND:
+    case MAKE_LIMIT:
+    case MAKE_LIMIT_POLICY:
+        return true;
+    default:
+        return false;
+    }
+}
+
+void make_request(const struct mix *mix, struct dice *dice,
+                  const struct knows *knows, uint64_t client, uint64_t turn,
+                  struct words *out)
+{
+    struct making making = {mix, dice, knows, client, out};
+    enum make_kind kind = draw_kind(mix, dice);
+
+    out->count = out->len = 0;
+    if (kind <= MAKE_FENCE)
+        make_lock(&making, kind);
+    else if (kind <= MAKE_STOCK_DEL)
+        make_stock(&making, kind);
+    else if (kind <= MAKE_RESERVATION)
+        make_reservation(&making, kind);
+    else if (kind == MAKE_LIMIT)
+        make_limit(&making);
+    else if (kind == MAKE_LIMIT_POLICY)
+        make_limit_policy(&making);
+    else if (kind == MAKE_LIMIT_ADMIN)
+        make_limit_admin(&making);
+    else if (kind == MAKE_LIMIT_OTHER)
+        make_limit_other(&making);
+    else
+        make_other(&making, kind);
+    if (takes_request(kind) && !words_has(out, "PEEK") &&
+        dice_hit(dice, mix->request)) {
+        words_add(out, "REQ");
+        words_add(out, "q%llu-%llu", ULL(client), ULL(turn));
+    }
+}
+
+void make_first(const struct mix *mix, uint64_t sku, struct words *out)
+{
+    out->count = out->len = 0;
+    words_add(out, "STOCK");
+    words_add(out, "SET");
+    words_add(out, "s%llu", ULL(sku));
+    words_add(out, "%llu", ULL(mix->stock));
+}
+
+/* Hundreds at once: reservations that end together, or many waiters' worth of
+ * listings. */
+void make_bulk(const struct mix *mix, struct dice *dice, uint64_t style,
+               uint64_t client, uint64_t number, struct words *out)
+{
+    out->count = out->len = 0;
+    (void)client;
+    if (style == 0) {
+        words_add(out, "STOCK");
+        words_add(out, "LIST");
+        words_add(out, "*a*a*a*a*z");
+        return;
+    }
+    if (style == 1 && number == 0) {
+        words_add(out, "STOCK");
+        words_add(out, "ADD");
+        words_add(out, "s0");
+        words_add(out, "400");
+        return;
+    }
+    words_add(out, "RESERVE");
+    words_add(out, "*");
+    words_add(out, "ITEM");
+    words_add(out, "s0");
+    words_add(out, "1");
+    words_add(out, "TTL");
+    words_add(out, "%llu", ULL(style == 1 ? 300 : mix->ttl_ms));
+    (void)dice;
+}
+
+/* ---- Learning. ---- */
+
+static void keep_known(struct known *list, size_t *count, struct hf_bytes name,
+                       uint64_t number)
+{
+    struct known known = {.number = number};
+
+    if (name.len == 0 || name.len >= sizeof known.name)
+        return;
+    memcpy(known.name, name.data, name.len);
+    if (*count == KNOWN_MAX) {
+        memmove(list, list + 1, (KNOWN_MAX - 1) * sizeof *list);
+        --*count;
+    }
+    list[(*count)++] = known;
+}
+
+static void drop_known(struct known *list, size_t *count, struct hf_bytes name)
+{
+    for (size_t i = 0; i < *count; i++) {
+        if (strlen(list[i].name) == name.len &&
+            memcmp(list[i].name, name.data, name.len) == 0) {
+            list[i] = list[--*count];
+            return;
+        }
+    }
+}
+
+static void learn(struct knows *knows, const struct words *words,
+                  struct hf_bytes reply)
+{
+    struct hf_bytes name = hf_bytes(words->text + words->at[1], words->lens[1]);
+    struct resp_value value;
+
+    if (word_is(words, 0, "LOCK") &&
+        resp_field(reply, "token", &value) == HF_OK) {
+        uint64_t token = (uint64_t)value.number;
+        keep_known(knows->locks, &knows->lock_count, name, token);
+        if (token > knows->token_max)
+            knows->token_max = token;
+    } else if (word_is(words, 0, "UNLOCK") &&
+               resp_field(reply, "remaining", &value) == HF_OK &&
+               value.number == 0) {
+        drop_known(knows->locks, &knows->lock_count, name);
+    } else if (word_is(words, 0, "RESERVE") &&
+               resp_field(reply, "id", &value) == HF_OK) {
+        keep_known(knows->ids, &knows->id_count, value.text, 0);
+    } else if (word_is(words, 0, "LIMIT") &&
+               resp_field(reply, "hold", &value) == HF_OK) {
+        keep_known(knows->holds, &knows->hold_count, name,
+                   (uint64_t)value.number);
+    }
+}
+
+void knows_learn(struct knows *knows, const struct words *words,
+                 struct hf_bytes reply)
+{
+    if (words->count < 2 || reply.len == 0 || reply.data[0] == '-')
+        return;
+    learn(knows, words, reply);
+    learn(&knows_all, words, reply);
+}

@@ -1,0 +1,65 @@
+/* make.h - the words of one request, drawn from a client's own dice.
+ *
+ * A client knows what it was told: the locks it holds, the reservations and
+ * holds of limits it made. Most requests use that, so that they mean
+ * something; some use what others were told, or nothing that ever was.
+ */
+#ifndef SIM_SERVER_MAKE_H
+#define SIM_SERVER_MAKE_H
+
+#include "base/bytes.h"
+#include "sim/server/mix.h"
+
+#define WORDS_MAX      64
+#define WORDS_TEXT_MAX 2000
+#define KNOWN_MAX      8
+#define KNOWN_TEXT_MAX 48
+
+struct words {
+    size_t count;
+    size_t len;
+    uint16_t at[WORDS_MAX];
+    uint16_t lens[WORDS_MAX];
+    char text[WORDS_TEXT_MAX];
+};
+
+/* Something a reply told: a lock with its token, a reservation, a hold. */
+struct known {
+    char name[KNOWN_TEXT_MAX];
+    uint64_t number;
+};
+
+struct knows {
+    struct known locks[KNOWN_MAX];
+    size_t lock_count;
+    struct known ids[KNOWN_MAX];
+    size_t id_count;
+    struct known holds[KNOWN_MAX];
+    size_t hold_count;
+    uint64_t token_max; /* the newest that anybody was told */
+};
+
+/* What all clients were told. */
+extern struct knows knows_all;
+/* Which names of reservations are in use. */
+extern uint64_t make_epoch;
+
+void words_add(struct words *words, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+size_t words_list(const struct words *words, struct hf_bytes *out);
+bool words_has(const struct words *words, const char *word);
+
+/* The request of the client's turn. */
+void make_request(const struct mix *mix, struct dice *dice,
+                  const struct knows *knows, uint64_t client, uint64_t turn,
+                  struct words *out);
+/* There is something to sell from the beginning. */
+void make_first(const struct mix *mix, uint64_t sku, struct words *out);
+/* One of many of the same kind, sent at once. */
+void make_bulk(const struct mix *mix, struct dice *dice, uint64_t style,
+               uint64_t client, uint64_t number, struct words *out);
+/* Learns from a reply. */
+void knows_learn(struct knows *knows, const struct words *words,
+                 struct hf_bytes reply);
+
+#endif

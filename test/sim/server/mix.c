@@ -1,0 +1,185 @@
+/* mix.c - draws a seed's weights and faults. */
+#include "sim/server/mix.h"
+
+#include <string.h>
+
+const char *const fault_names[FAULT_KINDS] = {
+    [FAULT_KILL] = "kill",
+    [FAULT_KILL_DISK] = "kill-disk",
+    [FAULT_STOP] = "stop",
+    [FAULT_STALL] = "stall",
+    [FAULT_STALL_KILL] = "stall-kill",
+    [FAULT_STALL_STOP] = "stall-stop",
+    [FAULT_WRITE] = "write",
+    [FAULT_SIDE] = "side",
+    [FAULT_FULL] = "full",
+    [FAULT_DATE] = "date",
+    [FAULT_MEMORY] = "memory",
+    [FAULT_PAUSE] = "pause",
+};
+
+/* How often a kind is asked when nothing speaks against it. */
+static const uint8_t usual[MAKE_KINDS] = {
+    [MAKE_LOCK] = 60,         [MAKE_LOCK_WAIT] = 60,   [MAKE_UNLOCK] = 70,
+    [MAKE_RENEW] = 30,        [MAKE_LOCKINFO] = 40,    [MAKE_LOCKS] = 8,
+    [MAKE_FENCE] = 12,        [MAKE_STOCK_SET] = 12,   [MAKE_STOCK_ADD] = 20,
+    [MAKE_STOCK_GET] = 40,    [MAKE_STOCK_LIST] = 8,   [MAKE_STOCK_DEL] = 4,
+    [MAKE_RESERVE] = 80,      [MAKE_CONFIRM] = 30,     [MAKE_CANCEL] = 20,
+    [MAKE_EXTEND] = 20,       [MAKE_RESERVATION] = 40, [MAKE_LIMIT] = 40,
+    [MAKE_LIMIT_POLICY] = 20, [MAKE_LIMIT_ADMIN] = 10, [MAKE_LIMIT_OTHER] = 8,
+    [MAKE_PING] = 10,         [MAKE_INFO] = 2,         [MAKE_CONFIG] = 4,
+    [MAKE_DESCRIBE] = 2,      [MAKE_WRONG] = 6,        [MAKE_QUIT] = 2,
+    [MAKE_FLUSH] = 1,
+};
+
+static void draw_weights(struct mix *mix, struct dice *dice)
+{
+    /* lock, stock and limit families: one of them, two, or all */
+    uint64_t families = dice_below(dice, 8);
+
+    for (int i = 0; i < MAKE_KINDS; i++) {
+        uint64_t weight = usual[i] * dice_scale(dice, 1, 8);
+        bool lock = i <= MAKE_FENCE;
+        bool stock = i > MAKE_FENCE && i <= MAKE_RESERVATION;
+        bool limit = i > MAKE_RESERVATION && i <= MAKE_LIMIT_OTHER;
+        if ((families == 0 && !lock) || (families == 1 && !stock) ||
+            (families == 2 && !lock && !stock) || (families == 3 && limit))
+            weight = 0;
+        if (dice_hit(dice, 100))
+            weight = 0; /* now and then something is not asked at all */
+        mix->weights[i] = weight;
+    }
+    if (dice_hit(dice, 700))
+        mix->weights[MAKE_FLUSH] = 0;
+    mix->weights[MAKE_PING]++; /* something is */
+}
+
+static uint64_t one_of(struct dice *dice, const uint64_t *values, size_t count)
+{
+    return values[dice_below(dice, count)];
+}
+
+#define ONE_OF(dice, ...)                         \
+    one_of(dice, (const uint64_t[]){__VA_ARGS__}, \
+           sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
+
+static void draw_clients(struct mix *mix, struct dice *dice)
+{
+    mix->clients = ONE_OF(dice, 3, 6, 12, 20, 20);
+    mix->names = ONE_OF(dice, 1, 2, 3, 5);
+    mix->skus = ONE_OF(dice, 1, 2, 3);
+    mix->ids = ONE_OF(dice, 2, 6, 20);
+    mix->keys = ONE_OF(dice, 1, 3);
+    mix->ttl_ms = ONE_OF(dice, 200, 1000, 5000, 30000);
+    mix->wait_ms = ONE_OF(dice, 100, 1000, 5000, 20000);
+    mix->think_ns = ONE_OF(dice, 1 * MS, 10 * MS, 100 * MS);
+    mix->patience_ns = ONE_OF(dice, 50 * MS, 1 * S, 30 * S);
+    mix->stock = ONE_OF(dice, 3, 20, 300, 1000000);
+    mix->request = ONE_OF(dice, 0, 200, 500, 900);
+    mix->again = ONE_OF(dice, 0, 50, 200);
+    mix->pipeline = ONE_OF(dice, 0, 100, 400);
+    mix->bulk = ONE_OF(dice, 0, 0, 0, 10);
+    mix->leave = ONE_OF(dice, 0, 10, 50);
+    mix->half = ONE_OF(dice, 0, 0, 20);
+    mix->slow = ONE_OF(dice, 0, 0, 100, 300);
+    mix->inline_ = ONE_OF(dice, 0, 20, 200);
+    mix->garbage = ONE_OF(dice, 0, 0, 20);
+    mix->share = ONE_OF(dice, 0, 0, 100);
+    mix->foreign = ONE_OF(dice, 0, 100);
+}
+
+static void draw_machine(struct mix *mix, struct dice *dice)
+{
+    mix->net.delay_ns = ONE_OF(dice, 5 * US, 50 * US, 1 * MS);
+    mix->net.delay_max = ONE_OF(dice, 50 * US, 5 * MS, 200 * MS);
+    if (mix->net.delay_max < mix->net.delay_ns)
+        mix->net.delay_max = mix->net.delay_ns;
+    mix->net.split = ONE_OF(dice, 0, 50, 400);
+    mix->net.cut = ONE_OF(dice, 0, 0, 200, 700);
+    mix->net.cut_bytes = ONE_OF(dice, 200, 4000, 60000);
+    mix->net.window_max = ONE_OF(dice, 200, 4096, 65536, 1u << 20);
+    mix->net.window_min = mix->net.window_max / 4;
+    mix->net.refuse = ONE_OF(dice, 0, 0, 100);
+    mix->disk.write_ns = ONE_OF(dice, 5 * US, 80 * US);
+    mix->disk.write_max_ns =
+        ONE_OF(dice, 100 * US, 100 * US, 5 * MS, 50 * MS, 2 * S);
+    mix->disk.sync_max_ns = ONE_OF(dice, 1 * MS, 50 * MS, 1 * S);
+    mix->sync = (enum journal_sync)ONE_OF(dice, JOURNAL_ALWAYS, JOURNAL_ALWAYS,
+                                          JOURNAL_ALWAYS, JOURNAL_ALWAYS,
+                                          JOURNAL_INTERVAL, JOURNAL_NONE);
+    mix->segment_bytes = ONE_OF(dice, 65536, 131072, 262144);
+    mix->snapshot_bytes = ONE_OF(dice, 65536, 200000, 1u << 20);
+    mix->clients_max = dice_hit(dice, 100) ? mix->clients / 2 : 1000;
+    mix->output_max = ONE_OF(dice, 2000, 65536, 1u << 20);
+    mix->idle_ms = dice_hit(dice, 100) ? 2000 : 0;
+    mix->memory_max = dice_hit(dice, 100) ? 1u << 20 : 0;
+    mix->requests_max = dice_hit(dice, 150) ? dice_between(dice, 4, 60) : 0;
+    mix->request_keep_ms = dice_hit(dice, 200) ? 3000 : 0;
+    mix->ended_keep_ms = dice_hit(dice, 200) ? 3000 : 0;
+    mix->waiters_max = dice_hit(dice, 100) ? 2 : 0;
+}
+
+static void draw_fault(struct fault *fault, struct dice *dice,
+                       enum fault_kind kind, uint64_t commands)
+{
+    *fault = (struct fault){
+        .kind = kind,
+        .at = dice_below(dice, commands * 9 / 10 + 1),
+        .after_ns = dice_scale(dice, 1 * US, 100 * MS),
+        .number = dice_scale(dice, 1, 200) - 1,
+        .power = dice_hit(dice, 500),
+    };
+    switch (kind) {
+    case FAULT_STALL:
+    case FAULT_STALL_KILL:
+    case FAULT_STALL_STOP:
+        fault->size_ns = dice_scale(dice, 10 * MS, 70 * S);
+        if (dice_hit(dice, 300))
+            fault->size_ns = dice_between(dice, 1 * S, 10 * S);
+        break;
+    case FAULT_DATE:
+        fault->size_ns = dice_scale(dice, 1 * MS, 900000 * S);
+        break;
+    default:
+        fault->size_ns = dice_scale(dice, 1 * MS, 20 * S);
+        break;
+    }
+}
+
+/* A fifth of the seeds have no fault at all, another has one kind only. */
+static void draw_faults(struct mix *mix, struct dice *dice, uint32_t off)
+{
+    uint64_t style = dice_below(dice, 10);
+    uint64_t only = dice_below(dice, FAULT_KINDS);
+
+    if (style < 2)
+        return;
+    for (int kind = 0; kind < FAULT_KINDS; kind++) {
+        struct dice own = dice_make(world_seed(), "fault", (uint64_t)kind, 0);
+        uint64_t count = dice_hit(&own, 400) ? dice_scale(&own, 1, 6) : 0;
+        if (style < 4)
+            count = only == (uint64_t)kind ? dice_between(&own, 2, 8) : 0;
+        if ((off >> kind & 1) != 0)
+            continue;
+        while (count-- > 0 && mix->fault_count < FAULTS_MAX)
+            draw_fault(&mix->faults[mix->fault_count++], &own,
+                       (enum fault_kind)kind, mix->commands);
+    }
+}
+
+void mix_draw(struct mix *mix, uint64_t seed, uint64_t commands, uint32_t off)
+{
+    struct dice dice = dice_make(seed, "mix", 0, 0);
+
+    memset(mix, 0, sizeof *mix);
+    mix->commands = commands;
+    draw_weights(mix, &dice);
+    draw_clients(mix, &dice);
+    draw_machine(mix, &dice);
+    draw_faults(mix, &dice, off);
+    if (dice_hit(&dice, 200)) { /* peace on the wires */
+        mix->net.cut = 0;
+        mix->leave = mix->half = mix->slow = mix->garbage = 0;
+        mix->net.refuse = 0;
+    }
+}

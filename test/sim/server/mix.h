@@ -1,0 +1,126 @@
+/* mix.h - what one seed is about: which commands, which faults, how often.
+ *
+ * Every seed draws its own weights, and leaves some kinds out altogether: a
+ * run with a little of everything seldom gets deep into anything.
+ */
+#ifndef SIM_SERVER_MIX_H
+#define SIM_SERVER_MIX_H
+
+#include "journal/journal.h"
+#include "sim/server/disk.h"
+#include "sim/server/net.h"
+#include "sim/server/world.h"
+
+/* What clients ask. */
+enum make_kind {
+    MAKE_LOCK,
+    MAKE_LOCK_WAIT,
+    MAKE_UNLOCK,
+    MAKE_RENEW,
+    MAKE_LOCKINFO,
+    MAKE_LOCKS,
+    MAKE_FENCE,
+    MAKE_STOCK_SET,
+    MAKE_STOCK_ADD,
+    MAKE_STOCK_GET,
+    MAKE_STOCK_LIST,
+    MAKE_STOCK_DEL,
+    MAKE_RESERVE,
+    MAKE_CONFIRM,
+    MAKE_CANCEL,
+    MAKE_EXTEND,
+    MAKE_RESERVATION,
+    MAKE_LIMIT,
+    MAKE_LIMIT_POLICY,
+    MAKE_LIMIT_ADMIN,
+    MAKE_LIMIT_OTHER,
+    MAKE_PING,
+    MAKE_INFO,
+    MAKE_CONFIG,
+    MAKE_DESCRIBE,
+    MAKE_WRONG,
+    MAKE_QUIT,
+    MAKE_FLUSH,
+    MAKE_KINDS,
+};
+
+/* What is done to the server. */
+enum fault_kind {
+    FAULT_KILL,       /* at some time */
+    FAULT_KILL_DISK,  /* at some disk call */
+    FAULT_STOP,       /* SIGTERM */
+    FAULT_STALL,      /* a batch takes long */
+    FAULT_STALL_KILL, /* and the server dies meanwhile */
+    FAULT_STALL_STOP, /* and is asked to stop meanwhile */
+    FAULT_WRITE,      /* a batch cannot be written */
+    FAULT_SIDE,       /* something else cannot */
+    FAULT_FULL,       /* no room for new files */
+    FAULT_DATE,       /* the date is set */
+    FAULT_MEMORY,     /* no memory for a callback or a few */
+    FAULT_PAUSE,      /* every client stops for a while */
+    FAULT_KINDS,
+};
+
+extern const char *const fault_names[FAULT_KINDS];
+
+struct fault {
+    enum fault_kind kind;
+    uint64_t at; /* after so many commands */
+    uint64_t after_ns;
+    uint64_t size_ns; /* how long, or how far */
+    uint64_t number;
+    bool power; /* the machine goes, not only the process */
+};
+
+#define FAULTS_MAX  64
+#define CLIENTS_MAX 32
+
+struct mix {
+    uint64_t clients;
+    uint64_t commands;
+    uint64_t weights[MAKE_KINDS];
+    uint64_t names;   /* of locks */
+    uint64_t skus;    /* products */
+    uint64_t ids;     /* of reservations */
+    uint64_t keys;    /* of limits */
+    uint64_t ttl_ms;  /* most */
+    uint64_t wait_ms; /* most */
+    uint64_t think_ns;
+    uint64_t patience_ns; /* least time that a client waits for an answer */
+    uint64_t stock;       /* units of a product, at most */
+    /* of 1000 */
+    uint64_t request;  /* writes with a REQ */
+    uint64_t again;    /* REQ asked again after an answer */
+    uint64_t pipeline; /* turns that send several */
+    uint64_t bulk;     /* turns that send hundreds */
+    uint64_t leave;    /* turns that end with the connection cut */
+    uint64_t half;     /* turns that end with the sending side closed */
+    uint64_t slow;     /* sessions that read slowly */
+    uint64_t inline_;  /* requests as a line */
+    uint64_t garbage;  /* turns that send what is no request */
+    uint64_t share;    /* locks taken in another client's name */
+    uint64_t foreign;  /* sessions from another machine */
+
+    struct net_mix net;
+    struct disk_mix disk;
+    enum journal_sync sync;
+    uint64_t segment_bytes;
+    uint64_t snapshot_bytes;
+    uint64_t clients_max;
+    uint64_t output_max;
+    uint64_t idle_ms;
+    uint64_t memory_max;
+    uint64_t requests_max;    /* 0: the default */
+    uint64_t request_keep_ms; /* 0: the default */
+    uint64_t ended_keep_ms;   /* 0: the default */
+    uint64_t waiters_max;     /* 0: the default */
+
+    struct fault faults[FAULTS_MAX];
+    size_t fault_count;
+};
+
+/* Everything that the seed decides beforehand. `off`: a bit for each kind of
+ * fault that is left out. */
+void mix_draw(struct mix *mix, uint64_t seed, uint64_t commands, uint32_t off);
+
+#endif

@@ -1,0 +1,495 @@
+/* run.c - starts, hurts, restarts and judges the server. */
+#include "sim/server/run.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "hold/image.h"
+#include "server/server.h"
+#include "sim/server/exec.h"
+#include "sim/server/loop.h"
+#include "sim/server/record.h"
+
+#define WATCH_NS     (20 * MS)
+#define QUIET_NS     (240 * S) /* all must be answered by then */
+#define CHECK_TURNS  400u      /* of the loop, between two looks inside */
+#define OPENS_MAX    50        /* tries to start with all faults gone */
+#define ANSWER_US    UINT64_C(200000000)
+#define LATE_READ_NS (65 * S)
+
+enum phase { PHASE_WORK, PHASE_QUIET, PHASE_READ, PHASE_LATE, PHASE_STOP };
+
+static struct {
+    const struct run_opts *opts;
+    struct run_result *result;
+    struct mix mix;
+    struct server *server;
+    enum phase phase;
+    uint64_t phase_ns;
+    bool up;         /* the loop runs */
+    bool power;      /* the next death takes what was not synced */
+    bool stop_asked; /* of this run of the server */
+    bool ending;     /* a restart is planned because the journal failed */
+    bool lossy;      /* acknowledged things may have been lost */
+    size_t fault_next;
+    uint64_t memory_left; /* callbacks that get no memory */
+    uint64_t memory_after;
+    uint64_t run;
+    uint64_t check_at;
+    bool done[FAULTS_MAX];
+} run;
+
+static void fail(const char *rule, const char *format, ...)
+{
+    struct run_result *result = run.result;
+    va_list args;
+
+    if (result->failed)
+        return;
+    result->failed = true;
+    snprintf(result->rule, sizeof result->rule, "%s", rule);
+    va_start(args, format);
+    vsnprintf(result->text, sizeof result->text, format, args);
+    va_end(args);
+    record_say("FAILED %s: %s", rule, result->text);
+}
+
+/* ---- Faults. ---- */
+
+static void ask_stop(void)
+{
+    if (!run.up || run.stop_asked || world_is_dead())
+        return;
+    run.stop_asked = true;
+    record_say("SIGTERM");
+    loop_signal(SIGTERM);
+}
+
+static void die(bool power)
+{
+    if (!run.up || world_is_dead())
+        return;
+    run.power = power;
+    world_kill();
+}
+
+/* What was acknowledged without a sync may be gone: nothing is promised. */
+static void lose(void)
+{
+    run.lossy = true;
+    record_lossy();
+}
+
+static void on_killed(void)
+{
+    disk_cut();
+    net_kill();
+    record_say(run.power ? "power fails" : "SIGKILL");
+    if (run.power && run.mix.sync != JOURNAL_ALWAYS)
+        lose();
+    record_mark(0, 0, HISTORY_CRASH);
+    run.result->crashes++;
+}
+
+static void on_later(void *context, uint64_t kind)
+{
+    const struct fault *fault = context;
+
+    if (run.phase != PHASE_WORK)
+        return;
+    if (kind == FAULT_STALL_STOP)
+        ask_stop();
+    else
+        die(fault->power);
+}
+
+static void fill_fault(const struct fault *fault)
+{
+    switch (fault->kind) {
+    case FAULT_SIDE:
+        disk_fail(fault->number % 2 ? EIO : ENOSPC, false);
+        record_say("the next write that is no batch, or sync, fails");
+        break;
+    case FAULT_FULL:
+        disk_fill(world_now_ns() + fault->size_ns);
+        record_say("no room for %llu ms",
+                   (unsigned long long)(fault->size_ns / MS));
+        break;
+    case FAULT_DATE: {
+        int64_t by_us = (int64_t)(fault->size_ns / 1000);
+        world_set_date(fault->number % 2 ? by_us : -by_us);
+        record_mark(0, 0, HISTORY_DATE);
+        record_say("the date is set %s by %lld ms",
+                   fault->number % 2 ? "forth" : "back",
+                   (long long)(by_us / 1000));
+        break;
+    }
+    case FAULT_MEMORY:
+        run.memory_left = 1 + fault->number % 20;
+        run.memory_after = fault->number / 20;
+        record_say("no memory for %llu callbacks, after %llu allocations each",
+                   (unsigned long long)run.memory_left,
+                   (unsigned long long)run.memory_after);
+        break;
+    default:
+        clients_pause(fault->size_ns);
+        record_say("clients pause for %llu ms",
+                   (unsigned long long)(fault->size_ns / MS));
+        break;
+    }
+}
+
+static void strike(const struct fault *fault)
+{
+    bool also =
+        fault->kind == FAULT_STALL_KILL || fault->kind == FAULT_STALL_STOP;
+
+    switch (fault->kind) {
+    case FAULT_KILL:
+        die(fault->power);
+        break;
+    case FAULT_KILL_DISK:
+        run.power = fault->power;
+        disk_kill_in(fault->number);
+        break;
+    case FAULT_STOP:
+        ask_stop();
+        break;
+    case FAULT_STALL:
+    case FAULT_STALL_KILL:
+    case FAULT_STALL_STOP:
+        disk_stall(fault->size_ns);
+        record_say("the next batch takes %llu ms",
+                   (unsigned long long)(fault->size_ns / MS));
+        if (also)
+            world_after(fault->size_ns / 2 + fault->number * 10 * MS, on_later,
+                        (void *)fault, fault->kind);
+        break;
+    case FAULT_WRITE:
+        disk_fail(fault->number % 2 ? EIO : ENOSPC, true);
+        record_say("the next batch fails");
+        break;
+    default:
+        fill_fault(fault);
+        break;
+    }
+}
+
+static void on_fault(void *context, uint64_t number)
+{
+    (void)number;
+    if (run.phase == PHASE_WORK)
+        strike(context);
+}
+
+static void plan_faults(void)
+{
+    for (size_t i = 0; i < run.mix.fault_count; i++) {
+        const struct fault *fault = &run.mix.faults[i];
+        bool masked = run.opts->fault_masks != NULL && run.opts->fault_masks[i];
+        if (run.done[i] || masked || fault->at > clients_sent())
+            continue;
+        run.done[i] = true;
+        world_after(fault->after_ns, on_fault, (void *)fault, 0);
+    }
+}
+
+/* ---- Phases. ---- */
+
+static void enter_phase(enum phase phase)
+{
+    run.phase = phase;
+    run.phase_ns = world_now_ns();
+}
+
+static void heal(void)
+{
+    record_say("quiet: no more faults");
+    disk_heal();
+    net_heal();
+    clients_heal();
+    run.memory_left = 0;
+}
+
+static void next_phase(void)
+{
+    uint64_t spent_ns = world_now_ns() - run.phase_ns;
+
+    switch (run.phase) {
+    case PHASE_WORK:
+        if (!clients_done() && spent_ns < 100000 * S)
+            return;
+        heal();
+        enter_phase(PHASE_QUIET);
+        break;
+    case PHASE_QUIET:
+        if (!clients_quiet() && spent_ns < QUIET_NS)
+            return;
+        if (!clients_quiet())
+            fail("answered", "a client waits for ever");
+        clients_read_all();
+        enter_phase(PHASE_READ);
+        break;
+    case PHASE_READ:
+    case PHASE_LATE:
+        if (!clients_quiet() && spent_ns < QUIET_NS)
+            return;
+        if (run.phase == PHASE_READ && spent_ns < LATE_READ_NS)
+            return;
+        if (!clients_quiet())
+            fail("answered", "the last reader waits for ever");
+        if (run.phase == PHASE_READ) {
+            clients_read_all();
+            enter_phase(PHASE_LATE);
+            break;
+        }
+        enter_phase(PHASE_STOP);
+        ask_stop();
+        break;
+    case PHASE_STOP:
+        if (spent_ns > QUIET_NS) {
+            fail("stops", "the server does not stop");
+            die(false);
+        }
+        break;
+    }
+}
+
+static void on_restart(void *context, uint64_t kill)
+{
+    (void)context;
+    run.ending = false;
+    if (kill)
+        die(false);
+    else
+        ask_stop();
+}
+
+static void on_watch(void *context, uint64_t number)
+{
+    (void)context;
+    (void)number;
+    if (run.phase == PHASE_WORK)
+        plan_faults();
+    if (run.up && run.server->failed && !run.ending) {
+        struct dice dice = dice_make(world_seed(), "failed", run.run, 0);
+        run.ending = true;
+        world_after(dice_scale(&dice, 1 * MS, 10 * S), on_restart, NULL,
+                    dice_below(&dice, 2));
+    }
+    next_phase();
+    world_after(WATCH_NS, on_watch, NULL, 0);
+}
+
+/* ---- The server. ---- */
+
+/* Between two callbacks of the loop. */
+static void on_between(void)
+{
+    char error[256];
+
+    hf_memory_fail_never();
+    if (run.memory_left > 0 && run.up) {
+        run.memory_left--;
+        hf_memory_fail_after(run.memory_after);
+        return;
+    }
+    if (run.up && loop_turns() >= run.check_at) {
+        run.check_at = loop_turns() + CHECK_TURNS;
+        if (hold_check(run.server->engine, error) != HF_OK)
+            fail("invariant", "%s", error);
+    }
+}
+
+static struct config make_config(void)
+{
+    struct config config = config_default();
+    const struct mix *mix = &run.mix;
+
+    config.dir = run.opts->dir;
+    config.io = disk_io();
+    config.durability = mix->sync;
+    config.segment_bytes = mix->segment_bytes;
+    config.snapshot_bytes = mix->snapshot_bytes;
+    config.clients_max = mix->clients_max;
+    config.output_max_bytes = mix->output_max;
+    config.idle_ms = mix->idle_ms;
+    config.memory_max_bytes = mix->memory_max;
+    config.limit_keys_max = 1000;
+    config.limit_log_bytes = 1u << 20;
+    if (mix->requests_max)
+        config.bounds.requests_max = mix->requests_max;
+    if (mix->request_keep_ms)
+        config.bounds.request_keep_ms = mix->request_keep_ms;
+    if (mix->ended_keep_ms)
+        config.bounds.ended_keep_ms = mix->ended_keep_ms;
+    if (mix->waiters_max)
+        config.bounds.waiters_max = mix->waiters_max;
+    return config;
+}
+
+static bool start_server(void)
+{
+    struct config config = make_config();
+    char error[JOURNAL_ERROR_MAX] = "";
+
+    exec_begin(++run.run);
+    run.stop_asked = run.ending = false;
+    run.check_at = 0;
+    record_mark(0, 0, HISTORY_START);
+    run.result->starts++;
+    run.up = true; /* may die from here on */
+    enum hf_status status = server_open(run.server, &config, error);
+    if (status == HF_OK && !world_is_dead())
+        return true;
+    run.up = false;
+    if (!world_is_dead())
+        record_say("does not start: %s", error);
+    return false;
+}
+
+static void end_server(void)
+{
+    run.up = false;
+    hf_memory_fail_never();
+    server_close(run.server);
+    if (world_is_dead()) {
+        while (world_fibers() > 0)
+            world_step();
+        disk_restart(run.power);
+        world_revive();
+    } else {
+        record_mark(0, 0, HISTORY_STOP);
+        run.result->stops++;
+        disk_restart(false);
+    }
+}
+
+/* Runs it until it ends; false: it did not even start. */
+static bool serve(void)
+{
+    bool started = start_server();
+
+    if (started)
+        server_run(run.server);
+    end_server();
+    return started;
+}
+
+static void serve_all(void)
+{
+    struct dice dice = dice_make(world_seed(), "restart", 0, 0);
+    int failures = 0;
+
+    while (run.phase != PHASE_STOP && !run.result->failed) {
+        bool healed = run.phase != PHASE_WORK;
+        if (serve())
+            failures = 0;
+        else if (healed && ++failures > OPENS_MAX)
+            fail("starts", "the server does not start any more");
+        world_run_until(world_now_ns() + dice_scale(&dice, 100 * US, 5 * S));
+    }
+}
+
+/* ---- Judging. ---- */
+
+static void judge(void)
+{
+    struct history *history = record_history();
+    struct history_report report;
+    struct hold_bounds bounds = make_config().bounds;
+    struct history_opts opts = {
+        .request_keep_us = bounds.request_keep_ms * 1000,
+        .ended_keep_us = bounds.ended_keep_ms * 1000,
+        .answer_within_us = run.lossy ? 0 : ANSWER_US,
+        .start_slack_us = 1000,
+        .ended_full = run.mix.memory_max != 0,
+        .requests_full = run.mix.requests_max != 0,
+    };
+    char error[HISTORY_ERROR_MAX];
+
+    assert(history != NULL);
+    if (run.opts->history != NULL &&
+        history_save(history, run.opts->history, error) != HF_OK)
+        fprintf(stderr, "%s\n", error);
+    enum hf_status status = history_check(history, &opts, &report);
+    assert(status == HF_OK);
+    (void)status;
+    run.result->answers = report.answers;
+    run.result->grants = report.grants;
+    run.result->reads = report.reads;
+    run.result->reservations = report.reservations;
+    if (report.violations > 0) {
+        run.result->id = report.found[0].id;
+        run.result->other = report.found[0].other;
+        fail(report.found[0].rule, "%s", report.found[0].text);
+    }
+    if (clients_wrong() != NULL)
+        fail("protocol", "%s", clients_wrong());
+    history_free(history);
+}
+
+static void on_log(const char *line)
+{
+    record_say("log: %s", line);
+}
+
+void run_seed(const struct run_opts *opts, struct run_result *out)
+{
+    memset(out, 0, sizeof *out);
+    memset(&run, 0, sizeof run);
+    run.opts = opts;
+    run.result = out;
+    run.server = calloc(1, sizeof *run.server);
+    assert(run.server != NULL);
+    world_begin(opts->seed);
+    record_begin();
+    mix_draw(&run.mix, opts->seed, opts->commands, opts->faults_off);
+    disk_begin(opts->dir, &run.mix.disk);
+    net_begin(&run.mix.net);
+    world_killed = on_killed;
+    loop_between = on_between;
+    exec_log = on_log;
+    enter_phase(PHASE_WORK);
+    clients_begin(&run.mix, opts->masks,
+                  opts->limit ? opts->limit : opts->commands);
+    world_after(WATCH_NS, on_watch, NULL, 0);
+    serve_all();
+    judge();
+    out->digest = world_digest();
+    out->sent = clients_sent();
+    out->simulated_us = world_now_us() - 1000000000;
+    out->clients = run.mix.clients;
+    out->faults = run.mix.fault_count;
+    for (uint64_t i = 0; i < run.mix.clients; i++)
+        out->client_turns[i] = clients_turns(i);
+    clients_end();
+    net_end();
+    disk_end();
+    world_end();
+    free(run.server);
+}
+
+void run_story(const struct run_result *result, FILE *out)
+{
+    record_story(result->id, result->other, out);
+}
+
+void run_describe(const struct run_opts *opts, FILE *out)
+{
+    const struct mix *mix = &run.mix;
+
+    fprintf(out, "seed %llu: %llu clients, %s, %llu KiB segments, faults:",
+            (unsigned long long)opts->seed, (unsigned long long)mix->clients,
+            config_durability_name(mix->sync),
+            (unsigned long long)mix->segment_bytes / 1024);
+    for (size_t i = 0; i < mix->fault_count; i++)
+        fprintf(out, " %s@%llu", fault_names[mix->faults[i].kind],
+                (unsigned long long)mix->faults[i].at);
+    fprintf(out, "\n");
+}

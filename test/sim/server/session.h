@@ -1,0 +1,65 @@
+/* session.h - one connection of a client, and what was asked on it. */
+#ifndef SIM_SERVER_SESSION_H
+#define SIM_SERVER_SESSION_H
+
+#include "sim/server/make.h"
+#include "sim/server/net.h"
+
+struct client;
+
+struct call {
+    uint64_t id;       /* 0: not a request: garbage that gets an error */
+    uint64_t end;      /* its last byte in the stream */
+    uint64_t taken_ns; /* when the server had read that */
+    bool answered;
+    struct words words;
+};
+
+struct session {
+    struct session *next; /* of all */
+    struct client *client;
+    struct wire *wire;
+    struct call **calls;
+    size_t count;
+    size_t cap;
+    size_t taken;    /* calls that the server has read */
+    size_t replied;  /* that it has answered */
+    size_t answered; /* whose answers arrived */
+    char *in;        /* an answer that is not whole */
+    size_t in_len;
+    size_t in_cap;
+    uint64_t stream; /* bytes sent */
+    bool open;       /* the client has it */
+    bool connected;
+    bool finished; /* it sends no more */
+    bool slow;     /* reads a little at a time */
+    bool reading;  /* its next read is planned */
+};
+
+/* What a client hears of its session. */
+struct session_calls {
+    void (*answered)(struct session *session, struct call *call,
+                     struct hf_bytes reply);
+    void (*connected)(struct session *session);
+    void (*ended)(struct session *session);
+};
+
+void sessions_begin(const struct session_calls *calls);
+void sessions_end(void);
+void sessions_heal(void);
+struct session *session_open(struct client *client, bool local, bool slow);
+/* Sends a request; `inline_`: as a line, if it can be one. */
+void session_ask(struct session *session, const struct words *words,
+                 bool inline_);
+/* Sends bytes that are no request. */
+void session_send(struct session *session, const char *data, size_t len);
+void session_finish(struct session *session);
+void session_close(struct session *session, bool reset);
+/* What is no request, and perhaps not enough of one, is unanswered. */
+bool session_is_stuck(const struct session *session);
+/* Calls without an answer. */
+size_t session_open_calls(const struct session *session);
+/* What no server may do; NULL: nothing of that kind. */
+const char *sessions_wrong(void);
+
+#endif

@@ -101,7 +101,7 @@ static void judge_badarg(struct check *c, const struct call *call)
         memmem(call->reply.data, call->reply.len, "never given", 11) == NULL)
         return; /* malformed words are another matter */
     for (size_t i = 0; i < c->numbers.count; i++) {
-        if (all[i].number >= call->token && all[i].hi < call->lo) {
+        if (all[i].number >= call->token && all[i].hi < call->first) {
             check_found(c, "badarg", call->id, all[i].id,
                         "resource %.*s refuses token %llu as never given, but "
                         "%llu was",

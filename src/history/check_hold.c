@@ -108,6 +108,14 @@ static void find_origin(struct lock_view *view, struct hold *hold)
         if (hold->begin == NULL)
             hold->lo = least(hold->lo, fact->call->first);
     }
+    for (size_t i = view->asked_count; i < view->loose_count; i++) {
+        const struct fact *fact = &view->loose[i];
+        if (fact->kind != FACT_TIMED_OUT || !owned(fact, hold))
+            continue;
+        /* until its end is written down, at the latest with the run's */
+        uint64_t over_us = check_over_us(c, fact->hi, fact->call->ttl_ms);
+        hold->over_us = over_us > hold->over_us ? over_us : hold->over_us;
+    }
     if (hold->begin == NULL && !asked)
         hold->lo = 0;
     if (hold->begin == NULL && !c->closed) {

@@ -79,6 +79,8 @@ static enum hf_status add_lock(struct gather *g, const struct call *call)
         fact = add(g, call, FACT_ASKED);
         if (fact != NULL)
             fact->lo = fact->hi = call->run_end;
+    } else if (check_code(call, "TIMEOUT")) {
+        fact = add(g, call, FACT_TIMED_OUT);
     } else {
         return HF_OK;
     }

@@ -321,6 +321,7 @@ static void judge_changes(struct product_view *view)
         if (note->call->verb == VERB_STOCK_ADD) {
             struct range range = {.exact = true};
             if (before == NULL || !view->check->closed ||
+                before->version == note->version || /* the same, told again */
                 !product_surely_in(view, before->lo) || note->hi >= view->end)
                 continue;
             range.from = before->lo;

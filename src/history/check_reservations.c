@@ -39,6 +39,8 @@ static void promise(struct booking_view *view, const struct mention *m)
     uint32_t cut = check_next_flush(c, call->first);
     uint32_t given_back = cut;
 
+    if (m->expires_ms <= 0)
+        return; /* it says no more than that it was */
     for (size_t i = 0; i < view->count; i++) {
         const struct mention *other = &view->mentions[i];
         if (other == m || other->call->hi < call->first || !other->call->may)

@@ -339,8 +339,7 @@ static void find_told(struct check *c)
             call->told_us = check_us(c, call->arrived_at);
         call->alone =
             known && (before == NULL || before->answer_at < call->call_at);
-        if (call->sent_at != CHECK_NEVER &&
-            (before == NULL || before->answer_at < call->sent_at))
+        if (call->sent_at != CHECK_NEVER && call->alone)
             call->told_us = check_us(c, call->sent_at);
     }
 }

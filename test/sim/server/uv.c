@@ -140,7 +140,7 @@ void loop_reads(void *handle, bool on)
 }
 
 /* What has arrived before it is read first, so that a server hears of a reset
- * when it comes to it, or by a write; one that does not read could ask. */
+ * when it comes to it; one that does not read could ask. */
 void loop_tell_reset(struct wire *wire)
 {
     if (wire->reset_told)
@@ -273,7 +273,6 @@ static void end_write(struct wire *wire, int status)
     uv_write_t *write = wire->write;
 
     wire->write = NULL;
-    wire->freed_ns = world_now_ns();
     write->cb(write, status);
 }
 
@@ -374,7 +373,6 @@ static void go_on_writing(struct wire *wire)
     size_t room = wire_window(wire);
 
     if (wire->reset) {
-        loop_tell_reset(wire);
         end_write(wire, UV_EPIPE);
         return;
     }

@@ -375,8 +375,10 @@ void model_apply(struct model *model, const struct hold_command *command,
     while (command->kind == HOLD_RESTART && model->waiter_count > 0)
         forget_waiter(model, &model->waiters[0]);
     sweep(model);
-    if (command->kind >= HOLD_STOCK_SET && command->kind <= HOLD_RESERVE &&
-        model_is_behind(model, model->now_us))
+    bool all =
+        (command->kind >= HOLD_STOCK_SET && command->kind <= HOLD_RESERVE) ||
+        (command->kind == HOLD_TICK && command->amount != 0);
+    if (all && model_is_behind(model, model->now_us))
         model_reply(model, HOLD_AGAIN);
     else if (command->kind < HOLD_LOCK)
         whole_command(model, command);

@@ -159,7 +159,8 @@ bool model_answer_from_request(struct model *model,
     } else {
         append(model_reply(model, known->code), hf_buf_bytes(&known->body));
         if (known->code == HOLD_OK || known->code == HOLD_BUSY)
-            reply_age(&model->body, (model->now_us - known->stored_us) / 1000);
+            reply_age(&model->body,
+                      (model->now_us - known->stored_us + 999) / 1000);
         if (known->code == HOLD_OK &&
             (command->kind == HOLD_LOCK || command->kind == HOLD_RENEW))
             bound_safe(model, command);

@@ -395,6 +395,8 @@ static void fill(struct sim *sim, struct sim_command *out)
         make_bounds(sim, c);
         break;
     case HOLD_TICK:
+        c->amount = (int64_t)sim_below(sim, 2); /* all that is due, or a part */
+        break;
     case HOLD_FLUSH:
         break;
     default:

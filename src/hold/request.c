@@ -61,7 +61,8 @@ bool request_repeat(struct hold_engine *e, const struct hold_command *c,
     memcpy(e->body.data, reply.data, reply.len);
     e->body.len = reply.len;
     if (request->code == HOLD_OK || request->code == HOLD_BUSY)
-        reply_age(&e->body, (e->now_us - request->stored_us) / US_PER_MS);
+        reply_age(&e->body, (e->now_us - request->stored_us + US_PER_MS - 1) /
+                                US_PER_MS); /* never too long */
     if (request->code == HOLD_OK &&
         (c->kind == HOLD_LOCK || c->kind == HOLD_RENEW))
         lock_bound_safe(e, c);

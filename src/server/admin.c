@@ -227,7 +227,7 @@ static void submit_bound(struct server *server, struct conn *conn,
         *at = *at == '-' ? '_' : *at;
     *c = (struct hold_command){.kind = HOLD_BOUNDS};
     (void)hold_add_item(c, hf_bytes_text(underscored), value);
-    commit_submit(server, conn, c);
+    submit_command(server, conn, c);
 }
 
 static void set_level(struct server *server, struct conn *conn,

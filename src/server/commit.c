@@ -1,4 +1,4 @@
-/* commit.c - from a command to its answer: batch, journal, engine.
+/* commit.c - from a batch to its answers: journal, engine.
  *
  * What a turn gathers is a batch: requests in the order of their arrival,
  * with their records in the server's own buffer. A commit hands the records
@@ -9,16 +9,9 @@
  *   gathered --.
  *               >-- commit --> flying --> applied, answered
  *   verdicts --'               one at a time
- *
- * Nothing is told that a record on its way could contradict. A write that is
- * not applied yet is not acknowledged, so that reading what was before it is
- * right; but time passes meanwhile. So an answer that depends on something
- * that is due and not applied waits behind a record that lets time pass.
  */
 #include <assert.h>
 
-#include "base/hash.h"
-#include "base/memory.h"
 #include "server/admin.h"
 #include "server/answer.h"
 #include "server/conn.h"
@@ -35,188 +28,14 @@
 /* Ticks in one batch while more is due than one of them handles. */
 #define TICKS_MAX 16
 
-/* Steps of listings in one turn; the last one may pass it. */
-#define TURN_STEPS_MAX 50000u
+/* Calls of the engine in one turn that only swept what was due, 256 things
+ * each: a turn stays short, however much is due at once. */
+#define TURN_SWEEPS_MAX 16
 
 /* What the journal adds to a record. */
 #define RECORD_HEAD_BYTES 4u
 
-/* A place in the batch; NULL without memory. */
-static struct entry *add_entry(struct batch *batch, enum hold_kind kind,
-                               uint64_t came_ns)
-{
-    if (batch->count == batch->cap) {
-        size_t cap = batch->cap ? batch->cap * 2 : 64;
-        void *entries = hf_realloc(batch->entries, cap * sizeof(struct entry));
-        if (entries == NULL)
-            return NULL;
-        batch->entries = entries;
-        batch->cap = cap;
-    }
-    batch->entries[batch->count] =
-        (struct entry){.kind = kind, .came_ns = came_ns};
-    return &batch->entries[batch->count++];
-}
-
-static struct hf_bytes record_of(const struct batch *batch,
-                                 const struct entry *entry)
-{
-    return hf_bytes(batch->records.data + entry->at, entry->len);
-}
-
-/* Encodes the command at the end of the batch's records; there is room. */
-static void put_record(struct batch *batch, struct entry *entry,
-                       const struct hold_command *command)
-{
-    entry->at = (uint32_t)batch->records.len;
-    entry->len =
-        (uint32_t)hold_encode(command, batch->records.data + entry->at);
-    batch->records.len += entry->len;
-}
-
-static enum hf_status reserve_record(struct batch *batch,
-                                     const struct hold_command *command)
-{
-    return hf_buf_reserve(&batch->records, hold_record_bound(command));
-}
-
-/* A rejected request is still answered in order. */
-static void queue_refused(struct server *server, struct conn *conn,
-                          struct entry *entry,
-                          const struct hold_command *command,
-                          enum hf_status why)
-{
-    if (conn == NULL || conn->pending == 0) {
-        if (entry != NULL)
-            server->building.count--;
-        answer_refused(server, conn, why);
-        if (conn != NULL)
-            answer_note(server, command->kind, server->answer_ns);
-    } else if (entry != NULL) {
-        entry->conn = conn;
-        entry->refused = why;
-        conn->pending++;
-    } else {
-        conn_close_no_memory(conn); /* not even to remember the refusal */
-    }
-}
-
-/* Takes the record into the batch. The entry may be there in spite of a
- * failure: it can carry the refusal. */
-static enum hf_status take_write(struct server *server,
-                                 const struct hold_command *command,
-                                 uint64_t came_ns, struct entry **out)
-{
-    struct batch *batch = &server->building;
-    enum hf_status status = reserve_record(batch, command);
-    struct entry *entry = add_entry(batch, command->kind, came_ns);
-
-    *out = entry;
-    if (entry != NULL)
-        entry->has_request = command->request.len > 0;
-    if (server->failed)
-        return HF_IO;
-    if (entry == NULL || status != HF_OK)
-        return HF_NOMEM;
-    if (hold_prepare(server->engine, command) != HF_OK)
-        return HF_NOMEM;
-    put_record(batch, entry, command);
-    return HF_OK;
-}
-
-static void queue_write(struct server *server, struct conn *conn,
-                        const struct hold_command *command, uint64_t came_ns)
-{
-    struct entry *entry;
-    enum hf_status status = take_write(server, command, came_ns, &entry);
-
-    if (status != HF_OK) {
-        queue_refused(server, conn, entry, command, status);
-        return;
-    }
-    entry->conn = conn;
-    if (conn != NULL)
-        conn->pending++;
-}
-
-/* A fixed key: it only compares requests of one run. */
-static uint64_t fingerprint_of(struct hf_bytes record)
-{
-    struct hf_hash_seed seed = {{0x776169747320666fu, 0x722061206c6f636bu}};
-
-    return hf_hash(seed, hf_bytes(record.data + HOLD_RECORD_BODY,
-                                  record.len - HOLD_RECORD_BODY));
-}
-
-/* A lock that may wait. Its connection runs nothing else meanwhile: the wait
- * leads to it, and the entry to the wait. */
-static void queue_wait(struct server *server, struct conn *conn,
-                       const struct hold_command *command, uint64_t came_ns)
-{
-    struct batch *batch = &server->building;
-    struct entry *entry;
-    enum hf_status status = take_write(server, command, came_ns, &entry);
-
-    assert(conn->pending == 0 && conn->wait == NULL);
-    if (status != HF_OK) {
-        queue_refused(server, conn, entry, command, status);
-        return;
-    }
-    uint64_t fingerprint = fingerprint_of(record_of(batch, entry));
-    bool joined = command->request.len > 0 &&
-                  waits_join(server, conn, command, fingerprint);
-    if (!joined)
-        entry->wait = waits_new(server, conn, command, fingerprint, came_ns);
-    if (entry->wait != NULL)
-        return;
-    batch->count--;
-    batch->records.len = entry->at;
-    hold_forget(server->engine, command);
-    if (!joined)
-        queue_refused(server, conn, NULL, command, HF_NOMEM);
-}
-
-static void tick(struct server *server, bool all)
-{
-    struct hold_command *c = &server->command;
-
-    *c = (struct hold_command){.kind = HOLD_TICK, .amount = all};
-    c->now_us = server_now_us(server);
-    queue_write(server, NULL, c, 0);
-}
-
-/* The question is answered in its place, as of a time at which everything
- * that is due has been applied. */
-static void queue_ask(struct server *server, struct conn *conn,
-                      struct hold_command *command, uint64_t came_ns)
-{
-    struct batch *batch = &server->building;
-    struct hold_command pass = {
-        .kind = HOLD_TICK, .now_us = command->now_us, .amount = 1};
-
-    if (!server->failed)
-        queue_write(server, NULL, &pass, 0);
-    enum hf_status status = reserve_record(batch, command);
-    struct entry *entry = add_entry(batch, command->kind, came_ns);
-    if (entry == NULL || status != HF_OK) {
-        queue_refused(server, conn, entry, command, HF_NOMEM);
-        return;
-    }
-    put_record(batch, entry, command);
-    entry->conn = conn;
-    entry->ask = true;
-    conn->pending++;
-}
-
-static void answer_at_once(struct server *server, struct conn *conn,
-                           const struct hold_out *out, enum hold_kind kind,
-                           uint64_t came_ns)
-{
-    conn_spend(conn, out->work);
-    answer_now(server);
-    answer_give(server, conn, out->code, out->body);
-    answer_note(server, kind, came_ns);
-}
+/* ---- A journal that has failed. ---- */
 
 static void apply_alone(struct server *server, struct hold_command *command)
 {
@@ -233,7 +52,7 @@ static void apply_alone(struct server *server, struct hold_command *command)
 
 /* After the journal has failed time goes on for those who look: what is over
  * is over, as it will be after a restart. */
-static void pass_time_alone(struct server *server)
+void commit_pass_time(struct server *server)
 {
     struct hold_command pass = {.kind = HOLD_TICK, .amount = 1};
 
@@ -251,95 +70,6 @@ static void fail(struct server *server)
     report_journal(&server->report, server->journal);
     waits_fail(server);
     apply_alone(server, &nobody_waits);
-}
-
-/* The answer that can be given without the journal, or NULL. */
-static const struct hold_out *answer_of(struct server *server,
-                                        const struct hold_command *command)
-{
-    bool is_write = hold_kind_is_write(command->kind);
-
-    /* The engine shows a hold that somebody was told not to have; only what
-     * it told before is certain. */
-    if (server->orphans > 0 && (!is_write || command->request.len == 0))
-        return NULL;
-    if (is_write)
-        return hold_refuse(server->engine, command);
-    pass_time_alone(server);
-    return hold_ask(server->engine, command);
-}
-
-/* A REQ whose TIMEOUT was told is answered so, whatever the engine knows. */
-static bool was_told(struct server *server, const struct hold_command *command)
-{
-    return command->request.len > 0 &&
-           waits_was_told(&server->waits, command->request);
-}
-
-static bool may_wait(const struct hold_command *command)
-{
-    return command->kind == HOLD_LOCK && command->wait_ms > 0;
-}
-
-/* True if it would be remembered, and its client has filled its share. */
-static bool is_too_much(const struct server *server, const struct conn *conn,
-                        const struct hold_command *command)
-{
-    return command->request.len > 0 && share_is_spent(server, conn_host(conn));
-}
-
-bool commit_admits(const struct server *server, const struct conn *conn,
-                   const struct hold_command *command)
-{
-    bool is_write = hold_kind_is_write(command->kind);
-
-    /* a wait is alone on its connection */
-    if (conn->pending > 0 &&
-        (may_wait(command) || is_too_much(server, conn, command)))
-        return false;
-    if (!is_write && server->turn_steps >= TURN_STEPS_MAX)
-        return false; /* listings of all clients share a budget */
-    /* While more is due than one record handles, ticks go first: what depends
-     * on all of it would have to handle it in one step. */
-    return !hold_is_behind(server->engine) || server->failed ||
-           (is_write && !hold_kind_is_exact(command->kind));
-}
-
-static void refuse_share(struct server *server, struct conn *conn,
-                         enum hold_kind kind, uint64_t came_ns)
-{
-    hf_counter_add(server->metrics.shares_refused, 1);
-    report_requests_full(&server->report, conn);
-    answer_now(server);
-    answer_error(server, conn,
-                 "OVERLOADED this client has filled its share of the REQ ids "
-                 "remembered: requests-share of requests-max");
-    answer_note(server, kind, came_ns);
-}
-
-void commit_submit(struct server *server, struct conn *conn,
-                   struct hold_command *command)
-{
-    uint64_t came_ns = hf_clock_now_ns(server->clock);
-
-    command->now_us = server->epoch_us + came_ns / 1000;
-    if (conn->pending == 0 && !was_told(server, command)) {
-        const struct hold_out *out = answer_of(server, command);
-        if (out != NULL) {
-            if (hold_kind_is_write(command->kind))
-                hf_counter_add(server->metrics.refusals, 1);
-            answer_at_once(server, conn, out, command->kind, came_ns);
-            return;
-        }
-    }
-    if (!hold_kind_is_write(command->kind))
-        queue_ask(server, conn, command, came_ns);
-    else if (conn->pending == 0 && is_too_much(server, conn, command))
-        refuse_share(server, conn, command->kind, came_ns);
-    else if (may_wait(command))
-        queue_wait(server, conn, command, came_ns);
-    else
-        queue_write(server, conn, command, came_ns);
 }
 
 /* ---- A batch that is durable. ---- */
@@ -374,12 +104,15 @@ static void answer_write(struct server *server, const struct entry *entry,
         answer_note_grant(server, took_ns);
 }
 
-static void apply_write(struct server *server, const struct entry *entry,
+/* False: so much was due that the rest of it is left to the next turn. */
+static bool apply_write(struct server *server, const struct entry *entry,
                         struct hf_bytes record)
 {
     const struct hold_out *out;
 
     do {
+        if (server->turn_sweeps++ >= TURN_SWEEPS_MAX)
+            return false;
         out = hold_apply(server->engine, record);
         assert(out != NULL); /* we encoded it */
         metrics_events(&server->metrics, out);
@@ -396,17 +129,20 @@ static void apply_write(struct server *server, const struct entry *entry,
         waits_drop(server, entry->wait);
     else
         waits_applied(server, entry->wait, out);
+    server->turn_sweeps--; /* what was not all swept counts */
+    return true;
 }
 
 /* As of the time of the engine, which passed for it: see queue_ask(). */
 static void apply_ask(struct server *server, const struct entry *entry)
 {
     struct hold_command *c = &server->command;
-    enum hf_status status = hold_decode(record_of(&server->flying, entry), c);
+    enum hf_status status =
+        hold_decode(entry_record(&server->flying, entry), c);
 
     assert(status == HF_OK); /* we encoded it */
     (void)status;
-    pass_time_alone(server);
+    commit_pass_time(server);
     c->now_us = hold_now_us(server->engine);
     const struct hold_out *out = hold_ask(server->engine, c);
     assert(out != NULL); /* time has passed for it */
@@ -431,13 +167,15 @@ static void refuse_write(struct server *server, const struct entry *entry,
     }
 }
 
-static void apply_entry(struct server *server, struct entry *entry,
-                        bool journaled, size_t *at)
+/* False: it is to be called again in the next turn. */
+static bool apply_entry(struct server *server, struct entry *entry,
+                        bool journaled)
 {
     struct hf_bytes record;
+    size_t at = server->apply_at;
 
     if (entry->dropped)
-        return;
+        return true;
     if (entry->refused != HF_OK) {
         refuse_write(server, entry, entry->refused);
     } else if (entry->ask) {
@@ -445,25 +183,34 @@ static void apply_entry(struct server *server, struct entry *entry,
     } else if (!journaled) {
         refuse_write(server, entry, HF_IO);
     } else {
-        enum hf_status status = journal_committed(server->journal, at, &record);
+        enum hf_status status =
+            journal_committed(server->journal, &at, &record);
         assert(status == HF_OK);
         (void)status;
-        apply_write(server, entry, record);
+        if (!apply_write(server, entry, record))
+            return false;
+        server->apply_at = at;
     }
+    return true;
 }
 
-/* The flying batch is durable, or has failed: apply it and answer. */
+/* The flying batch is durable, or has failed: apply it and answer. When so
+ * much is due that this would take long, it is done over several turns. */
 static void apply_batch(struct server *server, bool journaled)
 {
     struct batch *batch = &server->flying;
-    size_t at = 0;
 
     answer_now(server);
-    for (size_t i = 0; i < batch->count; i++) {
-        struct entry *entry = &batch->entries[i];
-        apply_entry(server, entry, journaled, &at);
+    if (!journaled)
+        fail(server);
+    for (; server->apply_next < batch->count; server->apply_next++) {
+        struct entry *entry = &batch->entries[server->apply_next];
+        server->applying = !apply_entry(server, entry, journaled);
+        if (server->applying)
+            return;
         if (entry->conn != NULL)
             conn_unpend(entry->conn);
+        entry->conn = NULL;
     }
     batch->count = 0;
     batch->records.len = 0;
@@ -472,8 +219,6 @@ static void apply_batch(struct server *server, bool journaled)
     if (journaled && server->flying_records > 0)
         metrics_batch(&server->metrics, server->flying_records,
                       server->flying_bytes, journal_sync_ns(server->journal));
-    if (!journaled)
-        fail(server);
 }
 
 /* ---- Commit. ---- */
@@ -483,7 +228,7 @@ static void withdraw(struct server *server, struct batch *batch,
                      struct entry *entry)
 {
     struct hold_command *c = &server->command;
-    enum hf_status status = hold_decode(record_of(batch, entry), c);
+    enum hf_status status = hold_decode(entry_record(batch, entry), c);
 
     assert(status == HF_OK);
     (void)status;
@@ -507,7 +252,7 @@ static void hand_over(struct server *server, struct batch *batch)
             withdraw(server, batch, entry);
         if (entry->dropped)
             continue;
-        struct hf_bytes record = record_of(batch, entry);
+        struct hf_bytes record = entry_record(batch, entry);
         entry->refused = journal_append(server->journal, record);
         if (entry->refused != HF_OK) {
             struct hold_command *c = &server->command;
@@ -529,14 +274,14 @@ static void gather_verdicts(struct server *server)
     while (!commit_batch_is_full(server, batch) &&
            waits_verdict(server, c, &wait)) {
         struct entry *entry = NULL;
-        if (reserve_record(batch, c) == HF_OK)
-            entry = add_entry(batch, c->kind, 0);
+        if (entry_reserve(batch, c) == HF_OK)
+            entry = entry_add(batch, c->kind, 0);
         if (entry == NULL || hold_prepare(server->engine, c) != HF_OK) {
             batch->count -= entry != NULL;
             waits_owe_again(server, wait);
             return; /* it is tried again in the next round */
         }
-        put_record(batch, entry, c);
+        entry_put(batch, entry, c);
         entry->wait = wait;
     }
 }
@@ -544,6 +289,10 @@ static void gather_verdicts(struct server *server)
 /* Commits what was gathered. False: nothing to do, or the disk is busy. */
 static bool commit_round(struct server *server)
 {
+    if (server->applying) {
+        apply_batch(server, true);
+        return !server->applying;
+    }
     if (server->in_flight)
         return false;
     gather_verdicts(server);
@@ -555,12 +304,14 @@ static bool commit_round(struct server *server)
     server->flying = *batch;
     *batch = empty;
     server->in_flight = true;
+    server->apply_next = 0;
+    server->apply_at = 0;
     server->flying_records = 0;
     hand_over(server, &server->flying);
     server->flying_bytes = journal_batch_bytes(server->journal);
     if (server->flying_records == 0) {
         apply_batch(server, true); /* questions only */
-        return true;
+        return !server->applying;
     }
     hf_counter_add(server->metrics.commits, 1);
     enum hf_status status = journal_commit(server->journal);
@@ -570,7 +321,7 @@ static bool commit_round(struct server *server)
         return false;
     }
     apply_batch(server, status == HF_OK);
-    return true;
+    return !server->applying;
 }
 
 void commit_turn(struct server *server)
@@ -579,7 +330,8 @@ void commit_turn(struct server *server)
     for (int i = 0; i < TURN_ROUNDS_MAX && commit_round(server); i++)
         conn_flush_dirty(server);
     commit_arm(server);
-    if (!server->in_flight && (!commit_is_idle(server) || server->dirty))
+    if (server->applying ||
+        (!server->in_flight && (!commit_is_idle(server) || server->dirty)))
         uv_idle_start(&server->again, server_again);
     else
         uv_idle_stop(&server->again);
@@ -589,7 +341,7 @@ void commit_poll(struct server *server)
 {
     enum hf_status status = journal_poll(server->journal);
 
-    if (status == HF_PENDING || !server->in_flight)
+    if (status == HF_PENDING || !server->in_flight || server->applying)
         return; /* asked all the same: asking clears the wake-up */
     report_slow(&server->report,
                 hf_clock_now_ns(server->clock) - server->slow_since_ns, true);
@@ -636,7 +388,7 @@ void commit_due(struct server *server)
         int count = hold_is_behind(server->engine) ? TICKS_MAX : 1;
         size_t before = server->building.count;
         for (int i = 0; i < count; i++)
-            tick(server, false);
+            submit_tick(server);
         server->building.has_tick = server->building.count > before;
     }
     commit_turn(server);

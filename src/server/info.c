@@ -72,9 +72,8 @@ static void about_persistence(struct info *info)
     line(info, "journal_bytes", j.byte_count);
     line(info, "journal_slow_commits", j.pending_count);
     line(info, "journal_waiting_ms",
-         s->in_flight
-             ? (hf_clock_now_ns(s->clock) - s->slow_since_ns) / 1000000
-             : 0);
+         s->in_flight ? (hf_clock_now_ns(s->clock) - s->slow_since_ns) / 1000000
+                      : 0);
     line(info, "journal_sync_last_us", j.sync_last_ns / 1000);
     line(info, "journal_sync_max_us", j.sync_max_ns / 1000);
     line(info, "journal_disk_bytes", j.disk_bytes);
@@ -147,6 +146,7 @@ static void about_stats(struct info *info)
     line(info, "requests_refused", counts.requests_refused);
     count_line(info, "requests_share_refused", m->shares_refused);
     line(info, "turn_work_max", info->server->turn_work_max);
+    line(info, "turn_sweeps_max", info->server->turn_sweeps_max);
     line(info, "turn_steps_max", info->server->turn_steps_max);
     for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
         count_line(info, events[i].name, m->events[events[i].kind]);

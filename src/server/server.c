@@ -51,9 +51,12 @@ static void on_turn_end(uv_check_t *handle)
     struct server *server = handle->data;
 
     if (server->dirty != NULL || server->building.count > 0 ||
-        server->waits.owed != NULL)
+        server->waits.owed != NULL || server->applying)
         commit_turn(server);
     server->turn++;
+    if (server->turn_sweeps > server->turn_sweeps_max)
+        server->turn_sweeps_max = server->turn_sweeps;
+    server->turn_sweeps = 0;
     server->turn_steps = 0;
 }
 
@@ -104,7 +107,7 @@ static void on_tend(uv_timer_t *handle)
         commit_poll(server);
     if (server->in_flight || server->failed)
         commit_due(server);
-    if (server->in_flight)
+    if (server->in_flight && !server->applying)
         report_slow(&server->report,
                     hf_clock_now_ns(server->clock) - server->slow_since_ns,
                     false);

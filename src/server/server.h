@@ -33,6 +33,7 @@
 #include "journal/journal.h"
 #include "resp/resp.h"
 #include "server/config.h"
+#include "server/entry.h"
 #include "server/limit.h"
 #include "server/metrics.h"
 #include "server/report.h"
@@ -41,30 +42,6 @@
 #include "server/watch.h"
 
 struct conn;
-
-/* One request of a batch: to be journaled, or a question queued in order. */
-struct entry {
-    struct conn *conn; /* NULL: the server's own, or the wait leads to it */
-    struct wait *wait; /* a LOCK that may wait, or the verdict on one */
-    uint64_t came_ns;  /* when it was read */
-    enum hold_kind kind;
-    uint32_t at; /* where its record is in the batch's */
-    uint32_t len;
-    enum hf_status refused; /* not HF_OK: could not be taken */
-    bool ask;               /* not journaled */
-    bool has_request;       /* it carries a REQ */
-    bool told;              /* journaled without effect: see waits.h */
-    bool dropped;           /* nobody wants it any more */
-};
-
-/* What one commit covers. */
-struct batch {
-    struct entry *entries;
-    size_t count;
-    size_t cap;
-    struct hf_buf records;
-    bool has_tick;
-};
 
 struct server {
     uv_loop_t loop;
@@ -89,6 +66,11 @@ struct server {
     struct batch flying;   /* being committed */
     bool in_flight;
     uint64_t flying_records;
+    bool applying;        /* it is durable, and applied over several turns */
+    size_t apply_next;    /* the entry to be applied next */
+    size_t apply_at;      /* where its record is in the journal's batch */
+    uint64_t turn_sweeps; /* of what is due, in this turn */
+    uint64_t turn_sweeps_max;
     uint64_t answer_ns;     /* the time as of the answers being given */
     uint64_t flying_bytes;  /* in the journal's batch under way */
     uint64_t slow_since_ns; /* when a commit that outlasted its turn began */
@@ -144,16 +126,24 @@ void server_apply_config(struct server *server);
 /* Time for a record: never goes back, also over restarts. */
 uint64_t server_now_us(const struct server *server);
 
-/* commit.c */
+/* submit.c */
 
 /* False: the connection's command is not to be taken now; it is to be tried
  * again in the next turn, or when nothing of the connection is pending. */
-bool commit_admits(const struct server *server, const struct conn *conn,
+bool submit_admits(const struct server *server, const struct conn *conn,
                    const struct hold_command *command);
 /* Takes a command of the connection on its way; the answer is in the
  * connection's output when it is known. */
-void commit_submit(struct server *server, struct conn *conn,
-                   struct hold_command *command);
+void submit_command(struct server *server, struct conn *conn,
+                    struct hold_command *command);
+/* Lets time pass, by a record of its own. */
+void submit_tick(struct server *server);
+
+/* commit.c */
+
+/* After the journal has failed: what is over now is over. */
+void commit_pass_time(struct server *server);
+
 /* Ends a turn: commits, applies and answers what the turn gathered. */
 void commit_turn(struct server *server);
 /* The commit under way may have ended. */

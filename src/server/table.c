@@ -493,7 +493,7 @@ static void run_admitted(struct server *server, struct conn *conn,
     } else {
         if ((command->flags & COMMAND_ADMIN) != 0)
             report_admin(&server->report, conn, command->name);
-        commit_submit(server, conn, &server->command);
+        submit_command(server, conn, &server->command);
     }
 }
 
@@ -513,7 +513,7 @@ bool table_run(struct server *server, struct conn *conn,
     if (at_once && conn->pending > 0)
         return false; /* answered after what is on its way */
     if (command != NULL && command->run == NULL && error[0] == '\0' &&
-        !commit_admits(server, conn, &server->command))
+        !submit_admits(server, conn, &server->command))
         return false;
     metrics_command(&server->metrics, index_of(command));
     conn_touch(conn);

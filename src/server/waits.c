@@ -368,7 +368,8 @@ void waits_applied(struct server *server, struct wait *wait,
     } else if (out->code == HOLD_OK) {
         held_in_vain(server, wait, out->body);
         return;
-    } else if (wait->end == END_TOLD && wait->request.len > 0) {
+    } else if (wait->end == END_TOLD && wait->request.len > 0 &&
+               out->code != HOLD_CONFLICT) { /* that REQ is another's */
         wait->state = WAIT_REFUSED;
         owe(&server->waits, wait);
         return;
@@ -453,7 +454,7 @@ void waits_fail(struct server *server)
 
     for (struct wait *wait = server->waits.all; wait != NULL; wait = next) {
         next = wait->next;
-        if (wait->state == WAIT_SENT)
+        if (wait->state == WAIT_SENT || wait->judged)
             continue;
         struct conn *conn = wait->conn;
         detach(wait);

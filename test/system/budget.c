@@ -122,6 +122,37 @@ TEST(pages_that_end_early_still_list_everything)
     stop();
 }
 
+/* Twenty thousand reservations are over when one is asked for that needs their
+ * units: it gets them, and no turn sweeps more than its part. */
+TEST(units_are_free_when_they_are_over_however_many_at_once)
+{
+    enum { COUNT = 20000 };
+    struct hf_bytes reply;
+    struct test_wire other;
+
+    start(NULL);
+    test_server_connect(&server, &other);
+    CHECK_DONE(test_ask(&wire, "STOCK SET apple %d", COUNT));
+    int64_t token =
+        test_number(test_ask(&other, "LOCK a OWNER me TTL 600000"), "token");
+    for (int i = 0; i < COUNT; i++)
+        test_wire_add(&wire, "RESERVE * ITEM apple 1 TTL 1");
+    CHECK_EQ(test_wire_send(&wire), HF_OK);
+    for (int i = 0; i < COUNT; i++) {
+        CHECK_EQ(test_wire_read(&wire, &reply), HF_OK);
+        CHECK_DONE(reply);
+    }
+    struct hf_bytes apple;
+    do
+        apple = test_ask(&wire, "STOCK GET apple");
+    while (test_number(apple, "reserved") != 0);
+    CHECK_DONE(test_ask(&wire, "RESERVE all ITEM apple %d", COUNT));
+    CHECK_DONE(test_ask(&other, "RENEW a %lld TTL 600000", (long long)token));
+    CHECK(info_number("turn_sweeps_max:") <= 17);
+    test_wire_close(&other);
+    stop();
+}
+
 TEST(refusals_make_room_and_nobody_fills_the_whole_table)
 {
     static const char *const small[] = {"--requests-max", "100", NULL};

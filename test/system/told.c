@@ -507,3 +507,24 @@ TEST(a_bound_is_shown_when_the_journal_has_it)
     CHECK(memmem(reply.data, reply.len, took, sizeof took - 1) != NULL);
     stop();
 }
+
+/* The second is told TIMEOUT, and its CONFLICT is nobody's answer. */
+TEST(a_timeout_under_a_foreign_req_leaves_the_first_answer)
+{
+    start_new();
+    CHECK_DONE(test_ask(&first, "STOCK SET apple 10"));
+    shut_with(&second);
+    uint64_t before = commands();
+    test_wire_add(&first, "RESERVE cart ITEM apple 2 REQ r");
+    send_on(&first);
+    await_commands(before, 1);
+    struct test_wire foreign;
+    test_server_connect(&server, &foreign);
+    CHECK_ERROR(test_ask(&foreign, "LOCK x OWNER me WAIT 50 REQ r"), "TIMEOUT");
+    open_with(&second);
+    CHECK_DONE(read_on(&first));
+    CHECK_DONE(test_ask(&second, "STOCK SET x 1"));
+    CHECK_DONE(test_ask(&first, "RESERVE cart ITEM apple 2 REQ r"));
+    test_wire_close(&foreign);
+    stop();
+}

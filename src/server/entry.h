@@ -1,0 +1,54 @@
+/* entry.h - what one commit covers: requests in the order of their arrival,
+ * with their records in one buffer.
+ *
+ * Threads: the loop's.
+ */
+#ifndef SERVER_ENTRY_H
+#define SERVER_ENTRY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "hold/command.h"
+
+struct conn;
+struct wait;
+
+/* One request of a batch: to be journaled, or a question queued in order. */
+struct entry {
+    struct conn *conn; /* NULL: the server's own, or the wait leads to it */
+    struct wait *wait; /* a LOCK that may wait, or the verdict on one */
+    uint64_t came_ns;  /* when it was read */
+    enum hold_kind kind;
+    uint32_t at; /* where its record is in the batch's */
+    uint32_t len;
+    enum hf_status refused; /* not HF_OK: could not be taken */
+    bool ask;               /* not journaled */
+    bool has_request;       /* it carries a REQ */
+    bool told;              /* journaled without effect: see waits.h */
+    bool dropped;           /* nobody wants it any more */
+};
+
+/* What one commit covers. */
+struct batch {
+    struct entry *entries;
+    size_t count;
+    size_t cap;
+    struct hf_buf records;
+    bool has_tick;
+};
+
+/* A new entry at the end; NULL without memory. */
+struct entry *entry_add(struct batch *batch, enum hold_kind kind,
+                        uint64_t came_ns);
+/* Makes room for the record of `command`, or HF_NOMEM. */
+enum hf_status entry_reserve(struct batch *batch,
+                             const struct hold_command *command);
+/* Encodes it as the entry's record; there is room. */
+void entry_put(struct batch *batch, struct entry *entry,
+               const struct hold_command *command);
+struct hf_bytes entry_record(const struct batch *batch,
+                             const struct entry *entry);
+
+#endif

@@ -1,0 +1,242 @@
+/* submit.c - from a command of a client to its place in a batch.
+ *
+ * Nothing is told that a record on its way could contradict. A write that is
+ * not applied yet is not acknowledged, so that reading what was before it is
+ * right; but time passes meanwhile. So an answer that depends on something
+ * that is due and not applied waits behind a record that lets time pass.
+ */
+#include <assert.h>
+
+#include "base/hash.h"
+#include "server/answer.h"
+#include "server/conn.h"
+#include "server/server.h"
+
+/* Steps of listings in one turn; the last one may pass it. */
+#define TURN_STEPS_MAX 50000u
+
+/* A rejected request is still answered in order. */
+static void queue_refused(struct server *server, struct conn *conn,
+                          struct entry *entry,
+                          const struct hold_command *command,
+                          enum hf_status why)
+{
+    if (conn == NULL || conn->pending == 0) {
+        if (entry != NULL)
+            server->building.count--;
+        answer_refused(server, conn, why);
+        if (conn != NULL)
+            answer_note(server, command->kind, server->answer_ns);
+    } else if (entry != NULL) {
+        entry->conn = conn;
+        entry->refused = why;
+        conn->pending++;
+    } else {
+        conn_close_no_memory(conn); /* not even to remember the refusal */
+    }
+}
+
+/* Takes the record into the batch. The entry may be there in spite of a
+ * failure: it can carry the refusal. */
+static enum hf_status take_write(struct server *server,
+                                 const struct hold_command *command,
+                                 uint64_t came_ns, struct entry **out)
+{
+    struct batch *batch = &server->building;
+    enum hf_status status = entry_reserve(batch, command);
+    struct entry *entry = entry_add(batch, command->kind, came_ns);
+
+    *out = entry;
+    if (entry != NULL)
+        entry->has_request = command->request.len > 0;
+    if (server->failed)
+        return HF_IO;
+    if (entry == NULL || status != HF_OK)
+        return HF_NOMEM;
+    if (hold_prepare(server->engine, command) != HF_OK)
+        return HF_NOMEM;
+    entry_put(batch, entry, command);
+    return HF_OK;
+}
+
+static void queue_write(struct server *server, struct conn *conn,
+                        const struct hold_command *command, uint64_t came_ns)
+{
+    struct entry *entry;
+    enum hf_status status = take_write(server, command, came_ns, &entry);
+
+    if (status != HF_OK) {
+        queue_refused(server, conn, entry, command, status);
+        return;
+    }
+    entry->conn = conn;
+    if (conn != NULL)
+        conn->pending++;
+}
+
+/* A fixed key: it only compares requests of one run. */
+static uint64_t fingerprint_of(struct hf_bytes record)
+{
+    struct hf_hash_seed seed = {{0x776169747320666fu, 0x722061206c6f636bu}};
+
+    return hf_hash(seed, hf_bytes(record.data + HOLD_RECORD_BODY,
+                                  record.len - HOLD_RECORD_BODY));
+}
+
+/* A lock that may wait. Its connection runs nothing else meanwhile: the wait
+ * leads to it, and the entry to the wait. */
+static void queue_wait(struct server *server, struct conn *conn,
+                       const struct hold_command *command, uint64_t came_ns)
+{
+    struct batch *batch = &server->building;
+    struct entry *entry;
+    enum hf_status status = take_write(server, command, came_ns, &entry);
+
+    assert(conn->pending == 0 && conn->wait == NULL);
+    if (status != HF_OK) {
+        queue_refused(server, conn, entry, command, status);
+        return;
+    }
+    uint64_t fingerprint = fingerprint_of(entry_record(batch, entry));
+    bool joined = command->request.len > 0 &&
+                  waits_join(server, conn, command, fingerprint);
+    if (!joined)
+        entry->wait = waits_new(server, conn, command, fingerprint, came_ns);
+    if (entry->wait != NULL)
+        return;
+    batch->count--;
+    batch->records.len = entry->at;
+    hold_forget(server->engine, command);
+    if (!joined)
+        queue_refused(server, conn, NULL, command, HF_NOMEM);
+}
+
+void submit_tick(struct server *server)
+{
+    struct hold_command pass = {.kind = HOLD_TICK,
+                                .now_us = server_now_us(server)};
+
+    queue_write(server, NULL, &pass, 0);
+}
+
+/* The question is answered in its place, as of a time at which everything
+ * that is due has been applied. */
+static void queue_ask(struct server *server, struct conn *conn,
+                      struct hold_command *command, uint64_t came_ns)
+{
+    struct batch *batch = &server->building;
+    struct hold_command pass = {
+        .kind = HOLD_TICK, .now_us = command->now_us, .amount = 1};
+
+    if (!server->failed)
+        queue_write(server, NULL, &pass, 0);
+    enum hf_status status = entry_reserve(batch, command);
+    struct entry *entry = entry_add(batch, command->kind, came_ns);
+    if (entry == NULL || status != HF_OK) {
+        queue_refused(server, conn, entry, command, HF_NOMEM);
+        return;
+    }
+    entry_put(batch, entry, command);
+    entry->conn = conn;
+    entry->ask = true;
+    conn->pending++;
+}
+
+static void answer_at_once(struct server *server, struct conn *conn,
+                           const struct hold_out *out, enum hold_kind kind,
+                           uint64_t came_ns)
+{
+    conn_spend(conn, out->work);
+    answer_now(server);
+    answer_give(server, conn, out->code, out->body);
+    answer_note(server, kind, came_ns);
+}
+
+/* The answer that can be given without the journal, or NULL. */
+static const struct hold_out *answer_of(struct server *server,
+                                        const struct hold_command *command)
+{
+    bool is_write = hold_kind_is_write(command->kind);
+
+    /* The engine shows a hold that somebody was told not to have; only what
+     * it told before is certain. */
+    if (server->orphans > 0 && (!is_write || command->request.len == 0))
+        return NULL;
+    if (is_write)
+        return hold_refuse(server->engine, command);
+    commit_pass_time(server);
+    return hold_ask(server->engine, command);
+}
+
+/* A REQ whose TIMEOUT was told is answered so, whatever the engine knows. */
+static bool was_told(struct server *server, const struct hold_command *command)
+{
+    return command->request.len > 0 &&
+           waits_was_told(&server->waits, command->request);
+}
+
+static bool may_wait(const struct hold_command *command)
+{
+    return command->kind == HOLD_LOCK && command->wait_ms > 0;
+}
+
+/* True if it would be remembered, and its client has filled its share. */
+static bool is_too_much(const struct server *server, const struct conn *conn,
+                        const struct hold_command *command)
+{
+    return command->request.len > 0 && share_is_spent(server, conn_host(conn));
+}
+
+bool submit_admits(const struct server *server, const struct conn *conn,
+                   const struct hold_command *command)
+{
+    bool is_write = hold_kind_is_write(command->kind);
+
+    /* a wait is alone on its connection */
+    if (conn->pending > 0 &&
+        (may_wait(command) || is_too_much(server, conn, command)))
+        return false;
+    if (!is_write && server->turn_steps >= TURN_STEPS_MAX)
+        return false; /* listings of all clients share a budget */
+    /* While more is due than one record handles, ticks go first: what depends
+     * on all of it would have to handle it in one step. */
+    return !hold_is_behind(server->engine) || server->failed ||
+           (is_write && !hold_kind_is_exact(command->kind));
+}
+
+static void refuse_share(struct server *server, struct conn *conn,
+                         enum hold_kind kind, uint64_t came_ns)
+{
+    hf_counter_add(server->metrics.shares_refused, 1);
+    report_requests_full(&server->report, conn);
+    answer_now(server);
+    answer_error(server, conn,
+                 "OVERLOADED this client has filled its share of the REQ ids "
+                 "remembered: requests-share of requests-max");
+    answer_note(server, kind, came_ns);
+}
+
+void submit_command(struct server *server, struct conn *conn,
+                    struct hold_command *command)
+{
+    uint64_t came_ns = hf_clock_now_ns(server->clock);
+
+    command->now_us = server->epoch_us + came_ns / 1000;
+    if (conn->pending == 0 && !was_told(server, command)) {
+        const struct hold_out *out = answer_of(server, command);
+        if (out != NULL) {
+            if (hold_kind_is_write(command->kind))
+                hf_counter_add(server->metrics.refusals, 1);
+            answer_at_once(server, conn, out, command->kind, came_ns);
+            return;
+        }
+    }
+    if (!hold_kind_is_write(command->kind))
+        queue_ask(server, conn, command, came_ns);
+    else if (conn->pending == 0 && is_too_much(server, conn, command))
+        refuse_share(server, conn, command->kind, came_ns);
+    else if (may_wait(command))
+        queue_wait(server, conn, command, came_ns);
+    else
+        queue_write(server, conn, command, came_ns);
+}

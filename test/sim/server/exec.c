@@ -284,6 +284,8 @@ size_t hf_pool_shutdown_now(struct hf_pool *pool,
 {
     (void)hand_back;
     (void)context;
+    if (pool == NULL)
+        return 0;
     pool->works = NULL;
     pool->closed = true;
     return 0;
@@ -291,6 +293,8 @@ size_t hf_pool_shutdown_now(struct hf_pool *pool,
 
 void hf_pool_close(struct hf_pool *pool)
 {
+    if (pool == NULL)
+        return;
     pool->closed = true;
     while (pool->busy)
         world_step();

@@ -97,8 +97,9 @@ static void draw_machine(struct mix *mix, struct dice *dice)
     mix->net.split = ONE_OF(dice, 0, 50, 400);
     mix->net.cut = ONE_OF(dice, 0, 0, 200, 700);
     mix->net.cut_bytes = ONE_OF(dice, 200, 4000, 60000);
-    mix->net.window_max = ONE_OF(dice, 200, 4096, 65536, 1u << 20);
-    mix->net.window_min = mix->net.window_max / 4;
+    /* a reply about a lock fits in, or it would be older than its sending */
+    mix->net.window_min = ONE_OF(dice, 600, 600, 4096, 65536);
+    mix->net.window_max = ONE_OF(dice, 1000, 4096, 65536, 1u << 20);
     mix->net.refuse = ONE_OF(dice, 0, 0, 100);
     mix->disk.write_ns = ONE_OF(dice, 5 * US, 80 * US);
     mix->disk.write_max_ns =

@@ -329,8 +329,6 @@ size_t wire_window(const struct wire *wire)
 /* Finds the ends of replies in what the server writes. */
 static void follow_replies(struct wire *wire, const char *data, size_t len)
 {
-    bool at_once = wire->write == NULL;
-
     if (wire->reply_len + len > wire->reply_cap) {
         wire->reply_cap = 2 * (wire->reply_len + len) + 64;
         wire->reply = realloc(wire->reply, wire->reply_cap);
@@ -343,7 +341,7 @@ static void follow_replies(struct wire *wire, const char *data, size_t len)
     struct hf_bytes input = hf_bytes(wire->reply, wire->reply_len);
     while (at < input.len && resp_skip(input, &at) == HF_OK) {
         from = at;
-        wire->calls->replied(wire, at_once);
+        wire->calls->replied(wire);
     }
     memmove(wire->reply, wire->reply + from, wire->reply_len - from);
     wire->reply_len -= from;

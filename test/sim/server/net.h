@@ -28,9 +28,8 @@ struct wire_calls {
     void (*ended)(struct wire *wire);    /* closed by the other side, cut, or
                                             never let in; the last call */
     void (*taken)(struct wire *wire);    /* the server has read `up.taken` */
-    void (*replied)(struct wire *wire, bool at_once); /* one whole reply was
-                                            handed over by the server */
-    void (*gone)(struct wire *wire); /* the server was told of a reset */
+    void (*replied)(struct wire *wire);  /* a whole reply was handed over */
+    void (*gone)(struct wire *wire);     /* the server was told of a reset */
 };
 
 struct pipe {
@@ -67,9 +66,8 @@ struct wire {
     bool reset;         /* a reset has arrived */
     bool reset_told;
     bool eof_told;
-    bool broken;       /* cut: nothing passes any more */
-    uint64_t freed_ns; /* when the server's last unfinished write ended */
-    char *reply;       /* bytes written that are not a whole reply yet */
+    bool broken; /* cut: nothing passes any more */
+    char *reply; /* bytes written that are not a whole reply yet */
     size_t reply_len;
     size_t reply_cap;
 

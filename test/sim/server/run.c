@@ -34,6 +34,7 @@ static struct {
     bool up;         /* the loop runs */
     bool power;      /* the next death takes what was not synced */
     bool stop_asked; /* of this run of the server */
+    bool dated;      /* somebody has set the date */
     bool ending;     /* a restart is planned because the journal failed */
     bool lossy;      /* acknowledged things may have been lost */
     size_t fault_next;
@@ -124,6 +125,7 @@ static void fill_fault(const struct fault *fault)
         int64_t by_us = (int64_t)(fault->size_ns / 1000);
         world_set_date(fault->number % 2 ? by_us : -by_us);
         record_mark(0, 0, HISTORY_DATE);
+        run.dated = true;
         record_say("the date is set %s by %lld ms",
                    fault->number % 2 ? "forth" : "back",
                    (long long)(by_us / 1000));
@@ -355,6 +357,10 @@ static bool start_server(void)
 
 static void end_server(void)
 {
+    /* Without a journal time was told that no record has; with the date set
+     * back it is told again. */
+    if (run.server->failed && run.dated)
+        lose();
     run.up = false;
     hf_memory_fail_never();
     server_close(run.server);

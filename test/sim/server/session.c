@@ -211,23 +211,20 @@ static void on_taken(struct wire *wire)
     while (session->taken < session->count &&
            session->calls[session->taken]->end <= wire->up.taken) {
         struct call *call = session->calls[session->taken];
-        call->taken_ns = world_now_ns();
         if (call->id != 0 && session->replied == session->taken)
             record_mark(wire->number, call->id, HISTORY_ARRIVED);
         session->taken++;
     }
 }
 
-/* A reply that had to wait for the client to read others was made earlier
- * than it was sent: no mark then. */
-static void on_replied(struct wire *wire, bool at_once)
+static void on_replied(struct wire *wire)
 {
     struct session *session = wire->owner;
 
     if (session->replied >= session->count)
         return;
     struct call *call = session->calls[session->replied++];
-    if (call->id != 0 && at_once && call->taken_ns > wire->freed_ns)
+    if (call->id != 0)
         record_mark(wire->number, call->id, HISTORY_SENT);
 }
 

@@ -8,9 +8,8 @@
 struct client;
 
 struct call {
-    uint64_t id;       /* 0: not a request: garbage that gets an error */
-    uint64_t end;      /* its last byte in the stream */
-    uint64_t taken_ns; /* when the server had read that */
+    uint64_t id;  /* 0: not a request: garbage that gets an error */
+    uint64_t end; /* its last byte in the stream */
     bool answered;
     struct words words;
 };

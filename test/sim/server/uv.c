@@ -139,6 +139,16 @@ void loop_reads(void *handle, bool on)
     set(handle, READING | ACTIVE, on);
 }
 
+/* What has arrived before it is read first, so that a server hears of a reset
+ * when it comes to it; one that does not read could ask. */
+void loop_tell_reset(struct wire *wire)
+{
+    if (wire->reset_told)
+        return;
+    wire->reset_told = true;
+    wire->calls->gone(wire);
+}
+
 int uv_is_closing(const uv_handle_t *handle)
 {
     return has(handle, CLOSING);
@@ -263,7 +273,6 @@ static void end_write(struct wire *wire, int status)
     uv_write_t *write = wire->write;
 
     wire->write = NULL;
-    wire->freed_ns = world_now_ns();
     write->cb(write, status);
 }
 
@@ -293,8 +302,8 @@ static bool wire_ready(const uv_handle_t *h)
 
     if (wire == NULL)
         return false;
-    if (wire->reset && !wire->reset_told)
-        return true;
+    if (wire->reset && !wire->reset_told && !has(h, READING))
+        return true; /* told by a look at the socket, if at all */
     if (wire->write != NULL && (wire->reset || wire_window(wire) > 0))
         return true;
     return has(h, READING) &&
@@ -384,6 +393,7 @@ static void read_some(uv_stream_t *stream, struct wire *wire)
         size_t got = wire_take(wire, buf.base, buf.len);
         stream->read_cb(stream, (ssize_t)got, &buf);
     } else if (wire->reset) {
+        loop_tell_reset(wire);
         set(stream, READING | ACTIVE, false);
         stream->read_cb(stream, UV_ECONNRESET, &buf);
     } else if (wire->up.fin_arrived && !wire->eof_told) {
@@ -406,10 +416,8 @@ static void run_ready(uv_handle_t *h)
     } else if (has(h, LISTENS)) {
         accept_one((uv_stream_t *)h);
     } else {
-        if (wire->reset && !wire->reset_told) {
-            wire->reset_told = true;
-            wire->calls->gone(wire);
-        }
+        if (wire->reset && !has(h, READING))
+            loop_tell_reset(wire);
         if (has(h, READING))
             read_some((uv_stream_t *)h, wire);
         if (!has(h, CLOSING) && wire->write != NULL)

@@ -15,5 +15,7 @@ struct wire *loop_wire(const void *handle);
 void loop_listens(void *handle);
 void loop_accepted(void *listener);
 void loop_reads(void *handle, bool on);
+/* The server hears that the wire was reset; once. */
+void loop_tell_reset(struct wire *wire);
 
 #endif

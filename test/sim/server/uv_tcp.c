@@ -200,7 +200,7 @@ int uv_try_write(uv_stream_t *stream, const uv_buf_t bufs[], unsigned count)
     if (wire->write != NULL)
         return UV_EAGAIN;
     if (wire->reset)
-        return UV_EPIPE;
+        return UV_EPIPE; /* too late to count as told: the reply was made */
     size_t room = wire_window(wire);
     size_t len = bufs[0].len < room ? bufs[0].len : room;
     if (len == 0)

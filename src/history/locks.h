@@ -21,13 +21,11 @@ enum fact_kind {
                        seen, and as a re-entry have lengthened the hold */
     FACT_BUSY,      /* held by `owner` */
     FACT_FREE,
-    FACT_TIMED_OUT, /* a LOCK that was told so; as a re-entry it may have
-                       lengthened the hold before it was given back */
-    FACT_GRANT,     /* this and below: about `token` */
-    FACT_RENEWED,   /* or perhaps, if the call is not sure */
-    FACT_UNLOCKED,  /* likewise; `count` is what remains */
-    FACT_SHOWN,     /* a read */
-    FACT_MISSED,    /* LOST or NOTHELD */
+    FACT_GRANT,    /* this and below: about `token` */
+    FACT_RENEWED,  /* or perhaps, if the call is not sure */
+    FACT_UNLOCKED, /* likewise; `count` is what remains */
+    FACT_SHOWN,    /* a read */
+    FACT_MISSED,   /* LOST or NOTHELD */
 };
 
 struct fact {

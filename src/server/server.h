@@ -148,9 +148,6 @@ void submit_tick(struct server *server);
 
 /* commit.c */
 
-/* After the journal has failed: what is over now is over. */
-void commit_pass_time(struct server *server);
-
 /* The journal may have failed in the background. */
 void commit_tend(struct server *server);
 /* Ends a turn: commits, applies and answers what the turn gathered. */

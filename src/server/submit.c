@@ -173,7 +173,6 @@ static const struct hold_out *answer_of(struct server *server,
         return NULL;
     if (is_write)
         return hold_refuse(server->engine, command);
-    commit_pass_time(server);
     return hold_ask(server->engine, command);
 }
 

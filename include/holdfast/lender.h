@@ -31,12 +31,16 @@
  * and hf_lender_tend() does the upkeep, from a job of an hf_scheduler or from
  * the user's own loop.
  *
- * Deadlines: a borrower that waits leaves when its time has come. It cannot
- * leave a callback that it is inside of: validate, destroy of what validate
- * refused and, with `direct`, create. If one refuses what it has after the
- * deadline it begins no other; so it is late by one call of each at most, and
- * what turns out to be fit is lent even then. A try (HF_NOW) validates what is
- * idle until one is fit. A validate that can hang needs a time-out of its own.
+ * Deadlines: a borrower that waits leaves when its time has come. With a pool
+ * validate runs there if the borrower has a deadline, and it leaves validate as
+ * well: the resource goes back, or is destroyed, when validate has returned.
+ * (So a task is handed to the pool for each validate; where the pool refuses
+ * it, has the submitter run it, or is the borrower's own, it is as without.)
+ * Without a pool a borrower cannot leave a callback that it is inside of:
+ * validate, destroy of what validate refused and, with `direct`, create. If its
+ * resource is refused after the deadline it tries no other; so it is late by
+ * one call of each at most, and what turns out to be fit is lent even then. A
+ * try (HF_NOW) validates what is idle until one is fit.
  *
  * The end: shut() lends nothing more: who waits leaves with HF_CLOSED, what is
  * idle is destroyed, and so is what comes back. await() waits until all is
@@ -47,7 +51,7 @@
  *          call the lender, but not close it. While close waits, others may
  *          still be inside return, discard, or a borrow that waits.
  * Memory:  128 bytes for each of `room`; nothing is allocated after open, but
- *          where more than 16 threads call.
+ *          where more than 16 threads call, and by the pool.
  * Time:    by `clock`. It is looked at when a borrower has to wait, and for
  *          each loan only where a setting needs it: see `times`.
  *
@@ -143,7 +147,8 @@ struct hf_lender_opts {
     int (*create)(void *context, void **resource);
     /* Its end, also of one that broke. */
     void (*destroy)(void *context, void *resource);
-    /* Is it fit to be lent? 0: yes. By the borrower. NULL: all are. */
+    /* Is it fit to be lent? 0: yes. By the borrower, or on the pool. NULL: all
+     * are. */
     int (*validate)(void *context, void *resource);
     /* Makes it fit for the next; 0 is success. By whoever returns. NULL: all
      * are as they come back. */
@@ -159,8 +164,9 @@ struct hf_lender_opts {
     /* Open makes `min` of them, or one, before it returns, and fails if create
      * does. Else it is open before there is anything, and tries for ever. */
     bool eager;
-    /* Where create runs; outlives the lender. NULL: in its own thread, one
-     * after the other, and upkeep waits meanwhile. */
+    /* Where create runs, and validate for borrowers with a deadline; outlives
+     * the lender. NULL: creates run in its own thread, one after the other, and
+     * upkeep waits meanwhile. */
     struct hf_pool *pool;
     /* One that came back less than this ago is lent without validate. 0: each
      * is validated; HF_FOREVER: none. */

@@ -9,6 +9,7 @@
 #define START_SLACK_US  1000000u
 #define REQUEST_KEEP_US 600000000u
 #define ENDED_KEEP_US   600000000u
+#define LISTINGS_MAX    1000u /* more are not looked through for each name */
 
 void check_found(struct check *c, const char *rule, uint64_t id, uint64_t other,
                  const char *format, ...)
@@ -382,6 +383,19 @@ static enum hf_status find_flushes(struct check *c)
     return HF_OK;
 }
 
+static enum hf_status find_listings(struct check *c)
+{
+    for (size_t i = 0; i < c->count; i++) {
+        if (!check_is_whole(&c->calls[i]) || c->listings.count == LISTINGS_MAX)
+            continue;
+        const struct call **place = check_push(&c->listings, sizeof *place);
+        if (place == NULL)
+            return HF_NOMEM;
+        *place = &c->calls[i];
+    }
+    return HF_OK;
+}
+
 static enum hf_status run(struct check *c)
 {
     static enum hf_status (*const subjects[])(struct check *) = {
@@ -403,6 +417,8 @@ static enum hf_status run(struct check *c)
     find_windows(c);
     if (status == HF_OK)
         status = find_flushes(c);
+    if (status == HF_OK)
+        status = find_listings(c);
     for (size_t i = 0; i < sizeof subjects / sizeof subjects[0]; i++) {
         if (status == HF_OK)
             status = subjects[i](c);
@@ -439,6 +455,7 @@ enum hf_status history_check(const struct history *history,
     hf_free(check.flushes);
     hf_free(check.numbers.data);
     hf_free(check.gone.data);
+    hf_free(check.listings.data);
     hf_free(check.bookings.data);
     hf_free(check.shares.data);
     return status;

@@ -129,6 +129,7 @@ struct check {
     size_t start_count;
     struct list numbers;  /* of struct number */
     struct list gone;     /* of struct gone */
+    struct list listings; /* of const struct call *: those that are whole */
     struct list bookings; /* of struct booking */
     struct list shares;   /* of struct share */
     uint32_t dated_at;    /* the first time the date was set */
@@ -179,6 +180,12 @@ int check_compare(struct hf_bytes a, struct hf_bytes b);
 
 /* Understands the words and the reply of each call. */
 void check_parse(struct check *c, struct call *call);
+
+/* LOCKS or STOCK LIST that showed all there is of a pattern, in one page, and
+ * so must show what was there all the time. */
+bool check_is_whole(const struct call *call);
+/* Is the name one that it must show? */
+bool check_lists(const struct call *call, struct hf_bytes name);
 
 /* Walks the items of a RESERVE's words, or the maps of a reply's list.
  * `*at` starts at 0. */

@@ -108,13 +108,19 @@ static void find_origin(struct lock_view *view, struct hold *hold)
         if (hold->begin == NULL)
             hold->lo = least(hold->lo, fact->call->first);
     }
-    for (size_t i = view->asked_count; i < view->loose_count; i++) {
+    for (size_t i = view->asked_count; i < view->timed_end; i++) {
         const struct fact *fact = &view->loose[i];
-        if (fact->kind != FACT_TIMED_OUT || !owned(fact, hold))
+        if (hold->next != NULL && fact->lo > hold->next->hi)
+            break;
+        if ((hold->begin != NULL && fact->hi < hold->begin->lo) ||
+            !owned(fact, hold))
             continue;
         /* until its end is written down, at the latest with the run's */
         uint64_t over_us = check_over_us(c, fact->hi, fact->call->ttl_ms);
         hold->over_us = over_us > hold->over_us ? over_us : hold->over_us;
+        if (hold->begin == NULL)
+            hold->lo = least(hold->lo, fact->lo);
+        asked = true;
     }
     if (hold->begin == NULL && !asked)
         hold->lo = 0;
@@ -233,6 +239,13 @@ static void count_bounds(const struct lock_view *view, const struct hold *hold,
         if (asked->lo <= fact->hi && owned(asked, hold))
             (*high)++;
     }
+    for (size_t i = view->asked_count;
+         i < view->timed_end && fact->count > *high; i++) {
+        const struct fact *timed = &view->loose[i];
+        if (timed->lo <= fact->hi && fact->lo <= timed->hi &&
+            owned(timed, hold))
+            (*high)++;
+    }
 }
 
 static void judge_count(struct lock_view *view, const struct hold *hold,
@@ -277,7 +290,7 @@ static bool judge_shown(struct lock_view *view, const struct hold *hold,
     }
     uint64_t left_us = (uint64_t)fact->safe_ms * US_PER_MS;
     if (hold->over_us != UINT64_MAX &&
-        check_us(c, fact->lo) + left_us > hold->over_us)
+        check_us(c, fact->lo) + left_us > hold->over_us + CHECK_ROUNDED_US)
         check_found(c, "expiry", fact->call->id, hold->proof->id,
                     "lock %.*s, token %llu expires in %lld ms, which is later "
                     "than anybody asked for",
@@ -301,9 +314,11 @@ static bool judge_origin(struct lock_view *view, const struct hold *hold)
     if (hold->begin != NULL || !c->closed)
         return true;
     uint32_t floor = hold_floor(view, hold);
-    for (size_t i = 0; i < view->asked_count; i++) {
-        if (hold_may_begin(&view->loose[i], hold, floor))
-            asked = &view->loose[i];
+    for (size_t i = 0; i < view->timed_end; i++) {
+        const struct fact *fact = &view->loose[i];
+        bool told = fact->kind == FACT_TIMED_OUT && hold->end > fact->hi;
+        if (!told && hold_may_begin(fact, hold, floor))
+            asked = fact;
     }
     /* a repetition of which it is not sure whether it is one */
     for (size_t i = 0; i < hold->count; i++) {

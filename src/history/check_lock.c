@@ -66,11 +66,12 @@ static bool may_hold(const struct lock_view *view, const struct fact *busy)
         if (hold->hi < busy->lo)
             break;
     }
-    for (size_t i = 0; i < view->asked_count; i++) {
+    for (size_t i = 0; i < view->timed_end; i++) {
         const struct fact *asked = &view->loose[i];
         uint64_t over_us =
             check_over_us(view->check, asked->hi, asked->call->ttl_ms);
-        if (asked->lo <= busy->hi &&
+        bool told = asked->kind == FACT_TIMED_OUT && asked->hi < busy->lo;
+        if (!told && asked->lo <= busy->hi &&
             over_us >= check_us(view->check, busy->lo) &&
             hf_bytes_equal(asked->owner, busy->owner))
             return true;
@@ -105,6 +106,37 @@ static void judge_loose(const struct lock_view *view, const struct fact *fact,
         check_found(c, "busy", fact->call->id, 0,
                     "lock %.*s is busy with %.*s, who cannot hold it",
                     SHOW(view->name), SHOW(fact->owner));
+}
+
+static bool is_shown(const struct hold *hold, const struct call *listing)
+{
+    for (size_t i = 0; i < hold->count; i++) {
+        if (hold->facts[i].kind == FACT_SHOWN && hold->facts[i].call == listing)
+            return true;
+    }
+    return false;
+}
+
+/* Lists that show all there is. */
+static void judge_listings(const struct lock_view *view,
+                           const struct hold *const *longest,
+                           const uint32_t *known, size_t count)
+{
+    struct check *c = view->check;
+    const struct call *const *listings =
+        (const struct call *const *)(void *)c->listings.data;
+
+    for (size_t i = 0; i < c->listings.count; i++) {
+        struct fact fact = {.lo = listings[i]->lo, .hi = listings[i]->hi};
+        const struct hold *held = held_through(longest, known, count, &fact);
+        if (held != NULL && listings[i]->verb == VERB_LOCKS &&
+            check_lists(listings[i], view->name) &&
+            !is_shown(held, listings[i]))
+            check_found(c, "missing", listings[i]->id, held->proof->id,
+                        "lock %.*s is not in the list, but was held with "
+                        "token %llu all the time",
+                        SHOW(view->name), (unsigned long long)held->token);
+    }
 }
 
 /* Order of the queue. */
@@ -236,6 +268,7 @@ enum hf_status lock_judge(struct lock_view *view)
         const struct fact *fact = &view->loose[i];
         judge_loose(view, fact, held_through(longest, known, count, fact));
     }
+    judge_listings(view, longest, known, count);
     judge_order(view, queue);
     judge_orphans(view);
     status = HF_OK;

@@ -220,6 +220,9 @@ static enum hf_status judge(struct check *c, const struct fact *facts,
     while (i < count && facts[i].kind == FACT_ASKED)
         i++;
     view.asked_count = i;
+    while (i < count && facts[i].kind == FACT_TIMED_OUT)
+        i++;
+    view.timed_end = i;
     while (i < count && facts[i].kind < FACT_GRANT)
         i++;
     view.loose_count = i;

@@ -311,6 +311,26 @@ static void judge_absent(struct product_view *view, const struct note *note)
                     "product %.*s is not found, but was set", SHOW(view->sku));
 }
 
+/* Lists that show all there is. Reads come first among the notes. */
+static void judge_listings(struct product_view *view)
+{
+    struct check *c = view->check;
+    const struct call *const *listings =
+        (const struct call *const *)(void *)c->listings.data;
+
+    for (size_t i = 0; view->set != NULL && i < c->listings.count; i++) {
+        const struct call *call = listings[i];
+        bool shown = call->verb != VERB_STOCK_LIST || call->hi >= view->end ||
+                     call->lo <= view->set->hi || !check_lists(call, view->sku);
+        for (size_t j = 0; !shown && j < view->note_count; j++)
+            shown = view->notes[j].call == call;
+        if (!shown)
+            check_found(c, "missing", call->id, view->set->call->id,
+                        "product %.*s is not in the list, but was set",
+                        SHOW(view->sku));
+    }
+}
+
 /* What was set is what was told, and what was added adds up. */
 static void judge_changes(struct product_view *view)
 {
@@ -385,6 +405,7 @@ void product_judge(struct product_view *view)
         }
     }
     judge_changes(view);
+    judge_listings(view);
     for (size_t i = 0; i < view->share_count; i++)
         judge_reserved(view, &view->shares[i]);
 }

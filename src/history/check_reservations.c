@@ -39,7 +39,7 @@ static void promise(struct booking_view *view, const struct mention *m)
     uint32_t cut = check_next_flush(c, call->first);
     uint32_t given_back = cut;
 
-    if (m->expires_ms <= 0)
+    if (left_ms == 0)
         return; /* it says no more than that it was */
     for (size_t i = 0; i < view->count; i++) {
         const struct mention *other = &view->mentions[i];
@@ -232,7 +232,7 @@ static void judge_time(struct booking_view *view, const struct mention *m)
     if (m->status != BOOKING_PENDING || !call->may)
         return;
     if (view->over_us != UINT64_MAX &&
-        check_us(c, call->first) + left_us > view->over_us)
+        check_us(c, call->first) + left_us > view->over_us + CHECK_ROUNDED_US)
         check_found(c, "expiry", call->id, b->proof->id,
                     "reservation %.*s expires in %lld ms, which is later than "
                     "anybody asked for",

@@ -17,15 +17,15 @@
 
 enum fact_kind {
     FACT_ASKED, /* a LOCK that may have been granted, with an unknown token */
-    FACT_BUSY,  /* held by `owner` */
+    FACT_TIMED_OUT, /* a LOCK that was told so: until then it may have been
+                       seen, and as a re-entry have lengthened the hold */
+    FACT_BUSY,      /* held by `owner` */
     FACT_FREE,
-    FACT_TIMED_OUT, /* a LOCK that was told so; as a re-entry it may have
-                       lengthened the hold before it was given back */
-    FACT_GRANT,     /* this and below: about `token` */
-    FACT_RENEWED,   /* or perhaps, if the call is not sure */
-    FACT_UNLOCKED,  /* likewise; `count` is what remains */
-    FACT_SHOWN,     /* a read */
-    FACT_MISSED,    /* LOST or NOTHELD */
+    FACT_GRANT,    /* this and below: about `token` */
+    FACT_RENEWED,  /* or perhaps, if the call is not sure */
+    FACT_UNLOCKED, /* likewise; `count` is what remains */
+    FACT_SHOWN,    /* a read */
+    FACT_MISSED,   /* LOST or NOTHELD */
 };
 
 struct fact {
@@ -67,6 +67,7 @@ struct lock_view {
     const struct fact *loose; /* without a token: ASKED first, each by lo */
     size_t loose_count;
     size_t asked_count;
+    size_t timed_end;   /* those that timed out are up to there */
     struct hold *holds; /* by token */
     size_t hold_count;
 };

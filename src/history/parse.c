@@ -251,3 +251,26 @@ void check_parse(struct check *c, struct call *call)
         break;
     }
 }
+
+/* The word behind the name of the command, unless it is an option. */
+static struct hf_bytes pattern_of(const struct call *call)
+{
+    uint32_t at = call->verb == VERB_LOCKS ? 1 : 2;
+
+    return call->word_count > at ? call->words[at] : hf_bytes("*", 1);
+}
+
+bool check_is_whole(const struct call *call)
+{
+    uint32_t most = call->verb == VERB_LOCKS ? 2 : 3;
+    int64_t cursor;
+
+    return (call->verb == VERB_LOCKS || call->verb == VERB_STOCK_LIST) &&
+           call->outcome == OUTCOME_DONE && call->word_count <= most &&
+           check_number(call->reply, "cursor", &cursor) && cursor == 0;
+}
+
+bool check_lists(const struct call *call, struct hf_bytes name)
+{
+    return hf_bytes_match(pattern_of(call), name);
+}

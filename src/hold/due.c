@@ -65,11 +65,9 @@ static uint64_t ended_due_us(const struct hold_engine *e)
 
 static uint64_t answered_due_us(const struct hold_engine *e)
 {
-    uint32_t oldest = request_oldest(e);
-
-    if (oldest == 0)
+    if ((e->done.first | e->refused.first) == 0)
         return UINT64_MAX;
-    return request_at(e, oldest)->stored_us +
+    return request_at(e, request_oldest(e))->stored_us +
            e->bounds.request_keep_ms * US_PER_MS;
 }
 
@@ -89,21 +87,26 @@ void due_sweep(struct hold_engine *e)
         request_forget(e, request_oldest(e));
 }
 
-uint64_t hold_next_due_us(const struct hold_engine *e)
+uint64_t hold_due_us(const struct hold_engine *e)
 {
     const struct hf_heap_entry *first = hf_heap_first(&e->due);
-    uint64_t next_us = first == NULL ? UINT64_MAX : first->when;
 
-    if (ended_due_us(e) < next_us)
-        next_us = ended_due_us(e);
-    if (answered_due_us(e) < next_us)
-        next_us = answered_due_us(e);
-    return next_us;
+    return first == NULL ? UINT64_MAX : first->when;
+}
+
+uint64_t hold_next_due_us(const struct hold_engine *e)
+{
+    uint64_t next_us = hold_due_us(e);
+
+    uint64_t ended_us = ended_due_us(e);
+    uint64_t answered_us = answered_due_us(e);
+
+    if (ended_us < next_us)
+        next_us = ended_us;
+    return answered_us < next_us ? answered_us : next_us;
 }
 
 bool hold_is_behind(const struct hold_engine *e)
 {
-    const struct hf_heap_entry *first = hf_heap_first(&e->due);
-
-    return first != NULL && first->when <= e->now_us;
+    return hold_due_us(e) <= e->now_us;
 }

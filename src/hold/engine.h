@@ -19,6 +19,9 @@
  *   - Memory is promised before a record is journaled (hold_prepare), so that
  *     applying it cannot fail.
  *
+ * HOLD_TICK lets time pass: what is due is swept, as before every record. With
+ * an amount other than 0 all of it, in as many calls as it takes.
+ *
  * HOLD_ABANDON undoes what was asked by somebody who is gone: the wait with
  * ticket `token` leaves its queue; with a name, the hold with that token is
  * given back instead, once.
@@ -137,6 +140,8 @@ const struct hold_out *hold_ask(struct hold_engine *engine,
 
 /* When the next thing falls due, or UINT64_MAX. */
 uint64_t hold_next_due_us(const struct hold_engine *engine);
+/* When the next hold, wait or reservation is over, or UINT64_MAX. */
+uint64_t hold_due_us(const struct hold_engine *engine);
 /* True if a hold, wait or reservation is over at hold_now_us() but not swept:
  * the last sweep reached its bound. */
 bool hold_is_behind(const struct hold_engine *engine);

@@ -59,7 +59,8 @@ static size_t shown_bound(const struct hold_engine *e,
     return bound;
 }
 
-static struct need need_of(struct hold_engine *e, const struct hold_command *c)
+static inline struct need need_of(struct hold_engine *e,
+                                  const struct hold_command *c)
 {
     struct need need = {.name_len = c->name.len};
 
@@ -182,8 +183,11 @@ enum hf_status hold_prepare(struct hold_engine *e, const struct hold_command *c)
     size_t waiters = (size_t)e->waiters.slab.used + e->waiters.slab.promised;
     if (need.waiter && out_reserve(e, waiters + 2) != HF_OK)
         return HF_NOMEM;
+    size_t before = e->memory_bytes;
     if (promise(e, &need) != HF_OK)
         return HF_NOMEM;
+    e->grown = e->grown || e->memory_bytes > before;
+    e->prepared++;
     if (need.shows)
         e->showing[hf_texts_class(need.texts[2])]++;
     if (need.reserves > 0)
@@ -215,6 +219,8 @@ size_t promise_take_reply(struct hold_engine *e, size_t len)
 void promise_spend(struct hold_engine *e, const struct hold_command *c)
 {
     e->spent = need_of(e, c);
+    assert(e->prepared > 0);
+    e->prepared--;
     give_back(e, &e->spent);
     if (e->spent.reserves > 0) {
         assert(e->reserving[e->spent.reserves - 1] > 0); /* it was prepared */
@@ -222,12 +228,9 @@ void promise_spend(struct hold_engine *e, const struct hold_command *c)
     }
 }
 
-void promise_end(struct hold_engine *e)
+/* Gives back memory that was made for promises and is not needed. */
+static void trim(struct hold_engine *e, const struct need *need)
 {
-    const struct need *need = &e->spent;
-
-    if (need->shows)
-        (void)take_shown(e, 1);
     if (need->index != NULL) {
         hf_slab_trim(&need->index->slab);
         hf_texts_trim(&e->texts, need->name_len);
@@ -240,6 +243,15 @@ void promise_end(struct hold_engine *e)
         hf_slab_trim(&e->requests.slab);
         hf_texts_trim(&e->texts, need->request_len);
     }
+    e->grown = e->prepared > 0; /* else the last one came back */
+}
+
+void promise_end(struct hold_engine *e)
+{
+    if (e->spent.shows)
+        (void)take_shown(e, 1);
+    if (e->grown)
+        trim(e, &e->spent);
 }
 
 void hold_forget(struct hold_engine *e, const struct hold_command *c)

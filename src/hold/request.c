@@ -140,9 +140,10 @@ bool request_admit(struct hold_engine *e, struct hf_bytes id)
         request_forget(e, own);
     /* More than one only if the bound was lowered: in bounded steps, too. */
     for (uint32_t steps = 0;
-         steps < HOLD_STEP_MAX && e->refused.first != 0 &&
+         steps < HOLD_STEP_MAX &&
          hf_index_count(&e->requests) >= e->bounds.requests_max;
          steps++) {
+        assert(e->refused.first != 0); /* what must stay does not fill it */
         request_forget(e, e->refused.first);
         e->requests_dropped++;
     }

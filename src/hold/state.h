@@ -152,7 +152,9 @@ struct hold_engine {
     size_t memory_max;
     uint32_t reserving[HF_TEXT_CLASSES]; /* see promise.c */
     uint32_t showing[HF_TEXT_CLASSES];
-    struct need spent;         /* by the record being applied */
+    struct need spent; /* by the record being applied */
+    uint32_t prepared; /* records that are not applied yet */
+    bool grown;        /* promises made memory, of which some may come back */
     uint64_t requests_dropped; /* figures, no state */
     uint64_t requests_refused;
     struct hold_command command; /* the record being applied */

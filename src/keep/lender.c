@@ -32,6 +32,7 @@ static bool set_defaults(struct hf_lender_opts *opts)
 static void free_all(struct hf_lender *lender)
 {
     hf_locals_release(&lender->locals);
+    hf_free(lender->checks);
     hf_free(lender->slots);
     hf_free(lender);
 }
@@ -131,7 +132,8 @@ enum hf_status hf_lender_open(struct hf_lender **out,
         return HF_NOMEM;
     }
     set_up(lender, &set);
-    if (set.eager)
+    status = lender_checks_open(lender);
+    if (status == HF_OK && set.eager)
         status = make_first(lender);
     if (status == HF_OK && !set.direct &&
         hf_thread_start(&lender->thread, set.name, lender_run, lender) != HF_OK)

@@ -55,47 +55,6 @@ static uint32_t take_idle(struct hf_lender *lender)
     return LENDER_NONE;
 }
 
-/* Is what the caller has fit to be used? `*now_ns` gets the time if it had to
- * be known for that, and nothing was waited for since; else 0. */
-static int look_at(struct hf_lender *lender, uint32_t index, uint64_t *now_ns)
-{
-    struct lender_slot *slot = &lender->slots[index];
-    /* Relaxed: both were written by who had it before us. */
-    void *resource = hf_ptr_load(&slot->resource, __ATOMIC_RELAXED);
-    uint64_t back_ns = hf_u64_load(&slot->idle_ns, __ATOMIC_RELAXED);
-    uint64_t trust_ns = lender->opts.trust_ns;
-
-    *now_ns = 0;
-    if (trust_ns != 0) {
-        *now_ns = lender_now(lender);
-        if (*now_ns - back_ns < trust_ns)
-            return 0;
-        *now_ns = 0;
-    }
-    lender_count(&lender->validated);
-    return lender->opts.validate(lender->opts.context, resource);
-}
-
-/* The same, and what is learned of one that was never lent before is learned of
- * how it was made. 0: it is fit; else why not. */
-static int why_unfit(struct hf_lender *lender, uint32_t index, uint64_t *now_ns)
-{
-    struct lender_slot *slot = &lender->slots[index];
-
-    *now_ns = 0;
-    if (!lender->looks)
-        return 0;
-    int code = look_at(lender, index, now_ns);
-    if (slot->fresh) {
-        slot->fresh = false;
-        if (code == 0)
-            lender_made_good(lender);
-        else
-            lender_made_bad(lender, code);
-    }
-    return code;
-}
-
 /* seq_cst: the borrower's place in the order, see above. */
 static inline bool may_take(const struct hf_lender *lender)
 {
@@ -103,22 +62,48 @@ static inline bool may_take(const struct hf_lender *lender)
            0;
 }
 
-/* Nothing was idle, or it was not fit: then `*index` has it still. A lender
- * that is closed meanwhile may have lost its last resource, so we hold it. */
+/* Nothing was idle, or it was not fit: then `*index` has it still. */
 static enum hf_status borrow_wait(struct hf_lender *lender,
                                   uint64_t deadline_ns, uint32_t *index,
                                   int code, uint64_t *now_ns)
 {
     enum hf_status status;
 
-    lender_hold(lender);
     do {
         status = lender_wait(lender, deadline_ns, index, code);
-        code = status == HF_OK ? why_unfit(lender, *index, now_ns) : 0;
+        code = 0;
+        if (status == HF_OK && !lender_trusts(lender, *index, now_ns))
+            status = lender_check(lender, *index, deadline_ns, &code);
     } while (code != 0);
-    if (status == HF_MORE)
-        status = lender_make(lender, *index, true);
-    lender_release(lender);
+    return status == HF_MORE ? lender_make(lender, *index, true) : status;
+}
+
+/* Nothing is idle, or what `*index` has must be looked at. A lender that is
+ * closed while we have no slot may have lost its last resource: before that we
+ * hold it. */
+static enum hf_status borrow_held(struct hf_lender *lender,
+                                  uint64_t deadline_ns, uint32_t *index,
+                                  struct hf_loan *loan, uint64_t *now_ns)
+{
+    bool held = *index == LENDER_NONE || lender->checks != NULL;
+    enum hf_status status = HF_OK;
+    int code = 0;
+
+    if (held)
+        lender_hold(lender);
+    if (*index != LENDER_NONE)
+        status = lender_check(lender, *index, deadline_ns, &code);
+    if (*index == LENDER_NONE || code != 0) {
+        if (!held)
+            lender_hold(lender);
+        held = true;
+        status = borrow_wait(lender, deadline_ns, index, code, now_ns);
+    }
+    /* Relaxed: a figure. */
+    if (status == HF_TIMEOUT || status == HF_FAILED)
+        loan->code = (int)hf_u32_load(&lender->code, __ATOMIC_RELAXED);
+    if (held)
+        lender_release(lender);
     return status;
 }
 
@@ -128,16 +113,10 @@ borrow_long(struct hf_lender *lender, const char *who, uint64_t deadline_ns,
 {
     uint32_t index = may_take(lender) ? take_idle(lender) : LENDER_NONE;
     uint64_t now_ns = 0;
-    int code = 0;
 
-    if (index != LENDER_NONE)
-        code = why_unfit(lender, index, &now_ns);
-    if (index == LENDER_NONE || code != 0) {
+    if (index == LENDER_NONE || !lender_trusts(lender, index, &now_ns)) {
         enum hf_status status =
-            borrow_wait(lender, deadline_ns, &index, code, &now_ns);
-        /* Relaxed: a figure. */
-        if (status == HF_TIMEOUT || status == HF_FAILED)
-            loan->code = (int)hf_u32_load(&lender->code, __ATOMIC_RELAXED);
+            borrow_held(lender, deadline_ns, &index, loan, &now_ns);
         if (status != HF_OK)
             return status;
     }
@@ -216,6 +195,42 @@ static bool back_unfair(struct hf_lender *lender, struct lender_slot *slot,
     return false;
 }
 
+/* A slot that the caller has BUSY, and that was `word`, is idle again; unless
+ * `code` or something else is against it. */
+static void put_back(struct hf_lender *lender, uint32_t index, uint64_t word,
+                     int code)
+{
+    struct lender_slot *slot = &lender->slots[index];
+
+    hf_mutex_lock(&lender->mutex);
+    /* Relaxed: written under the mutex. */
+    bool old = hf_u32_load(&slot->age, __ATOMIC_RELAXED) != lender->renewals;
+    uint64_t busy = slot_with(word, SLOT_BUSY);
+    /* RETIRE may have come while it was BUSY: then the exchange fails. */
+    if (code == 0 && !(word & SLOT_RETIRE) && !old &&
+        !lender_is_tight(lender) && !lender_is_closed(lender) &&
+        slot_change(slot, &busy, slot_with(word, SLOT_IDLE))) {
+        lender_unlock(lender, index);
+    } else {
+        lender->leaving++;
+        hf_mutex_unlock(&lender->mutex);
+        lender_end(lender, index,
+                   code != 0 ? HF_LENDER_BROKEN : HF_LENDER_RETIRED, code);
+    }
+}
+
+void lender_put_back(struct hf_lender *lender, uint32_t index)
+{
+    struct lender_slot *slot = &lender->slots[index];
+    uint64_t word = slot_look(slot);
+
+    lender_count(&lender->undone);
+    if (lender->notes_back) /* Relaxed: what follows publishes it. */
+        hf_u64_store(&slot->idle_ns, lender_now(lender), __ATOMIC_RELAXED);
+    (void)lender_claim(slot, &word);
+    put_back(lender, index, word, 0);
+}
+
 /* Somebody wants to know of this return, or the resource is to be reset. */
 __attribute__((noinline)) static enum hf_status
 return_long(struct hf_lender *lender, const struct hf_loan *loan, uint64_t word)
@@ -237,21 +252,7 @@ return_long(struct hf_lender *lender, const struct hf_loan *loan, uint64_t word)
     }
     if (lender->opts.reset != NULL && !(word & SLOT_RETIRE))
         code = lender->opts.reset(lender->opts.context, loan->resource);
-    hf_mutex_lock(&lender->mutex);
-    /* Relaxed: written under the mutex. */
-    bool old = hf_u32_load(&slot->age, __ATOMIC_RELAXED) != lender->renewals;
-    uint64_t busy = slot_with(word, SLOT_BUSY);
-    /* RETIRE may have come while it was BUSY: then the exchange fails. */
-    if (code == 0 && !(word & SLOT_RETIRE) && !old &&
-        !lender_is_tight(lender) && !lender_is_closed(lender) &&
-        slot_change(slot, &busy, slot_with(word, SLOT_IDLE))) {
-        lender_unlock(lender, index);
-    } else {
-        lender->leaving++;
-        hf_mutex_unlock(&lender->mutex);
-        lender_end(lender, index,
-                   code != 0 ? HF_LENDER_BROKEN : HF_LENDER_RETIRED, code);
-    }
+    put_back(lender, index, word, code);
     lender_release(lender);
     return HF_OK;
 }

@@ -3,6 +3,7 @@
  *   lender.c       open, the end, bounds, figures
  *   lender_lend.c  borrow and return
  *   lender_wait.c  the queue, and those who wait without one
+ *   lender_check.c validate, by the borrower or on a pool
  *   lender_make.c  create, destroy, upkeep, the thread
  *
  * A resource has a slot, and a slot's word says all about who may touch it:
@@ -73,6 +74,8 @@ struct lender_slot {
     struct hf_lender *lender; /* (i) */
 };
 
+struct lender_check;
+
 /* What a thread remembers. */
 struct lender_local {
     _Alignas(HF_CACHE_LINE) uint32_t slot; /* that it had last */
@@ -95,6 +98,7 @@ struct hf_lender {
     struct hf_lender_opts opts;   /* (i) with defaults, but min and max */
     const struct hf_clock *clock; /* (i) */
     struct lender_slot *slots;    /* (i) opts.room of them */
+    struct lender_check *checks;  /* (i) as many; NULL: not on a pool */
     struct hf_locals locals;
     uint32_t gate_mask; /* (i) what in `gate` keeps a borrower out */
     bool looks;         /* (i) validate may be needed */
@@ -211,6 +215,11 @@ static inline bool slot_lend(struct lender_slot *slot, uint64_t *word,
  * loan by now, or no longer in that state. */
 bool lender_claim(struct lender_slot *slot, uint64_t *word);
 
+/* A slot that the caller has OUT for a loan that is not to be goes back, or is
+ * destroyed because of `code`. */
+void lender_put_back(struct hf_lender *lender, uint32_t index);
+void lender_drop(struct hf_lender *lender, uint32_t index, int code);
+
 static inline void lender_hold(struct hf_lender *lender)
 {
     /* Relaxed: the caller knows that it is there. */
@@ -227,11 +236,26 @@ void lender_release(struct hf_lender *lender);
  * HF_CLOSED. */
 enum hf_status lender_wait(struct hf_lender *lender, uint64_t deadline_ns,
                            uint32_t *index, int code);
+/* The caller's time is over, and it has no slot. */
+void lender_miss(struct hf_lender *lender);
 
 /* Something has changed under the mutex: `index` has become idle
  * (LENDER_NONE: nothing has), or there is room, or it was closed. Unlocks, and
  * tells whom it concerns. */
 void lender_unlock(struct hf_lender *lender, uint32_t index);
+
+/* ---- lender_check.c ---- */
+
+/* Makes room for checks on a pool, if there are some. HF_NOMEM. */
+enum hf_status lender_checks_open(struct hf_lender *lender);
+/* Need the slot that the caller has OUT not be looked at? `*now_ns` gets the
+ * time if that had to be known and it need not, else 0. */
+bool lender_trusts(struct hf_lender *lender, uint32_t index, uint64_t *now_ns);
+/* Is it fit to be lent? HF_OK: it is if `*code` is 0. HF_TIMEOUT: that is not
+ * known, and the slot has been taken from the caller, who holds the lender if
+ * there are checks on a pool. */
+enum hf_status lender_check(struct hf_lender *lender, uint32_t index,
+                            uint64_t deadline_ns, int *code);
 
 /* ---- lender_make.c ---- */
 

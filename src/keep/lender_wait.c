@@ -155,7 +155,7 @@ static enum hf_status give_up(struct hf_lender *lender,
     return HF_TIMEOUT;
 }
 
-static void drop_unfit(struct hf_lender *lender, uint32_t index, int code)
+void lender_drop(struct hf_lender *lender, uint32_t index, int code)
 {
     struct lender_slot *slot = &lender->slots[index];
     uint64_t word = slot_look(slot);
@@ -173,6 +173,12 @@ static void leave_wish(struct hf_lender *lender)
     lender_unlock(lender, LENDER_NONE);
 }
 
+void lender_miss(struct hf_lender *lender)
+{
+    lender_count(&lender->timeouts);
+    leave_wish(lender);
+}
+
 /* Who had one that was not fit is in the queue before that is gone: what makes
  * up for it must not go to another. */
 static enum hf_status wait_in_order(struct hf_lender *lender,
@@ -188,7 +194,7 @@ static enum hf_status wait_in_order(struct hf_lender *lender,
     append(lender, &waiter);
     lender_unlock(lender, LENDER_NONE);
     if (*index != LENDER_NONE)
-        drop_unfit(lender, *index, code);
+        lender_drop(lender, *index, code);
     bool slept = !hf_bell_rung(&waiter.bell);
     if (hf_bell_wait(&waiter.bell, lender->clock, deadline_ns) == HF_OK)
         status = waiter.status;
@@ -238,7 +244,7 @@ static enum hf_status wait_unfair(struct hf_lender *lender,
     uint64_t start_ns = lender_now(lender);
 
     if (*index != LENDER_NONE)
-        drop_unfit(lender, *index, code);
+        lender_drop(lender, *index, code);
     /* seq_cst: before we look for idle slots. */
     hf_u32_add(&lender->gate, 1, __ATOMIC_SEQ_CST);
     hf_mutex_lock(&lender->mutex);
@@ -265,7 +271,7 @@ enum hf_status lender_wait(struct hf_lender *lender, uint64_t deadline_ns,
 
     if (*index != LENDER_NONE && deadline_ns != HF_NOW &&
         lender_now(lender) >= deadline_ns) {
-        drop_unfit(lender, *index, code);
+        lender_drop(lender, *index, code);
         leave_wish(lender);
     } else if (lender->opts.unfair) {
         status = wait_unfair(lender, deadline_ns, index, code);

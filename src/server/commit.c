@@ -40,14 +40,13 @@
 static void apply_alone(struct server *server, struct hold_command *command)
 {
     char record[HOLD_RECORD_BODY + 32];
-    const struct hold_out *out;
 
     command->now_us = server_now_us(server);
     size_t len = hold_encode(command, record);
     assert(len <= sizeof record);
-    do
-        out = hold_apply(server->engine, hf_bytes(record, len));
-    while (out->code == HOLD_AGAIN);
+    enum hf_status status = hold_replay(server->engine, hf_bytes(record, len));
+    assert(status == HF_OK); /* it needs no memory */
+    (void)status;
 }
 
 /* After the journal has failed time goes on for those who look: what is over
@@ -86,7 +85,7 @@ static void give_back(struct server *server, struct hf_bytes record,
         waits_orphan(server, c->name, token);
 }
 
-static void answer_write(struct server *server, const struct entry *entry,
+static void answer_write(struct server *server, struct entry *entry,
                          struct hf_bytes record, const struct hold_out *out)
 {
     if (entry->kind == HOLD_BOUNDS)
@@ -96,8 +95,7 @@ static void answer_write(struct server *server, const struct entry *entry,
     bool granted = entry->kind == HOLD_LOCK && out->code == HOLD_OK;
     answer_applied(server, entry->conn, out->code, out->body);
     uint64_t took_ns = answer_note(server, entry->kind, entry->came_ns);
-    if (entry->has_request && out->code == HOLD_OK)
-        share_add(server, conn_host(entry->conn));
+    entry->succeeded = out->code == HOLD_OK;
     if (granted && entry->conn->closing)
         give_back(server, record, out->body);
     else if (granted)
@@ -105,7 +103,7 @@ static void answer_write(struct server *server, const struct entry *entry,
 }
 
 /* False: so much was due that the rest of it is left to the next turn. */
-static bool apply_write(struct server *server, const struct entry *entry,
+static bool apply_write(struct server *server, struct entry *entry,
                         struct hf_bytes record)
 {
     const struct hold_out *out;
@@ -208,6 +206,8 @@ static void apply_batch(struct server *server, bool journaled)
         server->applying = !apply_entry(server, entry, journaled);
         if (server->applying)
             return;
+        if (entry->shared)
+            share_settle(server, conn_host(entry->conn), entry->succeeded);
         if (entry->conn != NULL)
             conn_unpend(entry->conn);
         entry->conn = NULL;
@@ -219,6 +219,7 @@ static void apply_batch(struct server *server, bool journaled)
     if (journaled && server->flying_records > 0)
         metrics_batch(&server->metrics, server->flying_records,
                       server->flying_bytes, journal_sync_ns(server->journal));
+    conn_unpark(server);
 }
 
 /* ---- Commit. ---- */
@@ -236,13 +237,20 @@ static void withdraw(struct server *server, struct batch *batch,
     if (entry->dropped) {
         hold_forget(server->engine, c);
     } else if (entry->told) {
+        hold_forget(server->engine, c);
+        c->told = true;
         hold_record_tell(batch->records.data + entry->at);
+        status = hold_prepare(server->engine, c);
+        entry->refused = status; /* it needs less than was given back */
     }
 }
 
-/* Gives the batch's records to the journal. */
-static void hand_over(struct server *server, struct batch *batch)
+/* Gives the batch's records to the journal. False: it has failed, perhaps
+ * before, in the background. */
+static bool hand_over(struct server *server, struct batch *batch)
 {
+    bool takes = true;
+
     for (size_t i = 0; i < batch->count; i++) {
         struct entry *entry = &batch->entries[i];
         if (entry->ask || entry->refused != HF_OK)
@@ -250,7 +258,7 @@ static void hand_over(struct server *server, struct batch *batch)
         if (entry->wait != NULL && entry->kind == HOLD_LOCK &&
             entry->wait->end != END_NONE)
             withdraw(server, batch, entry);
-        if (entry->dropped)
+        if (entry->dropped || entry->refused != HF_OK)
             continue;
         struct hf_bytes record = entry_record(batch, entry);
         entry->refused = journal_append(server->journal, record);
@@ -258,10 +266,12 @@ static void hand_over(struct server *server, struct batch *batch)
             struct hold_command *c = &server->command;
             if (hold_decode(record, c) == HF_OK)
                 hold_forget(server->engine, c);
+            takes = takes && entry->refused != HF_IO;
             continue;
         }
         server->flying_records++;
     }
+    return takes;
 }
 
 /* Makes a batch of the verdicts that are owed. */
@@ -307,10 +317,11 @@ static bool commit_round(struct server *server)
     server->apply_next = 0;
     server->apply_at = 0;
     server->flying_records = 0;
-    hand_over(server, &server->flying);
+    bool takes = hand_over(server, &server->flying);
     server->flying_bytes = journal_batch_bytes(server->journal);
     if (server->flying_records == 0) {
-        apply_batch(server, true); /* questions only */
+        /* questions only, or all of it was refused */
+        apply_batch(server, takes || server->failed);
         return !server->applying;
     }
     hf_counter_add(server->metrics.commits, 1);
@@ -322,6 +333,13 @@ static bool commit_round(struct server *server)
     }
     apply_batch(server, status == HF_OK);
     return !server->applying;
+}
+
+void commit_tend(struct server *server)
+{
+    if (!server->failed && !server->in_flight &&
+        journal_error(server->journal)[0] != '\0')
+        fail(server);
 }
 
 void commit_turn(struct server *server)
@@ -406,7 +424,8 @@ void commit_arm(struct server *server)
         return; /* the tending timer looks after waits meanwhile */
     if (due_us >= server->due_armed_us)
         return;
-    uint64_t delay_ms = due_us <= now_us ? 0 : (due_us - now_us) / 1000 + 1;
+    /* Not 0: a timer that rings at once would keep the loop from all else. */
+    uint64_t delay_ms = due_us <= now_us ? 1 : (due_us - now_us) / 1000 + 1;
     server->due_armed_us = due_us;
     uv_timer_start(&server->due_timer, server_due, delay_ms, 0);
 }

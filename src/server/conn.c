@@ -41,9 +41,9 @@ static bool is_waiting(const struct conn *conn)
 
 bool conn_is_blocked(const struct conn *conn)
 {
-    return conn->closing || conn->quitting || is_waiting(conn) ||
-           conn->server->stopping || (conn->barrier && conn->pending > 0) ||
-           is_full(conn);
+    return conn->closing || conn->quitting || conn->parked ||
+           is_waiting(conn) || conn->server->stopping ||
+           (conn->barrier && conn->pending > 0) || is_full(conn);
 }
 
 static void begin_turn(struct conn *conn)
@@ -82,6 +82,37 @@ static void spend_request(struct conn *conn, size_t bytes)
         server->turn_work_max = conn->turn_work;
 }
 
+/* Its next request is not to be run now: in the next turn, if its budget is
+ * spent, else after the next batch. */
+static void wait_for_turn(struct conn *conn)
+{
+    struct server *server = conn->server;
+
+    if (submit_is_spent(server)) {
+        conn_touch(conn);
+        return;
+    }
+    conn->parked = true;
+    conn->next_parked = server->parked;
+    server->parked = conn;
+}
+
+/* An inline request is changed by decoding, and may be decoded again: a copy of
+ * its line is. */
+static enum hf_status decode(struct server *server, char *data, size_t len)
+{
+    if (data[0] != '*') {
+        const char *end = memchr(data, '\n', len);
+        if (end != NULL)
+            len = (size_t)(end - data) + 1;
+        if (len > SERVER_LINE_BYTES)
+            len = SERVER_LINE_BYTES;
+        memcpy(server->line, data, len);
+        data = server->line;
+    }
+    return resp_decode(data, len, &server->request);
+}
+
 /* Runs the whole requests at the start of `data`; returns the bytes used. */
 static size_t run_requests(struct conn *conn, char *data, size_t len)
 {
@@ -95,14 +126,12 @@ static size_t run_requests(struct conn *conn, char *data, size_t len)
             conn_touch(conn);
             break;
         }
-        if (commit_is_full(server) || (data[at] != '*' && conn->pending > 0)) {
-            /* an inline request is changed by decoding: once only */
+        if (commit_is_full(server)) {
             conn->barrier = true;
             conn_touch(conn);
             break;
         }
-        enum hf_status status =
-            resp_decode(data + at, len - at, &server->request);
+        enum hf_status status = decode(server, data + at, len - at);
         if (status == HF_MORE)
             break;
         if (status != HF_OK && conn->pending > 0) {
@@ -122,7 +151,7 @@ static size_t run_requests(struct conn *conn, char *data, size_t len)
             !table_run(server, conn, &server->request)) {
             conn->barrier = true;
             if (conn->pending == 0)
-                conn_touch(conn); /* nothing else would make it go on */
+                wait_for_turn(conn);
             break;
         }
         at += server->request.used;
@@ -188,7 +217,7 @@ void conn_touch(struct conn *conn)
 
 static void free_if_done(struct conn *conn)
 {
-    if (!conn->closed || conn->pending > 0 || conn->dirty)
+    if (!conn->closed || conn->pending > 0 || conn->dirty || conn->parked)
         return;
     hf_buf_release(&conn->in);
     hf_buf_release(&conn->out);
@@ -339,6 +368,20 @@ static void go_on(struct conn *conn)
                           owed(conn) <= conn->server->config.output_max_bytes);
 }
 
+void conn_unpark(struct server *server)
+{
+    struct conn *conn = server->parked;
+
+    server->parked = NULL;
+    while (conn != NULL) {
+        struct conn *next = conn->next_parked;
+        conn->parked = false;
+        conn_touch(conn);
+        free_if_done(conn);
+        conn = next;
+    }
+}
+
 /* Those that are touched meanwhile have their turn in the next call. */
 void conn_flush_dirty(struct server *server)
 {
@@ -468,7 +511,9 @@ bool conn_peer_is_gone(const struct conn *conn)
     if (uv_fileno((const uv_handle_t *)&conn->tcp, &fd) != 0 ||
         getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0)
         return false;
-    return info.tcpi_state != TCP_ESTABLISHED;
+    /* one that has ended its own side may still read */
+    return info.tcpi_state != TCP_ESTABLISHED &&
+           !(conn->ended && info.tcpi_state == TCP_CLOSE_WAIT);
 }
 
 bool conn_any_owed(const struct server *server)

@@ -42,6 +42,7 @@ struct conn {
     struct conn *prev; /* in the list of all */
     struct conn *next;
     struct conn *next_dirty;
+    struct conn *next_parked;
     uint64_t id;
     struct hf_buf in;
     struct hf_buf out;
@@ -58,6 +59,7 @@ struct conn {
     uint32_t turn_work;  /* done for it in that turn */
     uint32_t turn_bytes; /* of its requests */
     bool dirty;
+    bool parked;  /* goes on when the next batch has been applied */
     bool barrier; /* nothing more runs while `pending` is not 0 */
     bool reading;
     bool local;    /* from this machine: may use admin commands */
@@ -71,6 +73,8 @@ struct conn {
 void conn_accept(uv_stream_t *listener, int status);
 /* Something was put into `out`, or the connection can go on. */
 void conn_touch(struct conn *conn);
+/* A batch was applied: those go on whose request had to wait for one. */
+void conn_unpark(struct server *server);
 /* Goes on with what the touched ones sent, and writes what they are owed. */
 void conn_flush_dirty(struct server *server);
 /* Where the client is, as host:port; "?:0" if that is not known any more. */

@@ -25,7 +25,8 @@ struct entry {
     uint32_t len;
     enum hf_status refused; /* not HF_OK: could not be taken */
     bool ask;               /* not journaled */
-    bool has_request;       /* it carries a REQ */
+    bool shared;            /* counted in its client's share of REQ ids */
+    bool succeeded;         /* and stays so */
     bool told;              /* journaled without effect: see waits.h */
     bool dropped;           /* nobody wants it any more */
 };

@@ -237,6 +237,7 @@ static void clear(struct hold_command *out)
     out->token = out->ttl_ms = out->wait_ms = 0;
     out->amount = 0;
     out->cursor = out->count = 0;
+    out->told = false;
     out->item_count = 0;
 }
 

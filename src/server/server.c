@@ -105,6 +105,7 @@ static void on_tend(uv_timer_t *handle)
     journal_tend(server->journal, hf_clock_now_ns(server->clock));
     if (server->in_flight)
         commit_poll(server);
+    commit_tend(server);
     if (server->in_flight || server->failed)
         commit_due(server);
     if (server->in_flight && !server->applying)
@@ -346,7 +347,9 @@ static enum hf_status set_up_memory(struct server *server)
 {
     server->read_buffer = hf_alloc(SERVER_READ_BYTES);
     server->spare_conn = hf_alloc_zeroed(sizeof(struct conn));
-    if (server->read_buffer == NULL || server->spare_conn == NULL)
+    server->line = hf_alloc(SERVER_LINE_BYTES);
+    if (server->read_buffer == NULL || server->spare_conn == NULL ||
+        server->line == NULL)
         return HF_NOMEM;
     enum hf_status status = waits_open(&server->waits);
     return status == HF_OK ? shares_open(&server->shares) : status;
@@ -524,6 +527,7 @@ void server_close(struct server *server)
     shares_close(&server->shares);
     hf_free(server->spare_conn);
     hf_free(server->read_buffer);
+    hf_free(server->line);
     report_stopped(&server->report);
     report_close(&server->report);
 }

@@ -89,11 +89,13 @@ struct server {
     struct conn *spare_conn; /* for a client that finds no memory */
     bool accept_owed;        /* a client waits for it */
     uint32_t conn_count;
-    uint64_t conn_id;   /* the last one given */
-    struct conn *dirty; /* those with something to write or to go on with */
+    uint64_t conn_id;    /* the last one given */
+    struct conn *parked; /* until a batch has been applied */
+    struct conn *dirty;  /* those with something to write or to go on with */
     struct resp_request request;
     struct hold_command command;
     char *read_buffer;
+    char *line;         /* an inline request being run */
     uint64_t files_max; /* that clients may have open */
     uint64_t started_ns;
     uint64_t tend_count;
@@ -107,6 +109,9 @@ struct server {
 
 /* Size of one read, and of what a connection may have unanswered. */
 #define SERVER_READ_BYTES (64u * 1024)
+
+/* Longer than any inline request may be. */
+#define SERVER_LINE_BYTES (RESP_INLINE_MAX + 16)
 
 /* HF_OK, or an error whose text is in `error` (JOURNAL_ERROR_MAX bytes). */
 enum hf_status server_open(struct server *server, const struct config *config,
@@ -132,6 +137,8 @@ uint64_t server_now_us(const struct server *server);
  * again in the next turn, or when nothing of the connection is pending. */
 bool submit_admits(const struct server *server, const struct conn *conn,
                    const struct hold_command *command);
+/* True if the listings of this turn have used its budget. */
+bool submit_is_spent(const struct server *server);
 /* Takes a command of the connection on its way; the answer is in the
  * connection's output when it is known. */
 void submit_command(struct server *server, struct conn *conn,
@@ -144,6 +151,8 @@ void submit_tick(struct server *server);
 /* After the journal has failed: what is over now is over. */
 void commit_pass_time(struct server *server);
 
+/* The journal may have failed in the background. */
+void commit_tend(struct server *server);
 /* Ends a turn: commits, applies and answers what the turn gathered. */
 void commit_turn(struct server *server);
 /* The commit under way may have ended. */

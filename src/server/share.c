@@ -8,7 +8,8 @@
 
 struct share {
     struct hf_named named;
-    uint64_t part; /* number of the newest eighth */
+    uint64_t taken; /* on its way */
+    uint64_t part;  /* number of the newest eighth */
     uint32_t counts[PARTS];
 };
 
@@ -39,7 +40,7 @@ static uint64_t part_of(const struct server *server)
 
 static uint64_t count_of(const struct share *share, uint64_t part)
 {
-    uint64_t sum = 0;
+    uint64_t sum = share->taken;
 
     for (uint64_t i = 0; i < PARTS; i++) {
         uint64_t number = share->part - i;
@@ -62,17 +63,29 @@ bool share_is_spent(const struct server *server, struct hf_bytes address)
                                    part_of(server)) >= (most > 0 ? most : 1);
 }
 
-void share_add(struct server *server, struct hf_bytes address)
+void share_take(struct server *server, struct hf_bytes address)
+{
+    struct hf_index *clients = &server->shares.clients;
+    uint32_t number = hf_index_find(clients, address);
+
+    if (number == 0)
+        number = hf_index_add(clients, address);
+    if (number != 0)
+        ((struct share *)hf_index_at(clients, number))->taken++;
+}
+
+void share_settle(struct server *server, struct hf_bytes address, bool success)
 {
     struct hf_index *clients = &server->shares.clients;
     uint32_t number = hf_index_find(clients, address);
     uint64_t part = part_of(server);
 
     if (number == 0)
-        number = hf_index_add(clients, address);
-    if (number == 0)
         return;
     struct share *share = hf_index_at(clients, number);
+    share->taken -= share->taken > 0;
+    if (!success)
+        return;
     if (part - share->part >= PARTS) /* also a new one, or another unit */
         memset(share->counts, 0, sizeof share->counts);
     else

@@ -5,6 +5,9 @@
  * have `requests-share` percent of `requests-max` remembered. A client is an
  * address, because connections cost nothing.
  *
+ * A request counts when it is taken, and no more if it did not succeed. After a
+ * restart the counts begin anew.
+ *
  * What a client had remembered is counted in eighths of the time that it is
  * kept; the oldest eighth is forgotten as a whole, which is never too late.
  *
@@ -37,7 +40,9 @@ void shares_tend(struct server *server);
 
 /* True if the client's share is used up. */
 bool share_is_spent(const struct server *server, struct hf_bytes address);
-/* One more is remembered of it. Without memory it is not counted. */
-void share_add(struct server *server, struct hf_bytes address);
+/* A request of it was taken. Without memory it is not counted. */
+void share_take(struct server *server, struct hf_bytes address);
+/* It was answered: with a success, which is remembered, or not. */
+void share_settle(struct server *server, struct hf_bytes address, bool success);
 
 #endif

@@ -47,8 +47,6 @@ static enum hf_status take_write(struct server *server,
     struct entry *entry = entry_add(batch, command->kind, came_ns);
 
     *out = entry;
-    if (entry != NULL)
-        entry->has_request = command->request.len > 0;
     if (server->failed)
         return HF_IO;
     if (entry == NULL || status != HF_OK)
@@ -70,8 +68,12 @@ static void queue_write(struct server *server, struct conn *conn,
         return;
     }
     entry->conn = conn;
-    if (conn != NULL)
-        conn->pending++;
+    if (conn == NULL)
+        return;
+    conn->pending++;
+    entry->shared = command->request.len > 0;
+    if (entry->shared)
+        share_take(server, conn_host(conn));
 }
 
 /* A fixed key: it only compares requests of one run. */
@@ -128,10 +130,17 @@ static void queue_ask(struct server *server, struct conn *conn,
     struct hold_command pass = {
         .kind = HOLD_TICK, .now_us = command->now_us, .amount = 1};
 
+    struct entry *entry;
+    enum hf_status status = HF_OK;
+
     if (!server->failed)
-        queue_write(server, NULL, &pass, 0);
-    enum hf_status status = entry_reserve(batch, command);
-    struct entry *entry = entry_add(batch, command->kind, came_ns);
+        status = take_write(server, &pass, 0, &entry);
+    if (status != HF_OK) {
+        queue_refused(server, conn, entry, command, status);
+        return;
+    }
+    status = entry_reserve(batch, command);
+    entry = entry_add(batch, command->kind, came_ns);
     if (entry == NULL || status != HF_OK) {
         queue_refused(server, conn, entry, command, HF_NOMEM);
         return;
@@ -180,6 +189,26 @@ static bool may_wait(const struct hold_command *command)
     return command->kind == HOLD_LOCK && command->wait_ms > 0;
 }
 
+static bool is_listing(enum hold_kind kind)
+{
+    return kind == HOLD_LOCK_LIST || kind == HOLD_STOCK_LIST;
+}
+
+/* A listing is not queued in a batch, where many of them would be run in one
+ * turn: it is run when it can be answered. */
+static bool can_list(const struct server *server, const struct conn *conn)
+{
+    return conn->pending == 0 && server->orphans == 0 &&
+           !submit_is_spent(server) && /* all clients share a budget */
+           (server->failed ||
+            hold_due_us(server->engine) > server_now_us(server));
+}
+
+bool submit_is_spent(const struct server *server)
+{
+    return server->turn_steps >= TURN_STEPS_MAX;
+}
+
 /* True if it would be remembered, and its client has filled its share. */
 static bool is_too_much(const struct server *server, const struct conn *conn,
                         const struct hold_command *command)
@@ -196,8 +225,8 @@ bool submit_admits(const struct server *server, const struct conn *conn,
     if (conn->pending > 0 &&
         (may_wait(command) || is_too_much(server, conn, command)))
         return false;
-    if (!is_write && server->turn_steps >= TURN_STEPS_MAX)
-        return false; /* listings of all clients share a budget */
+    if (is_listing(command->kind) && !can_list(server, conn))
+        return false;
     /* While more is due than one record handles, ticks go first: what depends
      * on all of it would have to handle it in one step. */
     return !hold_is_behind(server->engine) || server->failed ||

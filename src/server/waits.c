@@ -106,19 +106,29 @@ static void link_all(struct waits *waits, struct wait *wait)
     waits->all = wait;
 }
 
-/* The name and the REQ stand behind the struct. */
-static struct wait *allocate(struct hf_bytes name, struct hf_bytes request)
+static struct hf_bytes copy(char **to, struct hf_bytes text)
 {
-    struct wait *wait = hf_alloc_zeroed(sizeof *wait + name.len + request.len);
+    struct hf_bytes copied = hf_bytes(*to, text.len);
+
+    if (text.len > 0)
+        memcpy(*to, text.data, text.len);
+    *to += text.len;
+    return copied;
+}
+
+/* The texts stand behind the struct. */
+static struct wait *allocate(struct hf_bytes name, struct hf_bytes request,
+                             struct hf_bytes host)
+{
+    size_t bytes = name.len + request.len + host.len;
+    struct wait *wait = hf_alloc_zeroed(sizeof *wait + bytes);
     char *text = (char *)(wait + 1);
 
     if (wait == NULL)
         return NULL;
-    memcpy(text, name.data, name.len);
-    wait->name = hf_bytes(text, name.len);
-    if (request.len > 0)
-        memcpy(text + name.len, request.data, request.len);
-    wait->request = hf_bytes(text + name.len, request.len);
+    wait->name = copy(&text, name);
+    wait->request = copy(&text, request);
+    wait->host = copy(&text, host);
     return wait;
 }
 
@@ -161,6 +171,8 @@ static void release(struct server *server, struct wait *wait)
         hf_index_unpromise(&waits->tickets, TICKET_BYTES);
     forget_ticket(waits, wait);
     forget_request(waits, wait);
+    if (wait->request.len > 0)
+        share_settle(server, wait->host, wait->granted);
     if (wait->state == WAIT_HELD)
         server->orphans--;
     if (wait->prev != NULL)
@@ -177,11 +189,14 @@ struct wait *waits_new(struct server *server, struct conn *conn,
                        uint64_t came_ns)
 {
     struct waits *waits = &server->waits;
-    struct wait *wait = allocate(command->name, command->request);
+    struct wait *wait =
+        allocate(command->name, command->request, conn_host(conn));
 
     if (wait == NULL)
         return NULL;
     link_all(waits, wait);
+    if (wait->request.len > 0)
+        share_take(server, wait->host);
     wait->promised = hf_index_promise(&waits->tickets, TICKET_BYTES) == HF_OK;
     wait->fingerprint = fingerprint;
     wait->came_ns = came_ns;
@@ -259,6 +274,7 @@ static void held_in_vain(struct server *server, struct wait *wait,
 {
     bool keep = wait->end == END_GONE && wait->request.len > 0;
 
+    wait->granted = keep;
     if (!keep) { /* else it can still be asked for */
         wait->state = WAIT_HELD;
         wait->token = (uint64_t)reply_get_number(grant, FIELD_TOKEN);
@@ -282,8 +298,7 @@ static bool grant(struct server *server, struct wait *wait,
     if (!is_gone(wait)) {
         tell(server, wait, HOLD_OK, body);
         if (!conn->closing) {
-            if (wait->request.len > 0)
-                share_add(server, conn_host(conn));
+            wait->granted = true;
             answer_note_grant(server, server->answer_ns - wait->came_ns);
             return true;
         }
@@ -407,7 +422,8 @@ void waits_answered(struct server *server, const struct hold_answer *given)
 /* Without memory the lock stays held until its time is over. */
 void waits_orphan(struct server *server, struct hf_bytes name, uint64_t token)
 {
-    struct wait *wait = allocate(name, hf_bytes("", 0));
+    struct hf_bytes none = hf_bytes("", 0);
+    struct wait *wait = allocate(name, none, none);
 
     if (wait == NULL)
         return;

@@ -63,6 +63,7 @@ struct wait {
     bool has_ticket;    /* found by its ticket */
     bool promised;      /* the place under its ticket is promised */
     bool counted;       /* its end was counted */
+    bool granted;       /* its REQ is remembered as a success */
     uint64_t ticket;
     uint64_t token;
     uint64_t deadline_us;
@@ -70,6 +71,7 @@ struct wait {
     uint64_t fingerprint; /* of the request, without its time */
     struct hf_bytes name; /* of the lock; in the same memory */
     struct hf_bytes request;
+    struct hf_bytes host; /* of the client; in whose share its REQ counts */
 };
 
 /* How a wait is found: by its ticket, or by its REQ. */

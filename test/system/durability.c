@@ -554,3 +554,48 @@ TEST(a_disk_that_is_really_full_refuses_writes_until_there_is_room)
     stop();
     CHECK_EQ(umount(folder), 0);
 }
+
+/* A snapshot needs a new segment, for which there is no room: the journal fails
+ * without a commit under way, and everybody learns of it. */
+TEST(a_journal_that_fails_in_the_background_is_noticed)
+{
+    static const char *const often[] = {"--snapshot-bytes", "65536", NULL};
+    static char block[4096];
+    char folder[512];
+    char filler[600];
+    struct test_server_opts opts = {
+        .dir = folder, .segment_bytes = 1048576, .more = often};
+    struct test_wire waiter;
+    struct hf_bytes reply;
+
+    snprintf(folder, sizeof folder, "%s/tiny", test_folder());
+    snprintf(filler, sizeof filler, "%s/filler", folder);
+    CHECK_EQ(mkdir(folder, 0700), 0);
+    if (!mount_small(folder)) {
+        printf("no file system can be mounted here (%s)\n", strerror(errno));
+        return;
+    }
+    int fd = open(filler, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    CHECK(fd >= 0);
+    for (int i = 0; i < (8192 - 1700) / 4; i++)
+        CHECK_EQ(write(fd, block, sizeof block), (ssize_t)sizeof block);
+    close(fd);
+    test_server_start(&server, &opts);
+    test_server_connect(&server, &wire);
+    test_server_connect(&server, &waiter);
+    CHECK_DONE(test_ask(&wire, "LOCK x OWNER first TTL %d", FOR_EVER_MS));
+    CHECK_DONE(test_ask(&wire, "LOCK brief OWNER first TTL 1"));
+    test_wire_add(&waiter, "LOCK x OWNER other WAIT %d", FOR_EVER_MS);
+    CHECK_EQ(test_wire_send(&waiter), HF_OK);
+    for (int i = 0; i < 20; i++)
+        (void)test_ask(&wire, "STOCK SET p%d 1", i);
+    CHECK_EQ(test_wire_read(&waiter, &reply), HF_OK);
+    CHECK_ERROR(reply, "JOURNAL");
+    CHECK_ERROR(test_ask(&wire, "LOCKINFO brief"), "NOTFOUND");
+    CHECK_ERROR(test_ask(&wire, "STOCK SET more 1"), "JOURNAL");
+    CHECK_DONE(test_ask(&wire, "INFO"));
+    test_wire_close(&waiter);
+    test_wire_close(&wire);
+    (void)test_server_stop(&server);
+    CHECK_EQ(umount(folder), 0);
+}

@@ -222,6 +222,9 @@ printf 'int some_sum(void)\n{\n    return 2;\n}\n' >"$tree/src/hold/some.c"
 mutate src/hold
 expect "tests must pass before anything is changed" 2 "$status"
 says "unit/hold_some.c fails without any change"
+mutate --skip unit/hold_some src/hold
+expect "without a test nothing is tried" 2 "$status"
+says "no test is named in the table"
 mutate src/nowhere
 expect "what is not there is a usage error" 2 "$status"
 mutate --nonsense

@@ -104,6 +104,8 @@ END
 "$tree/tools/soak" 10 >"$tree/out" 2>&1 &
 job=$!
 read -r <"$tree/started"
+soak 0
+expect "two at a time are refused" 2 "$status"
 kill -TERM "$job"
 status=0
 wait "$job" || status=$?

@@ -528,3 +528,22 @@ TEST(a_timeout_under_a_foreign_req_leaves_the_first_answer)
     test_wire_close(&foreign);
     stop();
 }
+
+/* The second has to wait for the first, and is decoded again then. */
+TEST(an_inline_request_that_waits_is_what_was_sent)
+{
+    static const char lines[] =
+        "STOCK SET x 1\r\nLOCK \"a \\\"b\\\" c\" OWNER me WAIT 5000\r\n";
+
+    start_new();
+    test_wire_add_raw(&first, lines, sizeof lines - 1);
+    send_on(&first);
+    CHECK_EQ(test_number(read_on(&first), "total"), 1);
+    CHECK(test_number(read_on(&first), "token") > 0);
+    struct hf_bytes name[] = {hf_bytes_text("LOCKINFO"),
+                              hf_bytes_text("a \"b\" c")};
+    test_wire_add_args(&second, 2, name);
+    send_on(&second);
+    CHECK_DONE(read_on(&second));
+    stop();
+}

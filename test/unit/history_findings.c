@@ -107,6 +107,12 @@ TEST(a_time_out_is_told_and_the_lock_is_granted)
 {
     struct told t;
 
+    told_begin(&t); /* seen before it was told: it was given back */
+    uint64_t waits = told_ask(&t, 1, "LOCK a OWNER A TTL 90000 WAIT 100");
+    told(&t, 2, "LOCKINFO a", SHOWN("A", 3, 89990, 1));
+    told_answer(&t, 1, waits, "-TIMEOUT waited for the lock");
+    TOLD_GOOD(&t);
+
     time_out(&t);
     told(&t, 2, "LOCKINFO a", SHOWN("A", 3, 89000, 150));
     TOLD_BAD(&t, "phantom");

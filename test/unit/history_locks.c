@@ -178,6 +178,17 @@ TEST(what_is_surely_held_is_shown)
 
     told_begin(&t);
     told(&t, 1, "LOCK a OWNER x TTL 10000", GRANT(3));
+    told(&t, 2, "LOCKS b*", "locks [ ] cursor 0");
+    told(&t, 2, "LOCKS a* COUNT 1", "locks [ ] cursor 0");
+    told(&t, 2, "LOCKS", "locks [ ] cursor 7");
+    TOLD_GOOD(&t);
+    told_begin(&t);
+    told(&t, 1, "LOCK a OWNER x TTL 10000", GRANT(3));
+    told(&t, 2, "LOCKS a*", "locks [ ] cursor 0");
+    TOLD_BAD(&t, "missing");
+
+    told_begin(&t);
+    told(&t, 1, "LOCK a OWNER x TTL 10000", GRANT(3));
     told(&t, 2, "LOCK a OWNER y", BUSY("z"));
     TOLD_BAD(&t, "busy");
 
@@ -237,6 +248,12 @@ TEST(a_holder_must_have_asked)
     told_wait(&t, 20);
     told(&t, 1, "LOCKINFO a",
          "name a owner x token 3 expires_ms 99 count 1 waiting 0 held_ms 3");
+    TOLD_BAD(&t, "phantom");
+
+    told_begin(&t); /* it was asked for later only */
+    told(&t, 1, "LOCKINFO a",
+         "name a owner x token 3 expires_ms 99 count 1 waiting 0 held_ms 3");
+    told(&t, 2, "LOCK a OWNER x", GRANT(3));
     TOLD_BAD(&t, "phantom");
 
     told_begin(&t); /* no answer came: it may be */
@@ -380,13 +397,36 @@ TEST(after_a_flush_everything_may_be_gone)
     TOLD_BAD(&t, "stale-read");
 }
 
-TEST(replies_are_what_the_command_promises)
+TEST(what_is_over_is_not_changed)
 {
     struct told t;
 
     told_begin(&t);
-    told(&t, 1, "LOCK a OWNER x", "+OK");
-    TOLD_BAD(&t, "reply");
+    told(&t, 1, "LOCK a OWNER x TTL 10000", GRANT(3));
+    told(&t, 1, "UNLOCK a 3", "remaining 0");
+    told(&t, 1, "RENEW a 3 TTL 5", "safe_ms 0");
+    TOLD_BAD(&t, "revived");
+
+    told_begin(&t);
+    told(&t, 1, "LOCK a OWNER x TTL 100", "token 3 safe_ms 100 count 1");
+    told_wait(&t, 200);
+    told(&t, 1, "UNLOCK a 3", "remaining 0");
+    TOLD_BAD(&t, "revived");
+}
+
+TEST(replies_are_what_the_command_promises)
+{
+    static const char *const calls[] = {
+        "LOCK a OWNER x", "UNLOCK a 3",         "RENEW a 3 TTL 5", "LOCKINFO a",
+        "RESERVATION r",  "RESERVE r ITEM s 1", "STOCK GET s",
+    };
+    struct told t;
+
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        told_begin(&t);
+        told(&t, 1, calls[i], "what 1");
+        TOLD_BAD(&t, "reply");
+    }
     told_begin(&t);
     uint64_t id = told_ask(&t, 1, "PING");
     CHECK_EQ(history_answer(t.history, t.now_us, 1, id, hf_bytes("+PO", 3)),

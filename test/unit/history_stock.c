@@ -172,10 +172,15 @@ TEST(products_are_there_until_they_are_deleted)
     told(&t, 2, "STOCK GET t s", "[ null | null ]");
     TOLD_BAD(&t, "missing");
 
+    begin(&t);
+    told(&t, 2, "STOCK LIST", "products [ ] cursor 0");
+    TOLD_BAD(&t, "missing");
+
     begin_reserved(&t);
     told(&t, 1, "CONFIRM r", BOOKED("CONFIRMED", 0));
     told(&t, 1, "STOCK DEL s", "+OK");
     told(&t, 2, "STOCK GET s", "-NOTFOUND no product 's'");
+    told(&t, 2, "STOCK LIST", "products [ ] cursor 0");
     told(&t, 1, "STOCK SET s 3", SET(3, 9));
     told(&t, 2, "STOCK GET s", SEEN(3, 3, 0, 0, 9));
     TOLD_GOOD(&t);
@@ -197,6 +202,11 @@ TEST(a_reservation_ends_once_and_stays_so)
 
     begin_reserved(&t); /* nobody asked for that */
     told(&t, 2, "RESERVATION r", BOOKED("CONFIRMED", 0));
+    TOLD_BAD(&t, "status");
+
+    begin_reserved(&t); /* nor later */
+    told_wait(&t, 11000);
+    told(&t, 2, "RESERVATION r", BOOKED("CANCELLED", 0));
     TOLD_BAD(&t, "status");
 
     begin_reserved(&t); /* its time is not over */
@@ -252,6 +262,11 @@ TEST(a_reservation_has_its_items_and_its_maker)
     begin(&t);
     told(&t, 1, "RESERVATION q",
          "id q status PENDING expires_ms 10 items [ sku s quantity 1 ]");
+    TOLD_BAD(&t, "phantom");
+
+    begin(&t); /* it was asked for later only */
+    told(&t, 1, "RESERVATION r", BOOKED("PENDING", 9999));
+    told(&t, 1, RESERVE, BOOKED("PENDING", 9998));
     TOLD_BAD(&t, "phantom");
 }
 

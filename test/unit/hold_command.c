@@ -179,7 +179,10 @@ TEST(only_a_lock_is_told_and_its_record_differs_in_one_bit)
     CHECK_EQ(round_trip(), HF_OK);
     CHECK(decoded.told && same_command());
     CHECK_EQ((unsigned char)record[11], 0x80);
+    hold_record_tell(plain);
+    CHECK(memcmp(record, plain, len) == 0);
     hold_record_untell(record);
+    hold_record_untell(plain);
     CHECK(memcmp(record, plain, len) == 0);
     CHECK_EQ(hold_decode(hf_bytes(record, len), &decoded), HF_OK);
     CHECK(!decoded.told);

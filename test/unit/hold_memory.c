@@ -299,6 +299,25 @@ TEST(a_request_promises_for_the_reservations_that_are_on_their_way)
           NULL);
 }
 
+/* What is shown of an item is longer than what is kept of it. */
+TEST(a_request_promises_for_the_number_of_items_too)
+{
+    static char skus[HOLD_ITEMS_MAX][2];
+    struct hold_command c = made(HOLD_RESERVE, "r1");
+
+    engine_start();
+    for (unsigned i = 0; i < HOLD_ITEMS_MAX; i++) {
+        skus[i][0] = (char)(1 + i);
+        engine_set(skus[i], 5);
+        CHECK_EQ(hold_add_item(&c, hf_bytes(skus[i], 1), 1), HF_OK);
+    }
+    c.request = hf_bytes_text("q1");
+    CHECK_EQ(starve(&c)->code, HOLD_OK);
+    c = ending(HOLD_CONFIRM, "r1", "q2");
+    CHECK_EQ(starve(&c)->code, HOLD_OK);
+    CHECK_ENGINE();
+}
+
 TEST(the_longest_texts_fit_what_was_promised_for_them)
 {
     static char name[HOLD_NAME_MAX + 1];

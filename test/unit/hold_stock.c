@@ -318,7 +318,27 @@ TEST(what_depends_on_stock_waits_until_all_that_is_over_was_swept)
     out = engine_delete("apple");
     CHECK_EQ(go_on(&out), 4);
     EXPECT(out, "OK");
+    start_backlog();
+    struct hold_command all = {
+        .kind = HOLD_TICK, .now_us = engine_now_us, .amount = 1};
+    out = engine_apply(&all);
+    CHECK_EQ(go_on(&out), 4);
+    EXPECT(out, "OK");
+    CHECK(!hold_is_behind(engine));
+    CHECK_EQ(engine_get("apple")->code, HOLD_OK);
     CHECK_ENGINE();
+}
+
+TEST(the_kinds_that_depend_on_stock_are_exact)
+{
+    CHECK(hold_kind_is_exact(HOLD_RESERVE));
+    CHECK(hold_kind_is_exact(HOLD_STOCK_SET));
+    CHECK(hold_kind_is_exact(HOLD_STOCK_ADD));
+    CHECK(hold_kind_is_exact(HOLD_STOCK_DEL));
+    CHECK(!hold_kind_is_exact(HOLD_CONFIRM));
+    CHECK(!hold_kind_is_exact(HOLD_LOCK));
+    CHECK(!hold_kind_is_exact(HOLD_TICK)); /* only with an amount */
+    CHECK(!hold_kind_is_exact(HOLD_STOCK_GET));
 }
 
 TEST(a_replay_takes_all_the_calls_that_a_record_needs)

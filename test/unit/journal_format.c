@@ -67,6 +67,7 @@ TEST(the_bytes_of_a_batch_and_a_header_are_fixed)
                                      "\x04\0\0\0\0\0\0\0"
                                      "\x05\0\0\0\0\0\0\0"
                                      "\x06\0\0\0\0\0\0\0";
+    static const char zeros[JOURNAL_BLOCK];
     char block[JOURNAL_BLOCK];
     struct segment_header header = {9, 8, SALT, 65536, 5};
     struct manifest_slot slot = {2, true, 3, 4, 5, 6};
@@ -74,12 +75,16 @@ TEST(the_bytes_of_a_batch_and_a_header_are_fixed)
     build(block);
     CHECK(memcmp(block, batch_bytes, 8) == 0);
     CHECK(memcmp(block + 16, batch_bytes + 16, sizeof batch_bytes - 17) == 0);
+    memset(block, 0xff, sizeof block);
     segment_header_encode(&header, block);
     CHECK(memcmp(block, "HFSEGM01", 8) == 0);
     CHECK(memcmp(block + 16, header_bytes, sizeof header_bytes - 1) == 0);
+    CHECK(memcmp(block + 64, zeros, sizeof block - 64) == 0);
+    memset(block, 0xff, sizeof block);
     manifest_encode(&slot, block);
     CHECK(memcmp(block, "HFMANI01", 8) == 0);
     CHECK(memcmp(block + 16, slot_bytes, sizeof slot_bytes - 1) == 0);
+    CHECK(memcmp(block + 64, zeros, sizeof block - 64) == 0);
 }
 
 TEST(a_batch_with_any_bit_changed_is_no_batch)

@@ -109,7 +109,7 @@ TEST(one_that_broke_later_is_replaced_without_a_pause)
 /* A validate that takes its time. */
 static int slow_validate(void *context, void *resource)
 {
-    hands.now_ns += SLOW_NS;
+    test_clock_advance(&hands, SLOW_NS);
     return thing_validate(context, resource);
 }
 

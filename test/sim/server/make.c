@@ -6,11 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "resp/resp.h"
-
 #define ULL(number) ((unsigned long long)(number))
 
-struct knows knows_all;
 uint64_t make_epoch;
 
 /* What a request is made from. */
@@ -52,7 +49,7 @@ size_t words_list(const struct words *words, struct hf_bytes *out)
     return words->count;
 }
 
-static bool word_is(const struct words *words, size_t i, const char *text)
+bool words_is(const struct words *words, size_t i, const char *text)
 {
     return i < words->count && strlen(text) == words->lens[i] &&
            memcmp(words->text + words->at[i], text, words->lens[i]) == 0;
@@ -61,7 +58,7 @@ static bool word_is(const struct words *words, size_t i, const char *text)
 bool words_has(const struct words *words, const char *word)
 {
     for (size_t i = 0; i < words->count; i++) {
-        if (word_is(words, i, word))
+        if (words_is(words, i, word))
             return true;
     }
     return false;
@@ -561,67 +558,4 @@ void make_bulk(const struct mix *mix, struct dice *dice, uint64_t style,
     words_add(out, "TTL");
     words_add(out, "%llu", ULL(style == 1 ? 300 : mix->ttl_ms));
     (void)dice;
-}
-
-/* ---- Learning. ---- */
-
-static void keep_known(struct known *list, size_t *count, struct hf_bytes name,
-                       uint64_t number)
-{
-    struct known known = {.number = number};
-
-    if (name.len == 0 || name.len >= sizeof known.name)
-        return;
-    memcpy(known.name, name.data, name.len);
-    if (*count == KNOWN_MAX) {
-        memmove(list, list + 1, (KNOWN_MAX - 1) * sizeof *list);
-        --*count;
-    }
-    list[(*count)++] = known;
-}
-
-static void drop_known(struct known *list, size_t *count, struct hf_bytes name)
-{
-    for (size_t i = 0; i < *count; i++) {
-        if (strlen(list[i].name) == name.len &&
-            memcmp(list[i].name, name.data, name.len) == 0) {
-            list[i] = list[--*count];
-            return;
-        }
-    }
-}
-
-static void learn(struct knows *knows, const struct words *words,
-                  struct hf_bytes reply)
-{
-    struct hf_bytes name = hf_bytes(words->text + words->at[1], words->lens[1]);
-    struct resp_value value;
-
-    if (word_is(words, 0, "LOCK") &&
-        resp_field(reply, "token", &value) == HF_OK) {
-        uint64_t token = (uint64_t)value.number;
-        keep_known(knows->locks, &knows->lock_count, name, token);
-        if (token > knows->token_max)
-            knows->token_max = token;
-    } else if (word_is(words, 0, "UNLOCK") &&
-               resp_field(reply, "remaining", &value) == HF_OK &&
-               value.number == 0) {
-        drop_known(knows->locks, &knows->lock_count, name);
-    } else if (word_is(words, 0, "RESERVE") &&
-               resp_field(reply, "id", &value) == HF_OK) {
-        keep_known(knows->ids, &knows->id_count, value.text, 0);
-    } else if (word_is(words, 0, "LIMIT") &&
-               resp_field(reply, "hold", &value) == HF_OK) {
-        keep_known(knows->holds, &knows->hold_count, name,
-                   (uint64_t)value.number);
-    }
-}
-
-void knows_learn(struct knows *knows, const struct words *words,
-                 struct hf_bytes reply)
-{
-    if (words->count < 2 || reply.len == 0 || reply.data[0] == '-')
-        return;
-    learn(knows, words, reply);
-    learn(&knows_all, words, reply);
 }

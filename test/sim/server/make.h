@@ -47,6 +47,8 @@ extern uint64_t make_epoch;
 void words_add(struct words *words, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 size_t words_list(const struct words *words, struct hf_bytes *out);
+/* Is it the word at `i`? */
+bool words_is(const struct words *words, size_t i, const char *text);
 bool words_has(const struct words *words, const char *word);
 
 /* The request of the client's turn. */

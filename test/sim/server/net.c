@@ -199,9 +199,9 @@ static void on_connect(void *context, uint64_t number)
     struct wire *wire = context;
 
     (void)number;
-    if (wire->client_closed)
+    if (wire->client_closed || wire->client_ended)
         return;
-    if (!net.listening || world_is_dead()) {
+    if (!net.listening || world_is_dead() || wire->server_closed) {
         end_client(wire);
         return;
     }

@@ -326,8 +326,8 @@ void commit_turn(struct server *server)
     for (int i = 0; i < TURN_ROUNDS_MAX && commit_round(server); i++)
         conn_flush_dirty(server);
     commit_arm(server);
-    if (server->applying ||
-        (!server->in_flight && (!commit_is_idle(server) || server->dirty)))
+    if (server->applying || server->dirty != NULL ||
+        (!server->in_flight && !commit_is_idle(server)))
         uv_idle_start(&server->again, server_again);
     else
         uv_idle_stop(&server->again);

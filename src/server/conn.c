@@ -82,19 +82,26 @@ static void spend_request(struct conn *conn, size_t bytes)
         server->turn_work_max = conn->turn_work;
 }
 
+/* It goes on when a batch has been applied. */
+static void park(struct conn *conn)
+{
+    struct server *server = conn->server;
+
+    conn->parked = true;
+    conn->next_parked = server->parked;
+    server->parked = conn;
+}
+
 /* Its next request is not to be run now: in the next turn, if its budget is
  * spent, else after the next batch. */
 static void wait_for_turn(struct conn *conn)
 {
     struct server *server = conn->server;
 
-    if (submit_is_spent(server)) {
+    if (submit_is_spent(server))
         conn_touch(conn);
-        return;
-    }
-    conn->parked = true;
-    conn->next_parked = server->parked;
-    server->parked = conn;
+    else
+        park(conn);
 }
 
 /* An inline request is changed by decoding, and may be decoded again: a copy of
@@ -127,8 +134,7 @@ static size_t run_requests(struct conn *conn, char *data, size_t len)
             break;
         }
         if (commit_is_full(server)) {
-            conn->barrier = true;
-            conn_touch(conn);
+            park(conn);
             break;
         }
         enum hf_status status = decode(server, data + at, len - at);

@@ -204,6 +204,7 @@ static void act(struct hold_engine *e, const struct hold_command *c,
         actions[c->kind].change(e, c, at);
     if (keep)
         request_store(e, c, record);
+    e->out.stored = keep;
 }
 
 /* A LOCK whose client was told TIMEOUT: only that is kept. */

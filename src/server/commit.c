@@ -52,6 +52,8 @@ static void give_back(struct server *server, struct hf_bytes record,
 static void answer_write(struct server *server, struct entry *entry,
                          struct hf_bytes record, const struct hold_out *out)
 {
+    if (entry->kind == HOLD_FLUSH)
+        shares_clear(&server->shares);
     if (entry->kind == HOLD_BOUNDS)
         admin_bounds_changed(server, entry->conn);
     if (entry->conn == NULL)
@@ -59,7 +61,7 @@ static void answer_write(struct server *server, struct entry *entry,
     bool granted = entry->kind == HOLD_LOCK && out->code == HOLD_OK;
     answer_applied(server, entry->conn, out->code, out->body);
     uint64_t took_ns = answer_note(server, entry->kind, entry->came_ns);
-    entry->succeeded = out->code == HOLD_OK;
+    entry->succeeded = out->code == HOLD_OK && out->stored;
     if (granted && entry->conn->closing)
         give_back(server, record, out->body);
     else if (granted)
@@ -114,7 +116,10 @@ static void apply_ask(struct server *server, const struct entry *entry)
         answer_failed(server, entry->conn);
     } else {
         conn_spend(entry->conn, out->work);
-        answer_applied(server, entry->conn, out->code, out->body);
+        if (server->failed)
+            answer_give(server, entry->conn, out->code, out->body);
+        else
+            answer_applied(server, entry->conn, out->code, out->body);
     }
     answer_note(server, entry->kind, entry->came_ns);
 }

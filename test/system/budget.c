@@ -184,11 +184,23 @@ TEST(refusals_make_room_and_nobody_fills_the_whole_table)
     CHECK_ERROR(test_ask(&other, "STOCK SET more 2 REQ full"), "OVERLOADED");
     CHECK_EQ(info_number("requests_share_refused:"), 31);
     CHECK(info_number("requests_dropped:") >= 900 + 100);
+    for (int i = 0; i < 60; i++) { /* a repetition counts once */
+        test_wire_add(&wire, "STOCK SET more 1");
+        test_wire_add(&wire, "STOCK SET s7 1 REQ s7");
+    }
+    CHECK_EQ(test_wire_send(&wire), HF_OK);
+    for (int i = 0; i < 120; i++) {
+        CHECK_EQ(test_wire_read(&wire, &reply), HF_OK);
+        CHECK_DONE(reply);
+    }
     CHECK_DONE(test_ask(&wire, "CONFIG SET requests-share 100"));
     reply = test_ask(&other, "STOCK SET more 2 REQ full");
     CHECK_ERROR(reply, "OVERLOADED");
     CHECK(memmem(reply.data, reply.len, "requests_max", 12) != NULL);
     CHECK(info_number("requests_refused:") >= 1);
+    CHECK_DONE(test_ask(&wire, "FLUSHALL"));
+    CHECK_DONE(test_ask(&wire, "CONFIG SET requests-share 1"));
+    CHECK_DONE(test_ask(&wire, "STOCK SET new 1 REQ new"));
     test_wire_close(&other);
     stop();
 }

@@ -58,7 +58,9 @@ static void begin_turn(struct conn *conn)
 static bool has_spent(const struct conn *conn)
 {
     return conn->turn_work >= CONN_TURN_WORK ||
-           conn->turn_bytes >= CONN_TURN_BYTES;
+           conn->turn_bytes >= CONN_TURN_BYTES ||
+           (conn->server->turn_work >= CONN_TURN_ALL &&
+            conn->turn_work >= CONN_TURN_LITTLE);
 }
 
 void conn_spend(struct conn *conn, uint64_t steps)
@@ -77,6 +79,7 @@ static void spend_request(struct conn *conn, size_t bytes)
     struct server *server = conn->server;
 
     conn->turn_work++;
+    server->turn_work++;
     conn->turn_bytes += (uint32_t)bytes;
     if (conn->turn_work > server->turn_work_max)
         server->turn_work_max = conn->turn_work;

@@ -9,8 +9,9 @@
 # What stands from `column` of `line` to before `end_column` of `end_line` is to
 # be replaced by `text`; `original` and `changed` are those lines before and
 # after, on one line, for people to read; `before` is the line above them. Code
-# is expected as clang-format leaves it: an operator between two blanks has two operands. Comments, strings,
-# the preprocessor's lines, assertions and definitions of types are left alone.
+# is expected as clang-format leaves it: an operator between two blanks has two
+# operands. Comments, strings, the preprocessor's lines, assertions and
+# definitions of types are left alone.
 
 BEGIN {
     swap("<", "<= >="); swap("<=", "< >"); swap(">", ">= <="); swap(">=", "> <")

@@ -9,6 +9,7 @@
 
 #define AGAIN_MAX 16
 #define BULK      300u
+#define BULK_ENDS 700u /* of those that end together: more than one sweep */
 #define EPOCH     150u /* requests until other names are in use */
 
 struct client {
@@ -20,6 +21,7 @@ struct client {
     struct words again[AGAIN_MAX]; /* to be asked again */
     size_t again_count;
     uint64_t wake; /* the plan that counts; others are void */
+    bool follows;  /* wants what its many reservations give back */
     bool leaving;  /* cuts the connection when it has waited a little */
     bool reader;   /* only reads all that there is */
     bool read;     /* and has asked */
@@ -98,7 +100,9 @@ static void send_bulk(struct client *client, struct dice *dice)
     uint64_t style = dice_below(dice, 3);
     struct words words;
 
-    for (uint64_t i = 0; i < BULK && clients.sent < clients.limit; i++) {
+    uint64_t count = style == 1 ? BULK_ENDS : BULK;
+    client->follows = style == 1;
+    for (uint64_t i = 0; i < count && clients.sent < clients.limit; i++) {
         make_bulk(clients.mix, dice, style, client->number, i, &words);
         ask(client, dice, &words);
     }
@@ -111,6 +115,14 @@ static void send_turn(struct client *client, struct dice *dice)
         dice_hit(dice, mix->pipeline) ? dice_scale(dice, 2, 40) : 1;
     struct words words;
 
+    if (client->follows) {
+        client->follows = false;
+        for (uint64_t i = 0; i < 3; i++) {
+            make_bulk(mix, dice, 3, client->number, i, &words);
+            ask(client, dice, &words);
+        }
+        return;
+    }
     if (dice_hit(dice, mix->bulk)) {
         send_bulk(client, dice);
         return;
@@ -250,7 +262,9 @@ static void on_answered(struct session *session, struct call *call,
         keep_again(client, &call->words);
     if (client->session == session && session_open_calls(session) == 0 &&
         !client->leaving)
-        plan(client, dice_scale(&client->dice, US, mix->think_ns));
+        plan(client, client->follows
+                         ? MAKE_BULK_NS + dice_below(&client->dice, 30 * MS)
+                         : dice_scale(&client->dice, US, mix->think_ns));
 }
 
 static void connect(struct client *client)

@@ -373,7 +373,7 @@ static void on_batch(void *context, uint64_t number)
         batch->error = hf_file_write(batch->flight.fd, batch->flight.data,
                                      batch->flight.len, batch->flight.offset);
     else
-        disk_tear(&batch->flight);
+        disk_tear(&batch->flight, true);
     if (batch->notify)
         loop_wake(1);
 }

@@ -92,7 +92,8 @@ struct disk_file *disk_find(const char *name);
 void disk_drop_olds(struct disk_file *file, uint64_t stamp);
 /* The first so many changes are on disk. */
 void disk_settle_changes(size_t count);
-/* Some sectors of the write reach the file, or none, or all. */
-void disk_tear(const struct disk_flight *flight);
+/* Some sectors of the write reach the file, or none, or all; of one that is
+ * reported as failed never the first. */
+void disk_tear(const struct disk_flight *flight, bool failed);
 
 #endif

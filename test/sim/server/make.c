@@ -547,15 +547,18 @@ void make_bulk(const struct mix *mix, struct dice *dice, uint64_t style,
         words_add(out, "STOCK");
         words_add(out, "ADD");
         words_add(out, "s0");
-        words_add(out, "400");
+        words_add(out, "700");
         return;
     }
     words_add(out, "RESERVE");
     words_add(out, "*");
     words_add(out, "ITEM");
     words_add(out, "s0");
-    words_add(out, "1");
+    words_add(out, "%u", style == 3 ? 650u : 1u);
     words_add(out, "TTL");
-    words_add(out, "%llu", ULL(style == 1 ? 300 : mix->ttl_ms));
+    words_add(out, "%llu",
+              ULL(style == 1   ? MAKE_BULK_NS / MS
+                  : style == 3 ? 20
+                               : mix->ttl_ms));
     (void)dice;
 }

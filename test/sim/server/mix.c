@@ -78,8 +78,8 @@ static void draw_clients(struct mix *mix, struct dice *dice)
     mix->request = ONE_OF(dice, 0, 200, 500, 900);
     mix->again = ONE_OF(dice, 0, 50, 200);
     mix->pipeline = ONE_OF(dice, 0, 100, 400);
-    mix->bulk = ONE_OF(dice, 0, 0, 0, 10);
-    mix->leave = ONE_OF(dice, 0, 10, 50);
+    mix->bulk = ONE_OF(dice, 0, 0, 10, 30);
+    mix->leave = ONE_OF(dice, 0, 20, 150);
     mix->half = ONE_OF(dice, 0, 0, 20);
     mix->slow = ONE_OF(dice, 0, 0, 100, 300);
     mix->inline_ = ONE_OF(dice, 0, 20, 200);

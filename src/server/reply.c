@@ -74,6 +74,7 @@ static void write_value(struct hf_buf *out, int version, struct hf_bytes body,
 
 struct facts {
     struct hf_bytes body;
+    uint64_t age_ms; /* since they were so */
     char text[SENTENCE_BYTES];
     int len;
 };
@@ -98,6 +99,13 @@ static void say(struct facts *f, const char *format, ...)
 static long long number(const struct facts *f, enum hold_field field)
 {
     return (long long)reply_get_number(f->body, field);
+}
+
+static long long left_ms(const struct facts *f)
+{
+    long long left = number(f, FIELD_EXPIRES_MS) - (long long)f->age_ms;
+
+    return left > 0 ? left : 0;
 }
 
 static void say_text(struct facts *f, enum hold_field field)
@@ -180,7 +188,7 @@ static void say_refusal(struct facts *f, enum hold_code code)
         say_text(f, FIELD_NAME);
         say(f, " is held by ");
         say_text(f, FIELD_OWNER);
-        say(f, " for %lld ms more, %lld waiting", number(f, FIELD_EXPIRES_MS),
+        say(f, " for %lld ms more, %lld waiting", left_ms(f),
             number(f, FIELD_WAITING));
         break;
     case HOLD_TIMED_OUT:
@@ -247,7 +255,7 @@ enum hf_status reply_write(struct hf_buf *out, int version, enum hold_code code,
         size_t at = 0;
         write_value(out, version, body, &at, (int64_t)age_ms);
     } else {
-        struct facts facts = {.body = body};
+        struct facts facts = {.body = body, .age_ms = age_ms};
         say(&facts, "%s ", hold_code_name(code));
         say_refusal(&facts, code);
         (void)resp_error(out, hf_bytes(facts.text, (size_t)facts.len));

@@ -186,8 +186,10 @@ static enum hf_status journal_now(struct server *server,
     status = journal_append(server->journal, bytes);
     if (status == HF_OK)
         status = journal_commit(server->journal);
-    while (status == HF_PENDING)
+    if (status == HF_PENDING) {
+        (void)journal_flush(server->journal); /* waits for it */
         status = journal_poll(server->journal);
+    }
     if (status == HF_OK)
         status = journal_flush(server->journal);
     return status == HF_OK ? hold_replay(server->engine, bytes) : status;

@@ -336,6 +336,7 @@ bool waits_join(struct server *server, struct conn *conn,
         tell(server, wait, HOLD_MOVED, hf_bytes("", 0));
     owe_no_more(waits, wait);
     wait->end = END_NONE;
+    wait->counted = false;
     wait->conn = conn;
     conn->wait = wait;
     return true;
@@ -500,6 +501,7 @@ void waits_leave(struct server *server, struct conn *conn)
     wait->end = END_GONE;
     if (wait->state != WAIT_QUEUED)
         return;
+    answer_now(server);
     count(server, wait, METRICS_LEFT);
     if (wait->has_ticket)
         owe(&server->waits, wait);

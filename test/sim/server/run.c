@@ -217,7 +217,8 @@ static void heal(void)
     clients_heal();
     run.memory_left = 0;
     run.mix.clients_max = 1000; /* as by CONFIG SET: the last reader gets in */
-    run.server->config.clients_max = 1000;
+    if (run.up)
+        run.server->config.clients_max = 1000;
 }
 
 static void next_phase(void)

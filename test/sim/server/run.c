@@ -482,6 +482,7 @@ void run_seed(const struct run_opts *opts, struct run_result *out)
     net_end();
     disk_end();
     world_end();
+    exec_end();
     free(run.server);
 }
 

@@ -4,13 +4,14 @@
 #
 # One line per mutant, fields separated by tabs:
 #
-#   file line column end_line end_column kind text original changed
+#   file line column end_line end_column kind text original changed before
 #
 # What stands from `column` of `line` to before `end_column` of `end_line` is to
 # be replaced by `text`; `original` and `changed` are those lines before and
-# after, on one line, for people to read. Code is expected as clang-format
-# leaves it: an operator between two blanks has two operands. Comments, strings,
-# the preprocessor's lines, assertions and definitions of types are left alone.
+# after, on one line, for people to read; `before` is the line above them. Code
+# is expected as clang-format leaves it: an operator between two blanks has two
+# operands. Comments, strings, the preprocessor's lines, assertions and
+# definitions of types are left alone.
 
 BEGIN {
     swap("<", "<= >="); swap("<=", "< >"); swap(">", ">= <="); swap(">=", "> <")
@@ -159,8 +160,8 @@ function emit(kind, i, j, text,    from, to, changed) {
         to = C[j + 1]
     changed = substr(source[L[i]], 1, from - 1) text substr(source[L[j]], to)
     sub(/^ +/, "", changed)
-    printf "%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n", name, L[i], from, L[j], to, \
-        kind, text, joined(L[i], L[j]), changed
+    printf "%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", name, L[i], from, L[j], to, \
+        kind, text, joined(L[i], L[j]), changed, joined(L[i] - 1, L[i] - 1)
 }
 
 function is_spaced(i,    line) {

@@ -377,7 +377,11 @@ void model_apply(struct model *model, const struct hold_command *command,
     sweep(model);
     bool all =
         (command->kind >= HOLD_STOCK_SET && command->kind <= HOLD_RESERVE) ||
-        (command->kind == HOLD_TICK && command->amount != 0);
+        (command->kind == HOLD_TICK && command->amount != 0) ||
+        (command->kind == HOLD_LOCK &&
+         model->lock_count >= model->bounds.locks_max) ||
+        (command->request.len > 0 &&
+         model->request_count >= model->bounds.requests_max);
     if (all && model_is_behind(model, model->now_us))
         model_reply(model, HOLD_AGAIN);
     else if (command->kind < HOLD_LOCK)

@@ -441,8 +441,8 @@ void sim_make_ask(struct sim *sim, struct sim_command *out)
     static const enum hold_kind kinds[] = {HOLD_LOCK_INFO, HOLD_STOCK_GET,
                                            HOLD_LOCK_LIST, HOLD_STOCK_LIST,
                                            HOLD_RESERVATION};
-    static const char *const patterns[] = {
-        "", "*", "n1*", "?[0-5]", "a*", "*xxxxxxxxxxxxxxxxxxxxxxxxz"};
+    static const char *const patterns[] = {"",       "*",  "n1*",
+                                           "?[0-5]", "a*", "*?*?[x0-9]"};
     struct hold_command *c = &out->command;
 
     clear(c);

@@ -314,6 +314,34 @@ static void find_runs(struct check *c)
         c->calls[tail - 1].doubtful = crashed || broken;
 }
 
+/* After JOURNAL it is not known what a restart will find, so what is told up
+ * to then may turn out otherwise. */
+static void doubt_failed(struct check *c)
+{
+    uint32_t run_end = CHECK_NEVER;
+    uint32_t failed = CHECK_NEVER; /* when that was first told in the run */
+
+    for (size_t i = 0; i < c->count; i++) {
+        const struct call *call = &c->calls[i];
+        if (call->run_end != run_end) {
+            run_end = call->run_end;
+            failed = CHECK_NEVER;
+            for (size_t j = i; j < c->count && c->calls[j].run_end == run_end;
+                 j++) {
+                if (check_code(&c->calls[j], "JOURNAL") &&
+                    c->calls[j].answer_at < failed)
+                    failed = c->calls[j].answer_at;
+            }
+        }
+        uint32_t told =
+            call->sent_at < call->answer_at ? call->sent_at : call->answer_at;
+        if (failed != CHECK_NEVER && told >= failed) {
+            c->calls[i].outcome = OUTCOME_UNKNOWN;
+            c->calls[i].code.len = c->calls[i].reply.len = 0;
+        }
+    }
+}
+
 /* The call before it on the same connection, or NULL. Only asked where the
  * network is known, which is where clients are few. */
 static const struct call *call_before(const struct check *c, size_t i)
@@ -413,6 +441,8 @@ static enum hf_status run(struct check *c)
     }
     c->report->calls = c->count;
     find_runs(c);
+    if (c->opts.failed_doubted)
+        doubt_failed(c);
     find_told(c);
     find_windows(c);
     if (status == HF_OK)

@@ -74,13 +74,14 @@ static enum hf_status add_lock(struct gather *g, const struct call *call)
             fact->owner = busy_owner(call->reply);
     } else if (call->may) {
         fact = add(g, call, FACT_ASKED);
-    } else if (check_code(call, "TIMEOUT") && call->doubtful) {
-        /* what was told is not undone before the end of the run */
-        fact = add(g, call, FACT_ASKED);
-        if (fact != NULL)
-            fact->lo = fact->hi = call->run_end;
     } else if (check_code(call, "TIMEOUT")) {
         fact = add(g, call, FACT_TIMED_OUT);
+        /* what was told may be undone, at the end of the run */
+        if (fact != NULL && call->doubtful) {
+            fact = add(g, call, FACT_ASKED);
+            if (fact != NULL)
+                fact->lo = fact->hi = call->run_end;
+        }
     } else {
         return HF_OK;
     }

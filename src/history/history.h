@@ -116,6 +116,8 @@ struct history_opts {
     bool requests_full;        /* the table of REQ may have been full: a
                                   refusal may be forgotten early */
     bool ended_full;           /* the same of ended reservations */
+    bool failed_doubted;       /* what a server tells after it said JOURNAL, up
+                                  to its end, is not held against it */
 };
 
 struct history_report {

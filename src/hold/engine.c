@@ -204,6 +204,7 @@ static void act(struct hold_engine *e, const struct hold_command *c,
         actions[c->kind].change(e, c, at);
     if (keep)
         request_store(e, c, record);
+    e->out.stored = keep;
 }
 
 /* A LOCK whose client was told TIMEOUT: only that is kept. */
@@ -309,8 +310,15 @@ bool hold_kind_is_exact(enum hold_kind kind)
     return is_action(kind) && actions[kind].exact;
 }
 
-static bool is_exact(const struct hold_command *c)
+/* Also of one that would meet a bound: what is over does not count. */
+static bool is_exact(const struct hold_engine *e, const struct hold_command *c)
 {
+    if (c->kind == HOLD_LOCK &&
+        hf_index_count(&e->locks) >= e->bounds.locks_max)
+        return true;
+    if (c->request.len > 0 &&
+        hf_index_count(&e->requests) >= e->bounds.requests_max)
+        return true;
     return hold_kind_is_exact(c->kind) ||
            (c->kind == HOLD_TICK && c->amount != 0);
 }
@@ -325,7 +333,7 @@ static void apply(struct hold_engine *e, struct hf_bytes record)
     if (c->kind == HOLD_RESTART)
         drop_waiters(e); /* before a lock that is over goes to one of them */
     due_sweep(e);        /* which needs no memory */
-    if (is_exact(c) && hold_is_behind(e)) {
+    if (is_exact(e, c) && hold_is_behind(e)) {
         e->out.code = HOLD_AGAIN;
         return;
     }

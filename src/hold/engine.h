@@ -95,6 +95,7 @@ struct hold_out {
     enum hold_code code;
     struct hf_bytes body;
     uint64_t ticket; /* with HOLD_WAITING */
+    bool stored;     /* the answer is remembered under its REQ from now on */
     uint64_t work;   /* steps taken: of a listing many, else 1 */
     size_t answer_count;
     const struct hold_answer *answers;

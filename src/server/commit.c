@@ -35,42 +35,6 @@
 /* What the journal adds to a record. */
 #define RECORD_HEAD_BYTES 4u
 
-/* ---- A journal that has failed. ---- */
-
-static void apply_alone(struct server *server, struct hold_command *command)
-{
-    char record[HOLD_RECORD_BODY + 32];
-
-    command->now_us = server_now_us(server);
-    size_t len = hold_encode(command, record);
-    assert(len <= sizeof record);
-    enum hf_status status = hold_replay(server->engine, hf_bytes(record, len));
-    assert(status == HF_OK); /* it needs no memory */
-    (void)status;
-}
-
-/* After the journal has failed time goes on for those who look: what is over
- * is over, as it will be after a restart. */
-void commit_pass_time(struct server *server)
-{
-    struct hold_command pass = {.kind = HOLD_TICK, .amount = 1};
-
-    if (server->failed)
-        apply_alone(server, &pass);
-}
-
-/* The journal has failed: nobody can be granted anything any more, so nobody
- * waits; the next start would say the same. */
-static void fail(struct server *server)
-{
-    struct hold_command nobody_waits = {.kind = HOLD_RESTART};
-
-    server->failed = true;
-    report_journal(&server->report, server->journal);
-    waits_fail(server);
-    apply_alone(server, &nobody_waits);
-}
-
 /* ---- A batch that is durable. ---- */
 
 /* A lock that was granted to a client that is gone is given back, unless it
@@ -88,6 +52,8 @@ static void give_back(struct server *server, struct hf_bytes record,
 static void answer_write(struct server *server, struct entry *entry,
                          struct hf_bytes record, const struct hold_out *out)
 {
+    if (entry->kind == HOLD_FLUSH)
+        shares_clear(&server->shares);
     if (entry->kind == HOLD_BOUNDS)
         admin_bounds_changed(server, entry->conn);
     if (entry->conn == NULL)
@@ -95,7 +61,7 @@ static void answer_write(struct server *server, struct entry *entry,
     bool granted = entry->kind == HOLD_LOCK && out->code == HOLD_OK;
     answer_applied(server, entry->conn, out->code, out->body);
     uint64_t took_ns = answer_note(server, entry->kind, entry->came_ns);
-    entry->succeeded = out->code == HOLD_OK;
+    entry->succeeded = out->code == HOLD_OK && out->stored;
     if (granted && entry->conn->closing)
         give_back(server, record, out->body);
     else if (granted)
@@ -131,7 +97,9 @@ static bool apply_write(struct server *server, struct entry *entry,
     return true;
 }
 
-/* As of the time of the engine, which passed for it: see queue_ask(). */
+/* As of the time of the engine, which passed for it: see queue_ask(). If the
+ * journal has failed, what is over cannot be noted, and nothing that depends
+ * on it can be told. */
 static void apply_ask(struct server *server, const struct entry *entry)
 {
     struct hold_command *c = &server->command;
@@ -140,12 +108,19 @@ static void apply_ask(struct server *server, const struct entry *entry)
 
     assert(status == HF_OK); /* we encoded it */
     (void)status;
-    commit_pass_time(server);
-    c->now_us = hold_now_us(server->engine);
+    c->now_us =
+        server->failed ? server_now_us(server) : hold_now_us(server->engine);
     const struct hold_out *out = hold_ask(server->engine, c);
-    assert(out != NULL); /* time has passed for it */
-    conn_spend(entry->conn, out->work);
-    answer_applied(server, entry->conn, out->code, out->body);
+    assert(out != NULL || server->failed); /* time has passed for it */
+    if (out == NULL) {
+        answer_failed(server, entry->conn);
+    } else {
+        conn_spend(entry->conn, out->work);
+        if (server->failed)
+            answer_give(server, entry->conn, out->code, out->body);
+        else
+            answer_applied(server, entry->conn, out->code, out->body);
+    }
     answer_note(server, entry->kind, entry->came_ns);
 }
 
@@ -190,6 +165,14 @@ static bool apply_entry(struct server *server, struct entry *entry,
         server->apply_at = at;
     }
     return true;
+}
+
+/* Nobody can be granted anything any more, so nobody waits. */
+static void fail(struct server *server)
+{
+    server->failed = true;
+    report_journal(&server->report, server->journal);
+    waits_fail(server);
 }
 
 /* The flying batch is durable, or has failed: apply it and answer. When so
@@ -348,8 +331,8 @@ void commit_turn(struct server *server)
     for (int i = 0; i < TURN_ROUNDS_MAX && commit_round(server); i++)
         conn_flush_dirty(server);
     commit_arm(server);
-    if (server->applying ||
-        (!server->in_flight && (!commit_is_idle(server) || server->dirty)))
+    if (server->applying || server->dirty != NULL ||
+        (!server->in_flight && !commit_is_idle(server)))
         uv_idle_start(&server->again, server_again);
     else
         uv_idle_stop(&server->again);

@@ -58,7 +58,9 @@ static void begin_turn(struct conn *conn)
 static bool has_spent(const struct conn *conn)
 {
     return conn->turn_work >= CONN_TURN_WORK ||
-           conn->turn_bytes >= CONN_TURN_BYTES;
+           conn->turn_bytes >= CONN_TURN_BYTES ||
+           (conn->server->turn_work >= CONN_TURN_ALL &&
+            conn->turn_work >= CONN_TURN_LITTLE);
 }
 
 void conn_spend(struct conn *conn, uint64_t steps)
@@ -77,9 +79,20 @@ static void spend_request(struct conn *conn, size_t bytes)
     struct server *server = conn->server;
 
     conn->turn_work++;
+    server->turn_work++;
     conn->turn_bytes += (uint32_t)bytes;
     if (conn->turn_work > server->turn_work_max)
         server->turn_work_max = conn->turn_work;
+}
+
+/* It goes on when a batch has been applied. */
+static void park(struct conn *conn)
+{
+    struct server *server = conn->server;
+
+    conn->parked = true;
+    conn->next_parked = server->parked;
+    server->parked = conn;
 }
 
 /* Its next request is not to be run now: in the next turn, if its budget is
@@ -88,13 +101,10 @@ static void wait_for_turn(struct conn *conn)
 {
     struct server *server = conn->server;
 
-    if (submit_is_spent(server)) {
+    if (submit_is_spent(server))
         conn_touch(conn);
-        return;
-    }
-    conn->parked = true;
-    conn->next_parked = server->parked;
-    server->parked = conn;
+    else
+        park(conn);
 }
 
 /* An inline request is changed by decoding, and may be decoded again: a copy of
@@ -127,8 +137,7 @@ static size_t run_requests(struct conn *conn, char *data, size_t len)
             break;
         }
         if (commit_is_full(server)) {
-            conn->barrier = true;
-            conn_touch(conn);
+            park(conn);
             break;
         }
         enum hf_status status = decode(server, data + at, len - at);

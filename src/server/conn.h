@@ -30,8 +30,15 @@
  * listing may pass it, by CONN_LISTING_WORK at most. */
 #define CONN_TURN_WORK    1024u
 #define CONN_TURN_BYTES   (256u * 1024)
-#define CONN_LONG_WORK    64u
 #define CONN_STEPS_A_WORK 16u
+
+/* What a command whose reply is long counts as; METRICS takes milliseconds. */
+#define CONN_LONG_STEPS 50000u
+
+/* When all clients together have had so much done in a turn, each has a little
+ * and no more. */
+#define CONN_TURN_ALL    20000u
+#define CONN_TURN_LITTLE 16u
 
 struct server;
 

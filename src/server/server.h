@@ -82,6 +82,7 @@ struct server {
     struct shares shares;
     uint64_t orphans;        /* holds that verdicts will give back */
     uint64_t turn;           /* of the loop */
+    uint64_t turn_work;      /* requests of all clients in this turn */
     uint64_t turn_steps;     /* of listings, in this turn */
     uint64_t turn_steps_max; /* in any turn */
     uint64_t turn_work_max;  /* of one connection in one turn */
@@ -147,9 +148,6 @@ void submit_command(struct server *server, struct conn *conn,
 void submit_tick(struct server *server);
 
 /* commit.c */
-
-/* After the journal has failed: what is over now is over. */
-void commit_pass_time(struct server *server);
 
 /* The journal may have failed in the background. */
 void commit_tend(struct server *server);

@@ -95,6 +95,15 @@ void share_settle(struct server *server, struct hf_bytes address, bool success)
     share->counts[part % PARTS]++;
 }
 
+void shares_clear(struct shares *shares)
+{
+    for (uint32_t i = 1; i < hf_index_top(&shares->clients); i++) {
+        struct share *share = hf_index_used(&shares->clients, i);
+        if (share != NULL)
+            memset(share->counts, 0, sizeof share->counts);
+    }
+}
+
 void shares_tend(struct server *server)
 {
     struct hf_index *clients = &server->shares.clients;

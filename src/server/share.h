@@ -35,6 +35,8 @@ struct shares {
 
 enum hf_status shares_open(struct shares *shares);
 void shares_close(struct shares *shares);
+/* Nothing is remembered any more; what is on its way still counts. */
+void shares_clear(struct shares *shares);
 /* Forgets clients of whom nothing is remembered; now and then. */
 void shares_tend(struct server *server);
 

@@ -173,7 +173,6 @@ static const struct hold_out *answer_of(struct server *server,
         return NULL;
     if (is_write)
         return hold_refuse(server->engine, command);
-    commit_pass_time(server);
     return hold_ask(server->engine, command);
 }
 
@@ -213,7 +212,9 @@ bool submit_is_spent(const struct server *server)
 static bool is_too_much(const struct server *server, const struct conn *conn,
                         const struct hold_command *command)
 {
-    return command->request.len > 0 && share_is_spent(server, conn_host(conn));
+    return command->request.len > 0 &&
+           !waits_knows(&server->waits, command->request) &&
+           share_is_spent(server, conn_host(conn));
 }
 
 bool submit_admits(const struct server *server, const struct conn *conn,

@@ -465,7 +465,7 @@ static void run_function(struct server *server, struct conn *conn,
         uint64_t came_ns = hf_clock_now_ns(server->clock);
         command->run(server, conn, request);
         if (is_long)
-            conn_spend(conn, CONN_LONG_WORK * CONN_STEPS_A_WORK);
+            conn_spend(conn, CONN_LONG_STEPS);
         /* else it is not answered yet */
         if (conn->limit_wait == 0 && conn->pending == 0)
             metrics_took(&server->metrics, index_of(command),
@@ -515,6 +515,9 @@ bool table_run(struct server *server, struct conn *conn,
     if (command != NULL && command->run == NULL && error[0] == '\0' &&
         !submit_admits(server, conn, &server->command))
         return false;
+    if (command != NULL && (command->flags & COMMAND_LONG) != 0 &&
+        submit_is_spent(server))
+        return false; /* they share the budget of listings */
     metrics_command(&server->metrics, index_of(command));
     conn_touch(conn);
     if (command != NULL && error[0] == '\0') {

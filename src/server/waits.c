@@ -89,6 +89,11 @@ static void forget_request(struct waits *waits, const struct wait *wait)
         drop_ref(&waits->requests, wait->request);
 }
 
+bool waits_knows(const struct waits *waits, struct hf_bytes request)
+{
+    return find(&waits->requests, request) != NULL;
+}
+
 bool waits_was_told(const struct waits *waits, struct hf_bytes request)
 {
     const struct wait *wait = find(&waits->requests, request);

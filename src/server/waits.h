@@ -97,6 +97,8 @@ void waits_close(struct waits *waits);
  * queue, and the connection takes its place, or was told its end. */
 bool waits_join(struct server *server, struct conn *conn,
                 const struct hold_command *command, uint64_t fingerprint);
+/* True if a wait with this REQ is known: it is joined, or was told. */
+bool waits_knows(const struct waits *waits, struct hf_bytes request);
 /* True if TIMEOUT was told under this REQ, and the engine may not know. */
 bool waits_was_told(const struct waits *waits, struct hf_bytes request);
 /* The connection waits for `command`, whose record is on its way. NULL

@@ -5,15 +5,16 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
-#include <sched.h>
 #include <sys/stat.h>
 
 #include "base/memory.h"
 #include "holdfast/clock.h"
 #include "journal/format.h"
+#include "journal/state.h"
 #include "support/test.h"
 
 #define DEADLINE_MS 60000
+#define WAIT_MS     200
 #define FILES_MAX   512
 #define NAME_BYTES  64
 
@@ -146,15 +147,26 @@ enum hf_status rig_write(struct rig *rig, int batches)
     return status;
 }
 
+/* Sleeps: on a busy machine it may take long until one who yields is back. A
+ * switch that tend has found under way makes the wake fd readable. */
 void rig_await_snapshot(struct rig *rig)
 {
+    struct pollfd wake = {.fd = journal_wake_fd(rig->journal),
+                          .events = POLLIN};
     const struct hf_clock *clock = hf_clock_system();
     uint64_t end_ns = hf_clock_now_ns(clock) + DEADLINE_MS * 1000000ull;
 
     while (journal_snapshot_running(rig->journal)) {
         CHECK(hf_clock_now_ns(clock) < end_ns);
         journal_tend(rig->journal, 0);
-        sched_yield();
+        if (maker_running(&rig->journal->maker)) {
+            (void)hf_future_get(rig->journal->maker.task,
+                                hf_clock_after_ns(NULL, WAIT_MS * 1000000ull),
+                                NULL);
+        } else if (journal_snapshot_running(rig->journal)) {
+            (void)poll(&wake, 1, WAIT_MS);
+            journal_io_wake_clear(rig->journal->folder.io);
+        }
     }
 }
 

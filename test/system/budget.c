@@ -81,9 +81,33 @@ TEST(listings_cost_their_own_client_turns)
         }
         test_wire_close(&hostile[i]);
     }
-    CHECK(info_number("turn_steps_max:") <= 50000 + 2 * 20000);
+    CHECK(info_number("turn_steps_max:") < 50000 + CONN_LONG_STEPS + 1);
     CHECK(info_number("turn_work_max:") <=
-          CONN_TURN_WORK + 2 * 20000 / CONN_STEPS_A_WORK);
+          CONN_TURN_WORK + CONN_LONG_STEPS / CONN_STEPS_A_WORK);
+    stop();
+}
+
+TEST(long_replies_share_the_budget_of_listings)
+{
+    enum { CLIENTS = 8, ASKED = 16 };
+    struct test_wire hostile[CLIENTS];
+    struct hf_bytes reply;
+
+    start(NULL);
+    for (int i = 0; i < CLIENTS; i++) {
+        test_server_connect(&server, &hostile[i]);
+        for (int k = 0; k < ASKED; k++)
+            test_wire_add(&hostile[i], "METRICS");
+        CHECK_EQ(test_wire_send(&hostile[i]), HF_OK);
+    }
+    for (int i = 0; i < CLIENTS; i++) {
+        for (int k = 0; k < ASKED; k++) {
+            CHECK_EQ(test_wire_read(&hostile[i], &reply), HF_OK);
+            CHECK_DONE(reply);
+        }
+        test_wire_close(&hostile[i]);
+    }
+    CHECK(info_number("turn_steps_max:") <= CONN_LONG_STEPS);
     stop();
 }
 
@@ -99,7 +123,8 @@ TEST(requests_of_one_client_are_spread_over_turns)
         CHECK_EQ(test_wire_read(&wire, &reply), HF_OK);
         CHECK_REPLY(reply, "+PONG");
     }
-    CHECK(info_number("turn_work_max:") <= CONN_TURN_WORK);
+    CHECK(info_number("turn_work_max:") <=
+          CONN_TURN_WORK + CONN_LONG_STEPS / CONN_STEPS_A_WORK);
     stop();
 }
 
@@ -184,11 +209,23 @@ TEST(refusals_make_room_and_nobody_fills_the_whole_table)
     CHECK_ERROR(test_ask(&other, "STOCK SET more 2 REQ full"), "OVERLOADED");
     CHECK_EQ(info_number("requests_share_refused:"), 31);
     CHECK(info_number("requests_dropped:") >= 900 + 100);
+    for (int i = 0; i < 60; i++) { /* a repetition counts once */
+        test_wire_add(&wire, "STOCK SET more 1");
+        test_wire_add(&wire, "STOCK SET s7 1 REQ s7");
+    }
+    CHECK_EQ(test_wire_send(&wire), HF_OK);
+    for (int i = 0; i < 120; i++) {
+        CHECK_EQ(test_wire_read(&wire, &reply), HF_OK);
+        CHECK_DONE(reply);
+    }
     CHECK_DONE(test_ask(&wire, "CONFIG SET requests-share 100"));
     reply = test_ask(&other, "STOCK SET more 2 REQ full");
     CHECK_ERROR(reply, "OVERLOADED");
     CHECK(memmem(reply.data, reply.len, "requests_max", 12) != NULL);
     CHECK(info_number("requests_refused:") >= 1);
+    CHECK_DONE(test_ask(&wire, "FLUSHALL"));
+    CHECK_DONE(test_ask(&wire, "CONFIG SET requests-share 1"));
+    CHECK_DONE(test_ask(&wire, "STOCK SET new 1 REQ new"));
     test_wire_close(&other);
     stop();
 }

@@ -247,8 +247,8 @@ TEST(a_wait_comes_to_an_end_although_the_journal_has_failed)
         CHECK(i < 20);
     CHECK_EQ(test_wire_read(&waiter, &reply), HF_OK);
     CHECK(test_is_error(reply, "TIMEOUT") || test_is_error(reply, "JOURNAL"));
-    /* time goes on for those who look */
-    while (!test_is_error(test_ask(&wire, "LOCKINFO brief"), "NOTFOUND"))
+    /* what is over is not shown, and its end cannot be noted */
+    while (!test_is_error(test_ask(&wire, "LOCKINFO brief"), "JOURNAL"))
         CHECK(test_now_ms() < end_ms);
     test_wire_close(&waiter);
     test_wire_close(&wire);
@@ -591,7 +591,7 @@ TEST(a_journal_that_fails_in_the_background_is_noticed)
         (void)test_ask(&wire, "STOCK SET p%d 1", i);
     CHECK_EQ(test_wire_read(&waiter, &reply), HF_OK);
     CHECK_ERROR(reply, "JOURNAL");
-    CHECK_ERROR(test_ask(&wire, "LOCKINFO brief"), "NOTFOUND");
+    CHECK_DONE(test_ask(&wire, "LOCKINFO x"));
     CHECK_ERROR(test_ask(&wire, "STOCK SET more 1"), "JOURNAL");
     CHECK_DONE(test_ask(&wire, "INFO"));
     test_wire_close(&waiter);

@@ -125,6 +125,12 @@ says "1 equivalent, 6 killed, 0 survived, 100.0 % killed"
 says "1 address/unit/hold_some"
 mutate --report
 says "1 equivalent, 6 killed, 0 survived"
+sed -i "s/^- /@ another line\\n&/" "$tree/tools/mutate.equivalent"
+mutate --report
+says "0 equivalent, 6 killed, 1 survived"
+sed -i "s/^@ .*/@ {/" "$tree/tools/mutate.equivalent"
+mutate --report
+says "1 equivalent, 6 killed, 0 survived"
 
 # What a range of commits changed, and what does not compile or end.
 (

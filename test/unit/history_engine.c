@@ -129,7 +129,7 @@ static void answer(struct world *w, struct client *client, enum hold_code code,
                    struct hf_bytes body)
 {
     client->reply.len = 0;
-    CHECK_EQ(reply_write(&client->reply, 2, code, body), HF_OK);
+    CHECK_EQ(reply_write(&client->reply, 2, code, body, 0), HF_OK);
     if (w->lie != LIE_NONE && w->id > w->lie_after &&
         test_lie(w->lie, client->text, &client->reply))
         w->lie = LIE_NONE;

@@ -124,6 +124,28 @@ TEST(a_conflict_needs_other_words)
     TOLD_GOOD(&t);
 }
 
+TEST(after_a_failed_journal_a_restart_may_find_otherwise)
+{
+    struct told t;
+
+    for (int doubted = 0; doubted < 2; doubted++) {
+        told_begin(&t);
+        t.opts.failed_doubted = doubted;
+        told(&t, 1, "LOCK a OWNER x TTL 10000", GRANT);
+        told(&t, 1, "UNLOCK a 3", "-JOURNAL not acknowledged");
+        told(&t, 2, "LOCKINFO a",
+             "name a owner x token 3 expires_ms 9990 count 2 waiting 0 "
+             "held_ms 3");
+        told_mark(&t, 0, 0, HISTORY_STOP);
+        told_mark(&t, 0, 0, HISTORY_START);
+        told(&t, 2, "LOCKINFO a", "-NOTFOUND nobody holds lock 'a'");
+        if (doubted)
+            TOLD_GOOD(&t);
+        else
+            TOLD_BAD(&t, "count");
+    }
+}
+
 /* Fences. */
 
 TEST(a_resource_accepts_no_older_token)

@@ -517,6 +517,7 @@ void server_close(struct server *server)
     if (server->loop_open) {
         uv_walk(&server->loop, close_handle, server);
         uv_run(&server->loop, UV_RUN_DEFAULT);
+        conn_unpark(server); /* nothing will be applied for them */
         conn_flush_dirty(server);
         uv_loop_close(&server->loop);
     }

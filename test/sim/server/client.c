@@ -416,6 +416,11 @@ void clients_read_all(void)
     plan(&clients.list[clients.count - 1], 1);
 }
 
+void clients_stopped(uint64_t asked_ns)
+{
+    sessions_stopped(asked_ns);
+}
+
 const char *clients_wrong(void)
 {
     return sessions_wrong();

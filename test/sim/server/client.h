@@ -37,6 +37,8 @@ void clients_heal(void);
 void clients_pause(uint64_t ns);
 /* A last one reads all that there is; clients_quiet() once it is answered. */
 void clients_read_all(void);
+/* The server has stopped cleanly, as it was asked to at that time. */
+void clients_stopped(uint64_t asked_ns);
 /* What a client saw that no server may do; NULL: nothing. */
 const char *clients_wrong(void);
 /* Turns that the client has had. */

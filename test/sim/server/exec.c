@@ -199,6 +199,7 @@ struct job {
 };
 
 struct hf_pool {
+    struct hf_pool *next;       /* of all */
     struct hf_pool_work *works; /* queued, by priority */
     bool busy;
     bool closed;
@@ -206,6 +207,7 @@ struct hf_pool {
 };
 
 static struct hf_pool everybody;
+static struct hf_pool *pools;
 
 static void pool_run(void *context)
 {
@@ -227,10 +229,6 @@ static void on_call(void *context, uint64_t number)
 
     (void)number;
     pool->called = false;
-    if (pool->closed && pool->works == NULL && !pool->busy) {
-        free(pool);
-        return;
-    }
     if (pool->busy || pool->works == NULL || pool->closed)
         return;
     pool->busy = true;
@@ -242,7 +240,11 @@ enum hf_status hf_pool_open(struct hf_pool **pool,
 {
     (void)opts;
     *pool = calloc(1, sizeof **pool);
-    return *pool == NULL ? HF_NOMEM : HF_OK;
+    if (*pool == NULL)
+        return HF_NOMEM;
+    (*pool)->next = pools;
+    pools = *pool;
+    return HF_OK;
 }
 
 enum hf_status hf_pool_work_init(struct hf_pool_work *work,
@@ -299,8 +301,6 @@ void hf_pool_close(struct hf_pool *pool)
     while (pool->busy)
         world_step();
     pool->works = NULL;
-    if (!pool->called)
-        free(pool); /* else when it is called */
 }
 
 struct hf_pool *hf_pool_default(void)
@@ -359,21 +359,22 @@ void hf_future_release(struct hf_future *future)
 /* ---- The scheduler: one task that comes again and again. ---- */
 
 struct hf_scheduler {
+    struct hf_scheduler *next; /* of all */
     struct hf_every every;
     int (*run)(void *arg);
     void *arg;
     bool closed;
 };
 
+static struct hf_scheduler *schedulers;
+
 static void on_every(void *context, uint64_t number)
 {
     struct hf_scheduler *scheduler = context;
 
     (void)number;
-    if (scheduler->closed) {
-        free(scheduler);
+    if (scheduler->closed)
         return;
-    }
     (void)scheduler->run(scheduler->arg);
     world_after(scheduler->every.period_ns, on_every, scheduler, 0);
 }
@@ -383,7 +384,11 @@ enum hf_status hf_scheduler_open(struct hf_scheduler **scheduler,
 {
     (void)opts;
     *scheduler = calloc(1, sizeof **scheduler);
-    return *scheduler == NULL ? HF_NOMEM : HF_OK;
+    if (*scheduler == NULL)
+        return HF_NOMEM;
+    (*scheduler)->next = schedulers;
+    schedulers = *scheduler;
+    return HF_OK;
 }
 
 enum hf_status hf_scheduler_every_after(struct hf_scheduler *scheduler,
@@ -399,12 +404,9 @@ enum hf_status hf_scheduler_every_after(struct hf_scheduler *scheduler,
     return HF_OK;
 }
 
-/* What is in the world's queue frees it. */
 void hf_scheduler_close(struct hf_scheduler *scheduler)
 {
     scheduler->closed = true;
-    if (scheduler->run == NULL)
-        free(scheduler);
 }
 
 enum hf_status hf_scheduler_every(struct hf_scheduler *scheduler,
@@ -429,6 +431,21 @@ enum hf_status hf_scheduler_join(struct hf_scheduler *scheduler, uint64_t id,
     (void)id;
     (void)deadline_ns;
     return HF_NOTFOUND;
+}
+
+/* What was closed may still be in the world's queue: freed at the end. */
+void exec_end(void)
+{
+    while (pools != NULL) {
+        struct hf_pool *pool = pools;
+        pools = pool->next;
+        free(pool);
+    }
+    while (schedulers != NULL) {
+        struct hf_scheduler *scheduler = schedulers;
+        schedulers = scheduler->next;
+        free(scheduler);
+    }
 }
 
 /* ---- The disk's wake-up: no file descriptor, no system call. ---- */

@@ -13,6 +13,8 @@
 
 /* A new server is about to be opened. */
 void exec_begin(uint64_t run);
+/* The world has come to its end. */
+void exec_end(void);
 /* Every line that the server logs; may be NULL. */
 extern void (*exec_log)(const char *line);
 

@@ -78,6 +78,8 @@ static size_t pipe_take(struct pipe *pipe, char *data, size_t len)
 
     if (len > ready)
         len = ready;
+    if (len == 0)
+        return 0;
     memcpy(data, pipe->data, len);
     memmove(pipe->data, pipe->data + len, held - len);
     pipe->taken += len;

@@ -31,8 +31,9 @@ static struct {
     struct server *server;
     enum phase phase;
     uint64_t phase_ns;
-    bool up;         /* the loop runs */
-    bool power;      /* the next death takes what was not synced */
+    bool up;    /* the loop runs */
+    bool power; /* the next death takes what was not synced */
+    uint64_t stop_ns;
     bool stop_asked; /* of this run of the server */
     bool dated;      /* somebody has set the date */
     bool ending;     /* a restart is planned because the journal failed */
@@ -67,6 +68,7 @@ static void ask_stop(void)
     if (!run.up || run.stop_asked || world_is_dead())
         return;
     run.stop_asked = true;
+    run.stop_ns = world_now_ns();
     record_say("SIGTERM");
     loop_signal(SIGTERM);
 }
@@ -386,6 +388,8 @@ static bool serve(void)
 
     if (started)
         server_run(run.server);
+    if (started && !world_is_dead() && !run.server->failed)
+        clients_stopped(run.stop_ns);
     end_server();
     return started;
 }
@@ -481,6 +485,7 @@ void run_seed(const struct run_opts *opts, struct run_result *out)
     net_end();
     disk_end();
     world_end();
+    exec_end();
     free(run.server);
 }
 

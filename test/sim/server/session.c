@@ -162,6 +162,32 @@ void sessions_heal(void)
     }
 }
 
+/* Listings are not promised an answer: they wait for time to pass. */
+static bool is_owed(const struct session *s, uint64_t asked_ns)
+{
+    const struct wire *wire = s->wire;
+
+    if (!s->open || wire->tcp == NULL || wire->reset || wire->broken ||
+        wire->write != NULL || s->taken != s->replied + 1)
+        return false;
+    const struct call *call = s->calls[s->replied];
+    return call->id != 0 && call->alone && call->taken_ns < asked_ns &&
+           !words_is(&call->words, 0, "LOCKS") &&
+           !words_is(&call->words, 1, "LIST");
+}
+
+void sessions_stopped(uint64_t asked_ns)
+{
+    for (struct session *s = all.sessions; s != NULL; s = s->next) {
+        if (is_owed(s, asked_ns) && all.wrong[0] == '\0')
+            snprintf(all.wrong, sizeof all.wrong,
+                     "client %llu's request #%llu was read before the stop and "
+                     "is not answered",
+                     (unsigned long long)s->wire->number,
+                     (unsigned long long)s->calls[s->replied]->id);
+    }
+}
+
 /* ---- What the wire says. ---- */
 
 static void end(struct session *session)
@@ -211,7 +237,9 @@ static void on_taken(struct wire *wire)
     while (session->taken < session->count &&
            session->calls[session->taken]->end <= wire->up.taken) {
         struct call *call = session->calls[session->taken];
-        if (call->id != 0 && session->replied == session->taken)
+        call->taken_ns = world_now_ns();
+        call->alone = session->replied == session->taken;
+        if (call->id != 0 && call->alone)
             record_mark(wire->number, call->id, HISTORY_ARRIVED);
         session->taken++;
     }

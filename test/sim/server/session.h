@@ -8,8 +8,10 @@
 struct client;
 
 struct call {
-    uint64_t id;  /* 0: not a request: garbage that gets an error */
-    uint64_t end; /* its last byte in the stream */
+    uint64_t id;       /* 0: not a request: garbage that gets an error */
+    uint64_t end;      /* its last byte in the stream */
+    uint64_t taken_ns; /* when the server had read that */
+    bool alone;        /* nothing before it was unanswered then */
     bool answered;
     struct words words;
 };
@@ -58,6 +60,9 @@ void session_close(struct session *session, bool reset);
 bool session_is_stuck(const struct session *session);
 /* Calls without an answer. */
 size_t session_open_calls(const struct session *session);
+/* The server has stopped cleanly after it was asked to at that time: whoever
+ * had one request read by then has its answer. */
+void sessions_stopped(uint64_t asked_ns);
 /* What no server may do; NULL: nothing of that kind. */
 const char *sessions_wrong(void);
 

@@ -13,6 +13,9 @@
 /* A client that takes nothing of what it is owed for this long is closed. */
 #define STUCK_MS 60000u
 
+/* How long the system probes a host, once a second, before it is given up. */
+#define PROBES_S 10u
+
 /* An idle connection keeps no buffer larger than this. */
 #define KEEP_BYTES (16u * 1024)
 
@@ -461,14 +464,21 @@ static void begin(struct server *server, struct conn *conn)
     link_conn(server, conn);
 }
 
-/* A host that vanished is noticed after this, as the system probes it. */
+/* A host that vanished is noticed after this: the system probes one that is
+ * silent, and gives up one that does not confirm what it was sent. */
 static void keep_alive(struct conn *conn)
 {
     uint64_t delay_s = conn->server->config.keepalive_ms / 1000;
+    unsigned give_up_ms = (unsigned)(delay_s + PROBES_S) * 1000;
+    uv_os_fd_t fd;
 
     uv_tcp_nodelay(&conn->tcp, 1);
-    if (delay_s > 0)
-        uv_tcp_keepalive(&conn->tcp, 1, (unsigned)delay_s);
+    if (delay_s == 0)
+        return;
+    uv_tcp_keepalive(&conn->tcp, 1, (unsigned)delay_s);
+    if (uv_fileno((uv_handle_t *)&conn->tcp, &fd) == 0)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &give_up_ms,
+                         sizeof give_up_ms);
 }
 
 /* Without memory a client is accepted by the spare connection, and closed: as
@@ -511,7 +521,7 @@ void conn_accept(uv_stream_t *listener, int status)
     set_reading(conn, true);
 }
 
-bool conn_peer_is_gone(const struct conn *conn)
+bool conn_peer_is_gone(const struct conn *conn, bool may_read)
 {
     struct tcp_info info;
     socklen_t len = sizeof info;
@@ -520,9 +530,8 @@ bool conn_peer_is_gone(const struct conn *conn)
     if (uv_fileno((const uv_handle_t *)&conn->tcp, &fd) != 0 ||
         getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0)
         return false;
-    /* one that has ended its own side may still read */
     return info.tcpi_state != TCP_ESTABLISHED &&
-           !(conn->ended && info.tcpi_state == TCP_CLOSE_WAIT);
+           !(may_read && info.tcpi_state == TCP_CLOSE_WAIT);
 }
 
 bool conn_any_owed(const struct server *server)
@@ -551,7 +560,8 @@ void conn_tend(struct server *server)
         if (owed(conn) > 0 && now_ms - conn->sent_ms > STUCK_MS &&
             now_ms - conn->heard_ms > STUCK_MS)
             close_for(conn, "does not read its replies");
-        else if (is_waiting(conn) && !conn->reading && conn_peer_is_gone(conn))
+        else if (is_waiting(conn) && !conn->reading &&
+                 conn_peer_is_gone(conn, conn->ended))
             conn_close(conn); /* nobody reads how it went */
         else if (idle_ms > 0 && conn->pending == 0 && !is_waiting(conn) &&
                  now_ms - conn->heard_ms > idle_ms)

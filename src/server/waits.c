@@ -265,12 +265,15 @@ bool waits_is_queued(const struct wait *wait)
     return wait != NULL && wait->state == WAIT_QUEUED;
 }
 
-/* True if a grant would reach nobody. Of one that is not read from, because
- * it sent too much behind its request, only the socket knows. */
+/* True if a grant would reach nobody. The client's end may lie unread in the
+ * socket, so that is asked. One that waits in a queue must not close its side;
+ * one that asked for a free lock may have, and still reads. */
 static bool is_gone(const struct wait *wait)
 {
+    bool may_read = wait->state == WAIT_SENT;
+
     return wait->conn == NULL || wait->conn->closing ||
-           (!wait->conn->reading && conn_peer_is_gone(wait->conn));
+           conn_peer_is_gone(wait->conn, may_read);
 }
 
 /* The lock was granted to one who was told otherwise, or is gone. */

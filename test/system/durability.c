@@ -255,7 +255,6 @@ TEST(a_wait_comes_to_an_end_although_the_journal_has_failed)
     test_server_kill(&server);
 }
 
-/* Batches that the server has on disk since it started. */
 /* A number of INFO; `field` ends with the colon. */
 static uint64_t info_number(struct test_wire *to, const char *field)
 {

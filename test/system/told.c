@@ -547,3 +547,27 @@ TEST(an_inline_request_that_waits_is_what_was_sent)
     CHECK_DONE(read_on(&second));
     stop();
 }
+
+/* It went while the server stood still: what has expired is looked at before
+ * what was read. */
+TEST(a_client_that_went_unread_is_not_granted)
+{
+    start_new();
+    uint64_t begun_ms = test_now_ms();
+    CHECK_DONE(test_ask(&second, "LOCK a OWNER holder TTL 700"));
+    test_wire_add(&first, "LOCK a OWNER gone TTL %d WAIT %d", FOR_EVER_MS,
+                  FOR_EVER_MS);
+    send_on(&first);
+    while (test_now_ms() < begun_ms + 600 &&
+           test_number(test_ask(&watcher, "LOCKINFO a"), "waiting") != 1)
+        ;
+    CHECK(test_server_signal(&server, SIGSTOP));
+    reset(&first);
+    while (test_now_ms() < begun_ms + 900)
+        ;
+    CHECK(test_server_signal(&server, SIGCONT));
+    CHECK_DONE(test_ask(&second, "STOCK SET x 1"));
+    CHECK_DONE(test_ask(&second, "STOCK SET x 2"));
+    CHECK_ERROR(test_ask(&second, "LOCKINFO a"), "NOTFOUND");
+    stop();
+}

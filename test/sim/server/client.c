@@ -289,8 +289,8 @@ static void on_wake(void *context, uint64_t wake)
         return;
     }
     if (session == NULL) {
-        if (client->reader || clients.sent < clients.limit ||
-            client->again_count > 0)
+        bool more = clients.sent < clients.limit || client->again_count > 0;
+        if (client->reader || (more && !clients.healed))
             connect(client);
         return;
     }

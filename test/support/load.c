@@ -300,9 +300,11 @@ static void learn(struct load_worker *worker, const struct load_op *op,
 
     worker->answers[op->kind]++;
     worker->refusals += reply.data[0] == '-';
-    if (op->kind == LOAD_LOCK && reply.data[0] != '-')
+    if (op->kind == LOAD_LOCK && op->object < LOAD_LOCKS &&
+        reply.data[0] != '-')
         worker->tokens[op->object] = (uint64_t)test_number(reply, "token");
-    if (op->kind == LOAD_UNLOCK && test_number(reply, "remaining") <= 0)
+    if (op->kind == LOAD_UNLOCK && op->object < LOAD_LOCKS &&
+        test_number(reply, "remaining") <= 0)
         worker->tokens[op->object] = 0;
     if (op->kind == LOAD_RESERVE && id.len < sizeof worker->ids[0]) {
         memcpy(worker->ids[op->object], id.data, id.len);

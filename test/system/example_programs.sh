@@ -42,7 +42,7 @@ sed -e 's/^#define BURST .*/#define BURST 1/' \
     -e 's/^#define PAGE_NS .*/#define PAGE_NS 1500000000/' \
     examples/crawler.c >"$work/slow.c"
 san=${HOLDFAST_SAN:-}
-gcc -std=gnu11 ${san:+"-fsanitize=$san"} -Iinclude -o "$work/slow" \
+gcc -std=gnu11 ${san:+"-fsanitize=${san/address/address,undefined}"} -Iinclude -o "$work/slow" \
     "$work/slow.c" "$work/nanosleep.c" "$(dirname "$HOLDFAST")/libholdfast.a" \
     -pthread -lxxhash -luring -lsqlite3 -lpq -lhiredis -lm
 "$work/slow" "$work" 0.html 1 >/dev/null && status=0 || status=$?

@@ -341,12 +341,18 @@ TEST(pool)
     CHECK_EQ(hf_pool_await(NULL, HF_NOW), HF_INVALID);
     hf_pool_stats(NULL, &(struct hf_pool_stats){0});
     hf_pool_stats(pool, NULL);
+    new_future = NULL;
     CHECK(hf_pool_submit(pool, pool_fn, &item, NULL, &new_future) !=
           HF_INVALID);
+    if (new_future != NULL)
+        hf_future_release(new_future);
+    new_future = NULL;
     CHECK(hf_pool_submit(pool, pool_fn, &item, &(struct hf_task_opts){0},
                          NULL) != HF_INVALID);
     CHECK(hf_pool_call(pool, gather_fn, &item, NULL, &new_future) !=
           HF_INVALID);
+    if (new_future != NULL)
+        hf_future_release(new_future);
     CHECK(hf_pool_call(pool, gather_fn, &item, &(struct hf_task_opts){0},
                        NULL) != HF_INVALID);
     hf_pool_close(pool);

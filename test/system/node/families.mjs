@@ -134,8 +134,16 @@ async function stock(tag, ask, expect, refuse) {
   await expect("stock get of many", ["STOCK", "GET", bolt, nut, "no-such"],
                (list) => list?.length === 3 && list[1].sku === nut &&
                  list[2] === null);
-  await expect("stock list", ["STOCK", "LIST", `*-${tag}`],
-               { products: (p) => p?.length === 2, cursor: 0 });
+  const listed = [];
+  let cursor = 0;
+  do { // a page may end early: go on while there is a cursor
+    const page = await expect("a page of the stock",
+                              ["STOCK", "LIST", `*-${tag}`, "CURSOR", cursor],
+                              { products: Array.isArray });
+    listed.push(...(page.products ?? []));
+    cursor = Number(page.cursor ?? 0);
+  } while (cursor !== 0);
+  await expect("stock list", ["PING"], () => listed.length === 2);
   await expect("reserve", ["RESERVE", id, "ITEM", bolt, 2, "ITEM", nut, 1,
                            "TTL", 60000, "OWNER", "me"],
                { id, status: "PENDING", expires_ms: positive,

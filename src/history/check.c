@@ -271,9 +271,10 @@ static enum hf_status read_events(struct check *c)
         case HISTORY_START:
             c->starts[c->start_count++] = i;
             break;
-        case HISTORY_DATE:
+        case HISTORY_DATE: /* the start before may not have read it yet */
             if (c->dated_at == CHECK_NEVER)
-                c->dated_at = i;
+                c->dated_at =
+                    c->start_count > 1 ? c->starts[c->start_count - 1] - 1 : i;
             break;
         case HISTORY_GONE:
             if (add_gone(c, i) != HF_OK)

@@ -1,5 +1,7 @@
 /* client.c - the turns of clients. */
 #include "sim/server/client.h"
+#include "sim/server/disk.h"
+#include "sim/server/record.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -9,6 +11,7 @@
 
 #define AGAIN_MAX 16
 #define BULK      300u
+#define FOLLOW_NS (80 * MS)
 #define BULK_ENDS 700u /* of those that end together: more than one sweep */
 #define EPOCH     150u /* requests until other names are in use */
 
@@ -22,6 +25,7 @@ struct client {
     size_t again_count;
     uint64_t wake; /* the plan that counts; others are void */
     bool follows;  /* wants what its many reservations give back */
+    bool parting;  /* asks for one lock, and leaves before the answer */
     bool leaving;  /* cuts the connection when it has waited a little */
     bool reader;   /* only reads all that there is */
     bool read;     /* and has asked */
@@ -108,6 +112,21 @@ static void send_bulk(struct client *client, struct dice *dice)
     }
 }
 
+/* Asks for what its reservations have given back, whatever it waits for. */
+static void on_follow(void *context, uint64_t turn)
+{
+    struct client *client = context;
+    struct words words;
+
+    (void)turn;
+    if (client->session == NULL || client->leaving)
+        return;
+    for (uint64_t i = 0; i < 3; i++) {
+        make_bulk(clients.mix, &client->dice, 3, client->number, i, &words);
+        ask(client, &client->dice, &words);
+    }
+}
+
 static void send_turn(struct client *client, struct dice *dice)
 {
     const struct mix *mix = clients.mix;
@@ -117,14 +136,26 @@ static void send_turn(struct client *client, struct dice *dice)
 
     if (client->follows) {
         client->follows = false;
-        for (uint64_t i = 0; i < 3; i++) {
-            make_bulk(mix, dice, 3, client->number, i, &words);
-            ask(client, dice, &words);
+        if (dice_hit(dice,
+                     700)) { /* the disk hangs as they come to their end */
+            disk_stall(FOLLOW_NS);
+            record_say("the next batch takes %llu ms",
+                       (unsigned long long)(FOLLOW_NS / MS));
         }
+        make_bulk(mix, dice, 4, client->number, 0, &words);
+        ask(client, dice, &words);
+        world_after(FOLLOW_NS / 4 + dice_below(dice, FOLLOW_NS), on_follow,
+                    client, client->turn);
         return;
     }
     if (dice_hit(dice, mix->bulk)) {
         send_bulk(client, dice);
+        return;
+    }
+    client->parting = dice_hit(dice, mix->leave);
+    if (client->parting) {
+        make_parting(mix, dice, &words);
+        ask(client, dice, &words);
         return;
     }
     for (uint64_t i = 0; i < count && clients.sent < clients.limit; i++) {
@@ -148,6 +179,11 @@ static void end_turn(struct client *client, struct dice *dice)
 {
     const struct mix *mix = clients.mix;
 
+    if (client->parting) {
+        client->leaving = true;
+        plan(client, dice_scale(dice, 1 * US, 20 * MS));
+        return;
+    }
     if (dice_hit(dice, mix->half)) {
         session_finish(client->session);
     } else if (dice_hit(dice, mix->leave)) {
@@ -263,7 +299,7 @@ static void on_answered(struct session *session, struct call *call,
     if (client->session == session && session_open_calls(session) == 0 &&
         !client->leaving)
         plan(client, client->follows
-                         ? MAKE_BULK_NS + dice_below(&client->dice, 30 * MS)
+                         ? MAKE_BULK_NS - 20 * MS
                          : dice_scale(&client->dice, US, mix->think_ns));
 }
 

@@ -157,8 +157,13 @@ static void make_lock(struct making *m, enum make_kind kind)
     case MAKE_LOCK_WAIT:
         words_add(m->out, "LOCK");
         add_name(m);
-        add_owner(m);
-        if (!dice_hit(m->dice, 30))
+        if (dice_hit(m->dice, 200)) { /* one that nobody else is */
+            words_add(m->out, "OWNER");
+            words_add(m->out, "u%llu", ULL(dice_below(m->dice, 1u << 30)));
+        } else {
+            add_owner(m);
+        }
+        if (!dice_hit(m->dice, 100))
             add_ms(m, "TTL", m->mix->ttl_ms);
         if (kind == MAKE_LOCK_WAIT)
             add_ms(m, "WAIT", m->mix->wait_ms);
@@ -532,6 +537,19 @@ void make_first(const struct mix *mix, uint64_t sku, struct words *out)
 
 /* Hundreds at once: reservations that end together, or many waiters' worth of
  * listings. */
+void make_parting(const struct mix *mix, struct dice *dice, struct words *out)
+{
+    out->count = out->len = 0;
+    words_add(out, "LOCK");
+    words_add(out, "%c", (char)('a' + dice_below(dice, mix->names)));
+    words_add(out, "OWNER");
+    words_add(out, "p%llu", ULL(dice_below(dice, 1u << 30)));
+    if (dice_hit(dice, 700)) {
+        words_add(out, "WAIT");
+        words_add(out, "%llu", ULL(dice_scale(dice, 10, mix->wait_ms)));
+    }
+}
+
 void make_bulk(const struct mix *mix, struct dice *dice, uint64_t style,
                uint64_t client, uint64_t number, struct words *out)
 {
@@ -541,6 +559,13 @@ void make_bulk(const struct mix *mix, struct dice *dice, uint64_t style,
         words_add(out, "STOCK");
         words_add(out, "LIST");
         words_add(out, "*a*a*a*a*z");
+        return;
+    }
+    if (style == 4) {
+        words_add(out, "STOCK");
+        words_add(out, "ADD");
+        words_add(out, "s1");
+        words_add(out, "1");
         return;
     }
     if (style == 1 && number == 0) {

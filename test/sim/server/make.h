@@ -57,6 +57,8 @@ void make_request(const struct mix *mix, struct dice *dice,
                   struct words *out);
 /* There is something to sell from the beginning. */
 void make_first(const struct mix *mix, uint64_t sku, struct words *out);
+/* A LOCK whose client will not wait for the answer. */
+void make_parting(const struct mix *mix, struct dice *dice, struct words *out);
 /* One of many of the same kind, sent at once: 0 listings, 1 reservations that
  * end together after MAKE_BULK_NS, 2 others, 3 what the first give back. */
 #define MAKE_BULK_NS (300 * MS)

@@ -1,6 +1,6 @@
 # Holdfast. The only build system: `make help` lists what it can do.
 #
-#   build/            objects, libholdfast.a, the holdfast command, tests
+#   build/            objects, the libraries, the holdfast command, tests
 #   build/san-KIND/   the same, built with SAN=KIND
 #   build/step/       the toolkit with the tests' scheduler in it
 #   build/fuzz/       the fuzz targets, built by clang
@@ -25,7 +25,8 @@ JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 30
 MINUTES ?= 60
 PREFIX ?= /usr/local
-VERSION := $(shell sed -n 's|^\#define HOLDFAST_VERSION "\(.*\)"|\1|p' src/server/version.h)
+VERSION := $(shell sed -n 's|^\#define HOLDFAST_VERSION "\(.*\)"|\1|p' include/holdfast/version.h)
+ABI := $(basename $(VERSION))# of 0.1.0 it is 0.1
 
 WARN := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes \
 	-Wmissing-prototypes -Werror
@@ -38,19 +39,25 @@ SANFLAGS_thread := -fsanitize=thread
 SANFLAGS := $(if $(SAN),$(SANFLAGS_$(SAN)) -fno-sanitize-recover=all \
 	-fno-omit-frame-pointer $(FALSE_WITH_SAN))
 BASE_CFLAGS := -std=c11 -D_GNU_SOURCE -Iinclude -Isrc \
-	-isystem /usr/include/postgresql \
 	-include src/base/banned.h $(WARN) $(CFLAGS) -pthread -MMD -MP
 HF_CFLAGS := $(BASE_CFLAGS) $(SANFLAGS)
 FUZZ_CFLAGS = $(BASE_CFLAGS) -O1 -g1 -Itest -fno-sanitize-recover=all
-LIB_LIBS := -lxxhash -luring -lsqlite3 -lpq -lhiredis -lm
-LIBS := -luv $(LIB_LIBS)
+POSTGRES := -isystem /usr/include/postgresql
+# Nothing else goes into libholdfast. Its objects are the daemon's, too: what
+# -fPIC would cost there, the linker takes out again.
+LIB_CFLAGS := -fPIC -fno-semantic-interposition -ftls-model=initial-exec
+LIB_LIBS := -lm
+STORES_LIBS := -lsqlite3 -lpq -lhiredis $(LIB_LIBS)
+APP_LIBS := -lxxhash -luring $(LIB_LIBS)
+LIBS := -luv -lxxhash -luring $(STORES_LIBS)
 
-LIB_DIRS := base sync exec flow meter keep hold journal resp
-STEP_DIRS := base sync exec flow meter keep
+LIB_DIRS := base sync exec flow meter keep
+STEP_DIRS := $(LIB_DIRS) stores
 FUZZ_DIRS := base sync exec journal resp # what the targets read with
-APP_DIRS := history server cli
+APP_DIRS := hold journal resp history server cli main
 LIB_SRC := $(wildcard $(LIB_DIRS:%=src/%/*.c))
-APP_SRC := $(filter-out src/cli/main.c,$(wildcard $(APP_DIRS:%=src/%/*.c)))
+STORES_SRC := $(wildcard src/stores/*.c)
+APP_SRC := $(filter-out src/main/main.c,$(wildcard $(APP_DIRS:%=src/%/*.c)))
 SUPPORT_SRC := $(filter-out test/support/schedule.c test/support/syscall.c,\
 	$(wildcard test/support/*.c))
 STEP_SRC := $(wildcard $(STEP_DIRS:%=src/%/*.c))
@@ -74,10 +81,17 @@ fuzz_obj = $(patsubst %.c,$(BUILD)/fuzz/obj/%.o,$(1))
 # What shows to the thread sanitizer what it would not see.
 SHOWN := $(if $(filter thread,$(SAN)),$(call obj,test/support/syscall.c))
 LIB := $(BUILD)/libholdfast.a
+STORES := $(BUILD)/libholdfast-stores.a
+SHARED := $(BUILD)/libholdfast.so.$(VERSION)
+SHARED_STORES := $(BUILD)/libholdfast-stores.so.$(VERSION)
 APP := $(BUILD)/app.a
 BIN := $(BUILD)/holdfast
+FAULTY := $(BUILD)/test/faulty
 SIM := $(BUILD)/test/sim/server
-SIM_SRC := test/sim/server.c $(wildcard test/sim/server/*.c)
+SIM_SRC := test/sim/server.c $(wildcard test/sim/server/*.c) \
+	test/support/history.c
+SIM_ENGINE := $(BUILD)/test/sim/engine
+SIM_ENGINE_SRC := $(wildcard test/sim/engine/*.c)
 TESTS := $(filter-out $(SIM),$(TEST_SRC:test/%.c=$(BUILD)/test/%))
 SCHEDULES := $(SCHEDULE_SRC:test/%.c=$(BUILD)/test/%)
 EXAMPLES := $(EXAMPLE_SRC:%.c=$(BUILD)/%)
@@ -89,17 +103,21 @@ CONTESTS := $(CONTEST_SRC:bench/%.c=$(BUILD)/bench/%)
 # What people type. Those that need packages call tools/setup first and build
 # in a second make, so that they work where not even a compiler is installed.
 
-all: $(LIB) $(BIN) ## build the library and the holdfast command
+all: toolkit stores $(BIN) ## build the libraries and the holdfast command
+
+toolkit: $(LIB) $(SHARED) ## build libholdfast alone, which needs only libc
+
+stores: $(STORES) $(SHARED_STORES) ## build libholdfast-stores: needs databases
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / \
-	    { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+	    { printf "make %-15s %s\n", $$1, $$2 }' Makefile
 	@echo 'SAN=address|thread builds (and tests) with sanitizers:'
 	@echo 'address and undefined in one, or thread.'
 
 run: ## install what is missing, build, serve with the data in ./data
 	@tools/setup run
-	@$(MAKE) --no-print-directory -s -j$(JOBS) all
+	@$(MAKE) --no-print-directory -s -j$(JOBS) $(BIN)
 	@exec $(BIN) serve --dir ./data $(ARGS)
 
 test: ## install what is missing, build and run every test
@@ -133,43 +151,79 @@ fmt: ## format every C file
 fmt-check: ## tell which C files `make fmt` would change
 	@tools/tidy --only format
 
-install: all ## copy to $(DESTDIR)$(PREFIX), which is /usr/local
+PKGCONFIG = $(DESTDIR)$(PREFIX)/lib/pkgconfig
+# The loader finds a new library in its cache only.
+copy = install -m 644 $(1) $(DESTDIR)$(PREFIX)/lib && \
+	cp -P --remove-destination $(call names,$(2)) $(DESTDIR)$(PREFIX)/lib \
+	$(if $(DESTDIR),,&& { ldconfig 2>/dev/null || true; })
+install: all install-toolkit ## copy to $(DESTDIR)$(PREFIX), which is /usr/local
 	install -D -m 755 $(BIN) $(DESTDIR)$(PREFIX)/bin/holdfast
-	install -D -m 644 $(LIB) $(DESTDIR)$(PREFIX)/lib/libholdfast.a
-	install -d $(DESTDIR)$(PREFIX)/include/holdfast
+	$(call copy,$(STORES),$(SHARED_STORES))
+	printf '%s\n' 'prefix=$(PREFIX)' 'Name: holdfast-stores' \
+	    'Description: SQLite, PostgreSQL and Redis for holdfast' \
+	    'Version: $(VERSION)' 'Requires: holdfast = $(VERSION)' \
+	    'Libs: -L$${prefix}/lib -lholdfast-stores' \
+	    'Libs.private: $(STORES_LIBS)' >$(PKGCONFIG)/holdfast-stores.pc
+
+install-toolkit: toolkit ## the same of libholdfast alone
+	install -d $(DESTDIR)$(PREFIX)/include/holdfast $(PKGCONFIG)
+	$(call copy,$(LIB),$(SHARED))
 	install -m 644 include/holdfast/*.h $(DESTDIR)$(PREFIX)/include/holdfast
-	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	printf '%s\n' 'prefix=$(PREFIX)' 'Name: holdfast' \
-	    'Description: locks, stock and limits' 'Version: $(VERSION)' \
-	    'Cflags: -I$${prefix}/include' \
-	    'Libs: -L$${prefix}/lib -lholdfast $(LIB_LIBS) -pthread' \
-	    >$(DESTDIR)$(PREFIX)/lib/pkgconfig/holdfast.pc
+	    'Description: what threads share, pools, limiters, meters, caches' \
+	    'Version: $(VERSION)' 'Cflags: -I$${prefix}/include' \
+	    'Libs: -L$${prefix}/lib -lholdfast' \
+	    'Libs.private: $(LIB_LIBS) -pthread' >$(PKGCONFIG)/holdfast.pc
 
 clean: ## remove everything that was built
 	rm -rf build
 
 # What is built, and from what.
 
-tests: $(LIB) $(BIN) $(TESTS) $(SIM) $(SCHEDULES) $(EXAMPLES)
+tests: toolkit stores $(BIN) $(FAULTY) $(TESTS) $(SIM) $(SIM_ENGINE) $(SCHEDULES) \
+	$(EXAMPLES)
 examples: $(EXAMPLES)
 units: $(filter $(BUILD)/test/unit/%,$(TESTS))
 fuzzers: $(FUZZ)
 benches: $(BENCH) $(PEERS) $(CONTESTS)
 
 $(LIB): $(call obj,$(LIB_SRC))
-	@rm -f $@
-	ar rcs $@ $^
-
+$(STORES): $(call obj,$(STORES_SRC))
 $(APP): $(call obj,$(APP_SRC))
+$(LIB) $(STORES) $(APP):
 	@rm -f $@
 	ar rcs $@ $^
 
-$(BIN): $(call obj,src/cli/main.c) $(SHOWN) $(APP) $(LIB)
-	$(CC) $(HF_CFLAGS) -o $@ $^ $(LIBS)
+# The file has the whole version, the soname its first two numbers, and what one
+# links with none. They are never unloaded: they have threads (the default pool)
+# and signal handlers (the log).
+names = $(1) $(1:.$(VERSION)=.$(ABI)) $(1:.$(VERSION)=)
+shared = $(CC) $(HF_CFLAGS) -shared -Wl,-Bsymbolic-functions -Wl,-z,nodelete \
+	$(if $(SAN),,-Wl,-z,defs) -Wl,--version-script=$<.exports \
+	-Wl,-soname,$(@F:.$(VERSION)=.$(ABI)) -o $@ \
+	-Wl,--whole-archive $< -Wl,--no-whole-archive
+link_names = @for name in $(wordlist 2,3,$(call names,$@)); do \
+	ln -sf $(@F) $$name; done
+
+$(SHARED): $(LIB) tools/exports src/stores/needs.txt
+	tools/exports HOLDFAST_$(ABI) src/stores/needs.txt >$<.exports
+	$(shared) $(LIB_LIBS)
+	$(link_names)
+
+$(SHARED_STORES): $(STORES) $(SHARED)
+	tools/exports HOLDFAST_STORES_$(ABI) >$<.exports
+	$(shared) $(SHARED) $(STORES_LIBS)
+	$(link_names)
+
+$(BIN): $(call obj,src/main/main.c) $(SHOWN) $(APP) $(LIB)
+	$(CC) $(HF_CFLAGS) -o $@ $^ -luv $(APP_LIBS)
+
+$(call obj,$(LIB_SRC) $(STORES_SRC)): HF_CFLAGS += $(LIB_CFLAGS)
+$(call obj,$(STORES_SRC)) $(call step_obj,$(STORES_SRC)): HF_CFLAGS += $(POSTGRES)
 
 $(BUILD)/obj/test/%.o: test/%.c Makefile
 	@mkdir -p $(@D)
-	$(CC) $(HF_CFLAGS) -Itest -c -o $@ $<
+	$(CC) $(HF_CFLAGS) $(POSTGRES) -Itest -c -o $@ $<
 
 # Code around callbacks that may end their thread: pthread_cleanup_push() is a
 # table then, and not a setjmp.
@@ -182,7 +236,18 @@ $(BUILD)/obj/%.o: %.c Makefile
 	$(CC) $(HF_CFLAGS) -c -o $@ $<
 
 $(TESTS): $(BUILD)/test/%: $(BUILD)/obj/test/%.o $(call obj,$(SUPPORT_SRC)) \
+		$(SHOWN) $(APP) $(STORES) $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(HF_CFLAGS) -o $@ $^ $(LIBS)
+
+# The server on a disk that fails as the test says.
+$(FAULTY): $(call obj,test/support/faulty/main.c test/support/fault.c) \
 		$(SHOWN) $(APP) $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(HF_CFLAGS) -o $@ $^ $(LIBS)
+
+# The engine against the model.
+$(SIM_ENGINE): $(call obj,$(SIM_ENGINE_SRC)) $(APP) $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(HF_CFLAGS) -o $@ $^ $(LIBS)
 
@@ -193,8 +258,9 @@ $(SIM): $(call obj,$(SIM_SRC)) $(APP) $(LIB)
 	$(CC) $(HF_CFLAGS) -Wl,--wrap=journal_io_wake \
 	    -Wl,--wrap=journal_io_wake_clear -Wl,--wrap=fopen -Wl,--wrap=getpid \
 	    -Wl,--wrap=getsockopt -Wl,--wrap=setsockopt \
-	    -Wl,--wrap=hf_limiter_open \
-	    -o $@ $^ $(LIB_LIBS)
+	    -Wl,--wrap=hf_limiter_open -Wl,--wrap=_exit -Wl,--wrap=ioctl \
+	    -Wl,--wrap=hold_apply \
+	    -o $@ $^ $(APP_LIBS)
 
 # As a user would: the public headers and the library.
 $(EXAMPLES): $(BUILD)/%: %.c $(LIB)
@@ -216,9 +282,9 @@ STEP_SUPPORT := $(addprefix test/support/,schedule.c test.c calls.c linear.c \
 $(SCHEDULES): $(BUILD)/test/%: $(BUILD)/step/obj/test/%.o \
 		$(call step_obj,$(STEP_SUPPORT)) $(BUILD)/step/step.a
 	@mkdir -p $(@D)
-	$(CC) $(HF_CFLAGS) -o $@ $^ $(LIB_LIBS)
+	$(CC) $(HF_CFLAGS) -o $@ $^ $(STORES_LIBS)
 
-$(BENCH): $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(APP) $(LIB)
+$(BENCH): $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(APP) $(STORES) $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(HF_CFLAGS) -o $@ $^ $(LIBS)
 
@@ -235,7 +301,7 @@ $(BUILD)/fuzz/obj/%.o: %.c Makefile
 $(FUZZ): $(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/test/fuzz/%.o \
 		$(call fuzz_obj,$(wildcard $(FUZZ_DIRS:%=src/%/*.c)))
 	clang $(FUZZ_CFLAGS) -fsanitize=fuzzer,address,undefined -o $@ $^ \
-	    $(LIB_LIBS)
+	    $(APP_LIBS)
 
 # The contests: one program per subject, of its own file, its peers' and the
 # driver. Peers in C++ are the only C++ there is.
@@ -287,11 +353,12 @@ $(filter $(CONTEST_PEERS:%.cpp=$(BUILD)/obj/%.o),$(PEER_OBJ)): \
 
 .SECONDEXPANSION:
 $(CONTESTS): $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o \
-		$$(call contest_obj,$$*) $(LIB)
+		$$(call contest_obj,$$*) $(STORES) $(LIB)
 	@mkdir -p $(@D)
-	$(CXX) $(CFLAGS) $(SANFLAGS) -pthread -o $@ $^ $(LIBS_$(*F)) $(LIB_LIBS)
+	$(CXX) $(CFLAGS) $(SANFLAGS) -pthread -o $@ $^ $(LIBS_$(*F)) $(STORES_LIBS)
 
 .SECONDARY:
-.PHONY: all help run test unit soak bench setup tidy fmt fmt-check install clean \
+.PHONY: all toolkit stores help run test unit soak bench setup tidy fmt fmt-check install \
+	install-toolkit clean \
 	tests units fuzzers benches examples
 -include $(shell find $(BUILD)/obj $(BUILD)/step/obj $(BUILD)/fuzz/obj -name '*.d' 2>/dev/null)

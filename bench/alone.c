@@ -268,7 +268,7 @@ static void measure_structures(void)
     hf_deque_close(deque);
     must(hf_accumulator_init(&accumulator, hf_accumulate_max, 0));
     measure("accumulator", "add", CALLS, accumulate, &accumulator);
-    hf_accumulator_release(&accumulator);
+    hf_accumulator_destroy(&accumulator);
     must(hf_snapshot_open(&snapshot, &item, NULL));
     measure("snapshot", "read-leave", CALLS, snapshot_read, snapshot);
     measure("snapshot", "set", CALLS, snapshot_set, snapshot);

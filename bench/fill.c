@@ -12,32 +12,32 @@
 #include "journal/journal.h"
 #include "server/machine.h"
 
-static void commit(struct journal *journal)
+static void commit(struct log *journal)
 {
-    enum hf_status status = journal_commit(journal);
+    enum hf_status status = log_commit(journal);
     while (status == HF_PENDING) {
         usleep(100);
-        status = journal_poll(journal);
+        status = log_poll(journal);
     }
     if (status)
-        drive_fail("commit", journal_error(journal));
+        drive_fail("commit", log_error(journal));
 }
 
-static void write_record(struct journal *journal,
+static void write_record(struct log *journal,
                          const struct hold_command *command)
 {
     static char record[HOLD_RECORD_MAX];
     size_t len = hold_encode(command, record);
-    enum hf_status status = journal_append(journal, hf_bytes(record, len));
+    enum hf_status status = log_append(journal, hf_bytes(record, len));
     if (status == HF_FULL) {
         commit(journal);
-        status = journal_append(journal, hf_bytes(record, len));
+        status = log_append(journal, hf_bytes(record, len));
     }
     if (status)
         drive_fail("append", hf_status_text(status));
 }
 
-static void write_all(struct journal *journal, bool locks, uint64_t count)
+static void write_all(struct log *journal, bool locks, uint64_t count)
 {
     static struct hold_command command;
     char name[DRIVE_NAME_BYTES], owner[DRIVE_NAME_BYTES];
@@ -53,17 +53,17 @@ static void write_all(struct journal *journal, bool locks, uint64_t count)
     commit(journal);
 }
 
-static void snapshot(struct journal *journal)
+static void snapshot(struct log *journal)
 {
-    enum hf_status status = journal_snapshot(journal);
+    enum hf_status status = log_snapshot(journal);
     if (status)
         drive_fail("snapshot", hf_status_text(status));
-    while (journal_snapshot_running(journal)) {
+    while (log_snapshot_running(journal)) {
         usleep(1000);
-        journal_tend(journal, hf_clock_now_ns(hf_clock_system()));
+        log_tend(journal, hf_clock_now_ns(hf_clock_system()));
     }
-    struct journal_stats stats;
-    journal_stats(journal, &stats);
+    struct log_stats stats;
+    log_stats(journal, &stats);
     if (stats.snapshot_count == 0)
         drive_fail("snapshot", "it failed");
 }
@@ -80,16 +80,16 @@ int main(int argc, char **argv)
         .snapshot_bytes = UINT64_MAX,
     };
     char error[JOURNAL_ERROR_MAX];
-    struct journal *journal;
+    struct log *journal;
     void *engine;
     if (journal_open(&journal, &opts, &engine, error))
         drive_fail(argv[1], error);
     write_all(journal, !strcmp(argv[2], "locks"), drive_number(argv[3]));
     if (!strcmp(argv[4], "snapshot"))
         snapshot(journal);
-    if (journal_stop(journal))
-        drive_fail("stop", journal_error(journal));
-    journal_close(journal);
+    if (log_stop(journal))
+        drive_fail("stop", log_error(journal));
+    log_close(journal);
     hold_free(engine);
     return 0;
 }

@@ -1,6 +1,6 @@
 /* instructions.c - runs N operations, for a count of their instructions.
  *
- *   instructions lock+unlock|reserve|limit N
+ *   instructions lock+unlock|lock|unlock|reserve|confirm|limit|stock-get|ping N
  *
  * Everything that the server does for a request but for the system calls, the
  * journal's copy and the loop: decode, look up, parse, refuse, prepare,
@@ -14,6 +14,7 @@
 #include "resp/resp.h"
 #include "server/answer.h"
 #include "server/conn.h"
+#include "server/reply.h"
 #include "server/server.h"
 #include "server/table.h"
 
@@ -21,26 +22,26 @@
 
 static struct hold_engine *engine;
 static struct server server; /* of it, the measures and the limits */
-static struct hf_buf reply;
+static struct hf_buf out;
+static struct reply reply = {.out = &out, .codec = &resp3_codec};
 static uint64_t now_us;
 
 /* As the server does for one that is answered in its turn. */
 __attribute__((noinline)) static void
 measure(const struct command *found, const struct hold_command *command,
-        const struct hold_out *out)
+        const struct hold_out *said)
 {
     metrics_command(&server.metrics, (size_t)(found - table_at(0)));
     uint64_t took_ns = answer_note(&server, command->kind, now_us);
 
     server.answer_ns = now_us + 5000;
-    metrics_events(&server.metrics, out);
+    metrics_events(&server.metrics, said);
     if (command->kind == HOLD_LOCK)
         answer_note_grant(&server, took_ns);
 }
 
-/* One request in, its reply in `reply`. What is counted is what happens in
- * here: a function of its own, whatever the compiler thinks. */
-__attribute__((noinline)) static void handle(char *input, size_t len)
+/* One request in, its reply in `reply`. */
+__attribute__((noinline)) static void serve(char *input, size_t len)
 {
     static struct resp_request request;
     static struct hold_command command;
@@ -53,10 +54,11 @@ __attribute__((noinline)) static void handle(char *input, size_t len)
     if (found == NULL)
         drive_fail(input, "no such command");
     if (found->run != NULL) {
-        static struct conn conn = {.server = &server, .version = 3};
-        conn.out.len = 0;
+        static struct conn conn = {.server = &server};
+        conn.reply = reply;
+        out.len = 0;
+        server.heard_ns = now_us++ * 1000;
         found->run(&server, &conn, &request);
-        reply = conn.out;
         metrics_command(&server.metrics, (size_t)(found - table_at(0)));
         return;
     }
@@ -64,15 +66,25 @@ __attribute__((noinline)) static void handle(char *input, size_t len)
                       &command, error))
         drive_fail("parse", error);
     command.now_us = now_us++;
-    const struct hold_out *out = hold_kind_is_write(command.kind)
-                                     ? drive_write(engine, &command)
-                                     : hold_ask(engine, &command);
-    reply.len = 0;
-    if (out->code != HOLD_OK ||
-        reply_write(&reply, 3, out->code, out->body, 0) != HF_OK)
+    const struct hold_out *said = hold_kind_is_write(command.kind)
+                                      ? drive_write(engine, &command)
+                                      : hold_ask(engine, &command);
+    out.len = 0;
+    reply_write(&reply, said->code, said->body, 0);
+    if (said->code != HOLD_OK || reply.failed)
         drive_fail("reply", "a command that must succeed did not");
-    measure(found, &command, out);
+    measure(found, &command, said);
 }
+
+/* What is counted is what happens in here: a function of its own, whatever the
+ * compiler thinks. */
+__attribute__((noinline)) static void handle(char *input, size_t len)
+{
+    serve(input, len);
+}
+
+/* The first letter of the commands that are counted; 0: all are. */
+static char counted;
 
 /* A request as a client sends it. */
 static void request(const char *format, ...)
@@ -93,7 +105,10 @@ static void request(const char *format, ...)
     input.len = 0;
     if (resp_encode(&input, count, args))
         drive_fail("encode", "out of memory");
-    handle(input.data, input.len);
+    if (counted == 0 || line[0] == counted)
+        handle(input.data, input.len);
+    else
+        serve(input.data, input.len);
 }
 
 static void lock_and_unlock(uint64_t i)
@@ -101,7 +116,7 @@ static void lock_and_unlock(uint64_t i)
     struct resp_value token;
     unsigned key = (unsigned)(i % KEYS);
     request("LOCK bench:%08u OWNER o%u TTL 30000", key, key);
-    if (resp_field(hf_buf_bytes(&reply), "token", &token))
+    if (resp_field(hf_buf_bytes(&out), "token", &token))
         drive_fail("lock", "no token");
     request("UNLOCK bench:%08u %lld", key, (long long)token.number);
 }
@@ -110,15 +125,28 @@ static void reserve(uint64_t i)
 {
     struct resp_value id;
     request("RESERVE * ITEM bench:%08u 1", (unsigned)(i % KEYS));
-    if (resp_field(hf_buf_bytes(&reply), "id", &id))
+    if (resp_field(hf_buf_bytes(&out), "id", &id))
         drive_fail("reserve", "no id");
+    if (counted == 'C')
+        request("CONFIRM %.*s", (int)id.text.len, id.text.data);
+}
+
+static void get(uint64_t i)
+{
+    request("STOCK GET bench:%08u", (unsigned)(i % KEYS));
+}
+
+static void ping(uint64_t i)
+{
+    (void)i;
+    request("PING");
 }
 
 static void limit(uint64_t i)
 {
     struct resp_value allowed;
     request("LIMIT bench:%08u RATE 1000 PER 1000", (unsigned)(i % KEYS));
-    if (resp_field(hf_buf_bytes(&reply), "allowed", &allowed))
+    if (resp_field(hf_buf_bytes(&out), "allowed", &allowed))
         drive_fail("limit", "no answer");
 }
 
@@ -127,10 +155,16 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(uint64_t i);
+        char counted;
     } works[] = {
-        {"lock+unlock", lock_and_unlock},
-        {"reserve", reserve},
-        {"limit", limit},
+        {"lock+unlock", lock_and_unlock, 0},
+        {"lock", lock_and_unlock, 'L'},
+        {"unlock", lock_and_unlock, 'U'},
+        {"reserve", reserve, 0},
+        {"confirm", reserve, 'C'},
+        {"limit", limit, 0},
+        {"stock-get", get, 0},
+        {"ping", ping, 0},
     };
     static struct hold_command command;
     if (argc != 3)
@@ -150,6 +184,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof works / sizeof *works; i++) {
         if (strcmp(argv[1], works[i].name) != 0)
             continue;
+        counted = works[i].counted;
         for (uint64_t j = 0; j < count; j++)
             works[i].run(j);
         metrics_close(&server.metrics);

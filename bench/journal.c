@@ -70,7 +70,7 @@ static int measure(const struct kind *kind, const char *dir, size_t count,
     const struct hf_clock *clock = hf_clock_system();
     char record[RECORD_BYTES] = {1};
     char error[JOURNAL_ERROR_MAX];
-    struct journal *journal;
+    struct log *journal;
     struct journal_opts opts = {.dir = dir,
                                 .sync = kind->sync,
                                 .machine = &nothing,
@@ -86,20 +86,20 @@ static int measure(const struct kind *kind, const char *dir, size_t count,
     }
     for (size_t i = 0; i < count; i++) {
         uint64_t start_ns = hf_clock_now_ns(clock);
-        journal_append(journal, hf_bytes(record, sizeof record));
-        enum hf_status status = journal_commit(journal);
+        log_append(journal, hf_bytes(record, sizeof record));
+        enum hf_status status = log_commit(journal);
         while (status == HF_PENDING)
-            status = journal_poll(journal);
+            status = log_poll(journal);
         if (status != HF_OK) {
-            fprintf(stderr, "%s\n", journal_error(journal));
+            fprintf(stderr, "%s\n", log_error(journal));
             exit(1);
         }
         times_ns[i] = hf_clock_now_ns(clock) - start_ns;
     }
-    (void)journal_snapshot(journal); /* so that segments are recycled */
-    while (journal_snapshot_running(journal))
-        journal_tend(journal, 0);
-    journal_close(journal);
+    (void)log_snapshot(journal); /* so that segments are recycled */
+    while (log_snapshot_running(journal))
+        log_tend(journal, 0);
+    log_close(journal);
     hf_free(state);
     opts.io->close(opts.io);
     return 0;

@@ -122,8 +122,8 @@ int main(int argc, char **argv)
            (long long)hf_adder_sum(&pages), (long long)hf_adder_sum(&links),
            (long long)hf_adder_sum(&missing));
     hf_map_close(seen);
-    hf_adder_release(&pages);
-    hf_adder_release(&links);
-    hf_adder_release(&missing);
+    hf_adder_destroy(&pages);
+    hf_adder_destroy(&links);
+    hf_adder_destroy(&missing);
     return found_nothing;
 }

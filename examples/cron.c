@@ -72,7 +72,7 @@ int main(int argc, char **argv)
         hf_scheduler_at(scheduler, end_ns, 0, stop, &over, NULL))
         return fail("the end was refused");
     hf_latch_wait(&over, HF_FOREVER);
-    hf_scheduler_shut_now(scheduler, NULL, NULL);
+    hf_scheduler_shutdown_now(scheduler, NULL, NULL);
     hf_scheduler_await(scheduler, HF_FOREVER); /* for what is running */
     for (int i = 0; i < argc - 2; i++)
         printf("%lu x %s\n", jobs[i].runs, jobs[i].command);

@@ -96,7 +96,7 @@ static void ours_run(struct contest_thread *thread)
         if (hf_pipeline_put(ours->pipeline, ours->first, (void *)i, HF_FOREVER))
             contest_fail("hf_pipeline_put");
     }
-    hf_pipeline_shut(ours->pipeline);
+    hf_pipeline_shutdown(ours->pipeline);
     if (hf_pipeline_await(ours->pipeline, HF_FOREVER))
         contest_fail("hf_pipeline_await");
     thread->taken += ours->sum;

@@ -84,7 +84,7 @@ CONTEST_INLINE void ours_fire(void *self)
     struct ours *ours = self;
 
     sem_post(&ours->held);
-    hf_scheduler_shut(ours->scheduler);
+    hf_scheduler_shutdown(ours->scheduler);
     if (hf_scheduler_await(ours->scheduler, HF_FOREVER))
         contest_fail("hf_scheduler_await");
 }

@@ -49,7 +49,7 @@ bool limits_decide(int shape, uint64_t *word, uint64_t now_ns,
     if (told->wait_ns == 0)
         *word = next;
     state.word[0] = *word;
-    rate_state_tell(plan, &state, now_ns, &answer);
+    hf_rate_state_tell(plan, &state, now_ns, &answer);
     told->limit = answer.limit;
     told->remaining = answer.remaining;
     told->reset_ns = answer.reset_ns;
@@ -249,8 +249,8 @@ static void zipf_make(void)
 
 int main(int argc, char **argv)
 {
-    if (rate_plan_make(&plans[0], &plenty) ||
-        rate_plan_make(&plans[1], &nothing))
+    if (hf_rate_plan_make(&plans[0], &plenty) ||
+        hf_rate_plan_make(&plans[1], &nothing))
         contest_fail("rate_plan_make");
     zipf_make();
     return contest_main(argc, argv, works, sides);

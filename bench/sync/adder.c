@@ -63,7 +63,7 @@ static void *ours_open(const struct contest_work *work)
 
 static void ours_close(void *self)
 {
-    hf_adder_release(&((struct ours *)self)->adder);
+    hf_adder_destroy(&((struct ours *)self)->adder);
     free(self);
 }
 

@@ -58,9 +58,9 @@ static void ours_close(void *self)
     struct ours *ours = self;
 
     for (size_t i = 0; i < PERMITS_ROUNDS_MAX; i++)
-        hf_latch_release(&ours->latches[i]);
-    hf_barrier_release(&ours->barrier);
-    hf_semaphore_release(&ours->semaphore);
+        hf_latch_destroy(&ours->latches[i]);
+    hf_barrier_destroy(&ours->barrier);
+    hf_semaphore_destroy(&ours->semaphore);
     free(ours->permits.arrived);
     free(ours->latches);
     free(ours);
@@ -78,8 +78,8 @@ CONTEST_INLINE void ours_give(struct permits *permits)
 {
     struct ours *ours = (struct ours *)permits;
 
-    if (hf_semaphore_give(&ours->semaphore, 1))
-        contest_fail("hf_semaphore_give");
+    if (hf_semaphore_release(&ours->semaphore, 1))
+        contest_fail("hf_semaphore_release");
 }
 
 CONTEST_INLINE void ours_latch(struct permits *permits, uint64_t round)

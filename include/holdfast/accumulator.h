@@ -9,7 +9,7 @@
  *   thread 1   [ max  4 ]      value = f(f(f(identity, 17), 4), 30)
  *   thread 2   [ max 30 ]
  *
- * Threads: add, value, value_and_reset and stats may overlap; init and release
+ * Threads: add, value, value_and_reset and stats may overlap; init and destroy
  *          may not.
  *          The function is called by any of them, often; it must be quick and
  *          touch nothing else.
@@ -28,7 +28,7 @@
  *   hf_accumulator_add(&slowest, 90);
  *   assert(hf_accumulator_value_and_reset(&slowest) == 250);
  *   assert(hf_accumulator_value(&slowest) == 0);
- *   hf_accumulator_release(&slowest);
+ *   hf_accumulator_destroy(&slowest);
  */
 #ifndef HOLDFAST_ACCUMULATOR_H
 #define HOLDFAST_ACCUMULATOR_H
@@ -59,7 +59,7 @@ enum hf_status hf_accumulator_init(struct hf_accumulator *accumulator,
                                    uint64_t (*function)(uint64_t a, uint64_t b),
                                    uint64_t identity);
 /* Also of a zeroed struct. Nobody may be inside a call. */
-void hf_accumulator_release(struct hf_accumulator *accumulator);
+void hf_accumulator_destroy(struct hf_accumulator *accumulator);
 
 void hf_accumulator_add(struct hf_accumulator *accumulator, uint64_t value);
 /* The identity if nothing was added. */

@@ -12,7 +12,7 @@
  * store, without a locked instruction. Numbers wrap at 64 bits, as unsigned
  * numbers do; a negative number can be added.
  *
- * Threads: add, sum, sum_and_reset and stats may overlap; init and release
+ * Threads: add, sum, sum_and_reset and stats may overlap; init and destroy
  *          may not.
  * Memory:  the caller owns `struct hf_adder`; init and a thread's first add
  *          allocate. A thread for which there is no memory shares one word
@@ -37,7 +37,7 @@
  *   assert(hf_adder_sum(&hits) == 3);
  *   assert(hf_adder_sum_and_reset(&hits) == 3);
  *   assert(hf_adder_sum(&hits) == 0);
- *   hf_adder_release(&hits);
+ *   hf_adder_destroy(&hits);
  */
 #ifndef HOLDFAST_ADDER_H
 #define HOLDFAST_ADDER_H
@@ -64,7 +64,7 @@ struct hf_adder_stats {
 /* HF_INVALID if adder is NULL, HF_NOMEM. */
 enum hf_status hf_adder_init(struct hf_adder *adder);
 /* Also of a zeroed struct. Nobody may be inside a call. */
-void hf_adder_release(struct hf_adder *adder);
+void hf_adder_destroy(struct hf_adder *adder);
 
 void hf_adder_add(struct hf_adder *adder, int64_t amount);
 int64_t hf_adder_sum(const struct hf_adder *adder);

@@ -17,7 +17,7 @@
  * shards go on meanwhile. Items keep the order in which they were added; with
  * several shards, each shard's do. A thread always adds to the same shard.
  *
- * The end: shut() takes nothing new and has what is inside handled at once,
+ * The end: shutdown() takes nothing new and has what is inside handled at once,
  * retries without their pauses; close() waits for that and frees. So the end
  * comes after at most 1 + `retries` calls for each batch. Every item that was
  * accepted is handled or dead, once.
@@ -107,7 +107,7 @@ struct hf_batcher_stats {
     uint64_t added;       /* accepted since open */
     uint64_t handled;     /* items of batches that succeeded */
     uint64_t dead;        /* items of batches that failed for good */
-    uint64_t refused;     /* not accepted: full, too late or shut */
+    uint64_t refused;     /* not accepted: full, too late or shut down */
     uint64_t batches;     /* that succeeded */
     uint64_t by_size;     /* batches that were full */
     uint64_t by_age;      /* batches whose oldest item had waited long enough */
@@ -123,7 +123,7 @@ struct hf_batcher_stats {
 enum hf_status hf_batcher_open(struct hf_batcher **batcher,
                                const struct hf_batcher_opts *opts);
 /* Nothing new; what is inside is handled at once. Again is harmless. */
-void hf_batcher_shut(struct hf_batcher *batcher);
+void hf_batcher_shutdown(struct hf_batcher *batcher);
 /* Shuts, waits until all is handled or dead, frees. Nobody may be inside a
  * call. NULL is allowed. */
 void hf_batcher_close(struct hf_batcher *batcher);

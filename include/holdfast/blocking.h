@@ -24,7 +24,7 @@
  * in which they came; elsewhere a caller that comes by may be quicker than one
  * that is being woken.
  *
- * The end. hf_blocking_shut(): no put is accepted any more, those that wait
+ * The end. hf_blocking_shutdown(): no put is accepted any more, those that wait
  * leave with HF_CLOSED, takers get all that was accepted (of a DELAY queue,
  * each item at its time) and HF_CLOSED when nothing is left.
  * hf_blocking_close() then frees the queue; items that nobody took go to
@@ -53,7 +53,7 @@
  *   assert(hf_blocking_take(queue, &item, HF_FOREVER) == HF_OK);
  *   assert(item == &opts);
  *   assert(hf_blocking_take(queue, &item, HF_NOW) == HF_TIMEOUT);
- *   hf_blocking_shut(queue);
+ *   hf_blocking_shutdown(queue);
  *   assert(hf_blocking_take(queue, &item, HF_FOREVER) == HF_CLOSED);
  *   hf_blocking_close(queue);
  */
@@ -120,7 +120,7 @@ struct hf_blocking_stats {
      * idle, putters who wait are held up. */
     uint64_t put_wait_p99_ns;
     uint64_t take_wait_p99_ns;
-    bool shut;
+    bool shutdown;
 };
 
 /* HF_INVALID: queue is NULL, or a field of the options is out of its range.
@@ -129,7 +129,7 @@ enum hf_status hf_blocking_open(struct hf_blocking **queue,
                                 const struct hf_blocking_opts *opts);
 /* No put is accepted after this has returned. Again is harmless, NULL is
  * allowed. */
-void hf_blocking_shut(struct hf_blocking *queue);
+void hf_blocking_shutdown(struct hf_blocking *queue);
 /* Frees the queue; see the top for who may be inside. NULL is allowed. */
 void hf_blocking_close(struct hf_blocking *queue);
 
@@ -152,7 +152,7 @@ enum hf_status hf_blocking_transfer(struct hf_blocking *queue, void *item,
                                     uint64_t deadline_ns);
 
 /* Takes the next item, waiting for one until the deadline. HF_TIMEOUT;
- * HF_CLOSED: the queue is shut and empty. HF_INVALID: item is NULL. */
+ * HF_CLOSED: the queue is shut down and empty. HF_INVALID: item is NULL. */
 enum hf_status hf_blocking_take(struct hf_blocking *queue, void **item,
                                 uint64_t deadline_ns);
 /* Takes up to `max` items, in their order, without waiting. Returns how many;

@@ -233,7 +233,7 @@ enum hf_status hf_cache_open(struct hf_cache **cache,
                              const struct hf_cache_opts *opts);
 /* No loader starts any more, and those who wait for one leave: HF_CLOSED. All
  * else goes on. Any thread, any time. */
-void hf_cache_shut(struct hf_cache *cache);
+void hf_cache_shutdown(struct hf_cache *cache);
 /* Shuts, tells `removed` of what is there, frees. Waits for refreshes that run
  * on the pool. Nobody may be inside a call or a guard. NULL is allowed. */
 void hf_cache_close(struct hf_cache *cache);
@@ -334,7 +334,7 @@ enum hf_status hf_cache_visit(struct hf_cache *cache,
  *   HF_INVALID   also: no loader; or this thread is loading that key already,
  *                or whoever loads it waits for something that this thread is
  *                loading
- *   HF_CLOSED    after hf_cache_shut(), if it is not there
+ *   HF_CLOSED    after hf_cache_shutdown(), if it is not there
  *   other        what the loader returned, to it and to all who waited
  *
  * Refresh ahead: a value that was put `refresh_ns` ago or more is loaded again

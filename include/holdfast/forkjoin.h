@@ -26,12 +26,12 @@
  * When to stop cutting: below a microsecond of work a piece is better done
  * than forked. The loops below take that threshold as `grain`.
  *
- * The end: hf_forkjoin_shut() refuses new runs; those inside go on to their
+ * The end: hf_forkjoin_shutdown() refuses new runs; those inside go on to their
  * end, with all that they fork. hf_forkjoin_close() frees.
  *
- * Threads: run, the loops, shut and stats from any thread at any time; several
- *          runs share the workers. fork and join in a task only, with the
- *          worker that the task was given. Nobody may be inside a call when
+ * Threads: run, the loops, shutdown and stats from any thread at any time;
+ *          several runs share the workers. fork and join in a task only, with
+ *          the worker that the task was given. Nobody may be inside a call when
  *          close is called, and it is not called in a task.
  * Memory:  a fork is the caller's, on its stack. A worker's deque grows when
  *          its forks are deeper than ever before; if there is no memory for
@@ -121,14 +121,14 @@ struct hf_forkjoin_stats {
     uint32_t threads;     /* as in the options */
     uint32_t sleeping;    /* workers, and joins that found nothing to do */
     uint64_t runs;        /* begun since open, without those inside others */
-    uint64_t rejected;    /* runs that were refused: shut, or too many */
+    uint64_t rejected;    /* runs that were refused: shut down, or too many */
     uint64_t forks;       /* since open */
     uint64_t steals;      /* of them, run by another worker */
     uint64_t parks;       /* sleeps */
     uint64_t queued;      /* forks that nobody has begun */
     uint64_t join_p99_ns; /* 99 of 100 joins that slept did so for less;
                            * HF_INSPECT_NONE: none did */
-    bool shut;
+    bool shutdown;
 };
 
 /* HF_INVALID: forkjoin is NULL or there are too many threads. HF_NOMEM: no
@@ -137,12 +137,12 @@ enum hf_status hf_forkjoin_open(struct hf_forkjoin **forkjoin,
                                 const struct hf_forkjoin_opts *opts);
 /* No run is accepted after this has returned. Again is harmless, NULL is
  * allowed. */
-void hf_forkjoin_shut(struct hf_forkjoin *forkjoin);
+void hf_forkjoin_shutdown(struct hf_forkjoin *forkjoin);
 /* Shuts, ends the threads and frees. NULL is allowed. */
 void hf_forkjoin_close(struct hf_forkjoin *forkjoin);
 
 /* Calls fn(worker, arg) in this thread, which is a worker meanwhile. In a task
- * of the same forkjoin, with the worker that it has, also after shut.
+ * of the same forkjoin, with the worker that it has, also after shutdown.
  * HF_INVALID: forkjoin or fn is NULL. HF_CLOSED; HF_FULL: HF_FORKJOIN_RUNS_MAX
  * threads are inside; HF_NOMEM: fn was not called. */
 enum hf_status hf_forkjoin_run(struct hf_forkjoin *forkjoin, hf_forkjoin_fn *fn,

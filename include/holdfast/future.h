@@ -22,7 +22,7 @@
  * Time:    deadlines by the clock of the pool or of open.
  *
  *   linearizable  lock-free         allocates
- *   yes           keep, release     open; then; any
+ *   yes           retain, release   open; then; any
  *
  * Example:
  *
@@ -59,7 +59,7 @@ struct hf_outcome {
 enum hf_status hf_future_open(struct hf_future **future,
                               const struct hf_clock *clock);
 /* Another reference, for another holder. */
-void hf_future_keep(struct hf_future *future);
+void hf_future_retain(struct hf_future *future);
 void hf_future_release(struct hf_future *future);
 
 /* Once; HF_EXISTS: it was completed or cancelled already. HF_INVALID: the

@@ -8,11 +8,11 @@
  *   main     wait ......................... goes on
  *   worker   count_down(1) -> 0 left: opens, wakes all
  *
- * Threads: every call but init and release may overlap every other.
+ * Threads: every call but init and destroy may overlap every other.
  * Memory:  the caller owns `struct hf_latch`; no call allocates. As soon as a
- *          wait has said HF_OK or HF_CLOSED, the last counter-down (or shut)
- *          touches the latch no more: a thread that knows that nobody else
- *          waits or counts may free it at once, on its own stack too. A
+ *          wait has said HF_OK or HF_CLOSED, the last counter-down (or the
+ *          shutdown) touches the latch no more: a thread that knows that nobody
+ *          else waits or counts may free it at once, on its own stack too. A
  *          time-out promises nothing of the kind.
  * Time:    deadlines are absolute, by the clock given to init.
  *
@@ -27,7 +27,7 @@
  *   assert(hf_latch_count_down(&latch, 1) == HF_OK); // other threads would
  *   assert(hf_latch_count_down(&latch, 1) == HF_OK);
  *   assert(hf_latch_wait(&latch, HF_FOREVER) == HF_OK);
- *   hf_latch_release(&latch);
+ *   hf_latch_destroy(&latch);
  */
 #ifndef HOLDFAST_LATCH_H
 #define HOLDFAST_LATCH_H
@@ -44,28 +44,28 @@
 extern "C" {
 #endif
 
-struct hf_latch {                 /* (i) immutable after init  (a) atomic */
-    struct hf_atomic_u64 state;   /* (a) shut, how many wait, what is left */
-    struct hf_event opened;       /* (a) its first wake-up opens the latch */
+struct hf_latch {               /* (i) immutable after init  (a) atomic */
+    struct hf_atomic_u64 state; /* (a) shut down, how many wait, what is left */
+    struct hf_event opened;     /* (a) its first wake-up opens the latch */
     const struct hf_clock *clock; /* (i) */
 };
 
 struct hf_latch_stats {
     uint32_t count;   /* left to do; 0: open */
     uint32_t waiting; /* threads inside wait */
-    bool shut;
+    bool shutdown;
 };
 
 /* `clock` may be NULL: the system's. HF_INVALID: latch is NULL, count is 0. */
 enum hf_status hf_latch_init(struct hf_latch *latch, uint32_t count,
                              const struct hf_clock *clock);
 /* The memory may go. Nobody may be inside a call. */
-void hf_latch_release(struct hf_latch *latch);
+void hf_latch_destroy(struct hf_latch *latch);
 
 /* Takes `count` off. HF_INVALID: count is 0 or more than is left, and nothing
- * changed; HF_CLOSED after shut. */
+ * changed; HF_CLOSED after shutdown. */
 enum hf_status hf_latch_count_down(struct hf_latch *latch, uint32_t count);
-/* HF_OK: nothing is left. HF_TIMEOUT; HF_CLOSED: it was shut before it was
+/* HF_OK: nothing is left. HF_TIMEOUT; HF_CLOSED: it was shut down before it was
  * open. */
 enum hf_status hf_latch_wait(struct hf_latch *latch, uint64_t deadline_ns);
 /* What is left. */
@@ -73,7 +73,7 @@ uint32_t hf_latch_count(const struct hf_latch *latch);
 
 /* It will never open: waiters leave with HF_CLOSED. An open latch stays open.
  * From any thread, any number of times. */
-void hf_latch_shut(struct hf_latch *latch);
+void hf_latch_shutdown(struct hf_latch *latch);
 
 void hf_latch_stats(const struct hf_latch *latch, struct hf_latch_stats *out);
 

@@ -42,9 +42,10 @@
  * one call of each at most, and what turns out to be fit is lent even then. A
  * try (HF_NOW) validates what is idle until one is fit.
  *
- * The end: shut() lends nothing more: who waits leaves with HF_CLOSED, what is
- * idle is destroyed, and so is what comes back. await() waits until all is
- * back, out() tells what is not. close() is shut, await for ever, and frees.
+ * The end: shutdown() lends nothing more: who waits leaves with HF_CLOSED, what
+ * is idle is destroyed, and so is what comes back. await() waits until all is
+ * back, out() tells what is not. close() is shutdown, await for ever, and
+ * frees.
  *
  * Threads: every call but open and close from any thread. Callbacks run outside
  *          locks, in any thread of those who call, or in the lender's; they may
@@ -193,8 +194,8 @@ struct hf_lender_stats {
     uint32_t waiting; /* borrowers that wait */
     uint32_t min;     /* as they are now */
     uint32_t max;
-    uint64_t acquires; /* loans since open */
-    uint64_t releases; /* of them, returned or discarded */
+    uint64_t borrows;  /* loans since open */
+    uint64_t returns;  /* of them, returned or discarded */
     uint64_t timeouts; /* borrowers whose deadline came */
     uint64_t waits;    /* loans that had to be waited for */
     uint64_t created;
@@ -218,9 +219,9 @@ struct hf_lender_stats {
 enum hf_status hf_lender_open(struct hf_lender **lender,
                               const struct hf_lender_opts *opts);
 /* Lends nothing more. Again is harmless. */
-void hf_lender_shut(struct hf_lender *lender);
-/* HF_OK: it was shut, and the last resource has been destroyed. HF_TIMEOUT:
- * something is still out. HF_INVALID: it was not shut. */
+void hf_lender_shutdown(struct hf_lender *lender);
+/* HF_OK: it was shut down, and the last resource has been destroyed.
+ * HF_TIMEOUT: something is still out. HF_INVALID: it was not shut down. */
 enum hf_status hf_lender_await(struct hf_lender *lender, uint64_t deadline_ns);
 /* Shuts, waits for all that is out, frees. NULL is allowed. */
 void hf_lender_close(struct hf_lender *lender);
@@ -233,8 +234,9 @@ void hf_lender_close(struct hf_lender *lender);
  * the loan nothing else is written then. */
 enum hf_status hf_lender_borrow(struct hf_lender *lender, const char *who,
                                 uint64_t deadline_ns, struct hf_loan *loan);
-/* Gives it back, from any thread, also after shut. HF_INVALID: this loan is not
- * out of this lender (returned before, or never lent); nothing is changed. */
+/* Gives it back, from any thread, also after shutdown. HF_INVALID: this loan is
+ * not out of this lender (returned before, or never lent); nothing is changed.
+ */
 enum hf_status hf_lender_return(struct hf_lender *lender,
                                 const struct hf_loan *loan);
 /* The same for one that broke: it is destroyed, and another made if needed. */

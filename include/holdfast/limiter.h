@@ -10,8 +10,9 @@
  *   "all"     9999/s "" 2041 spent              all:""        ok ---'   pays
  *
  * The answer tells what is left, who denied, and the nanosecond at which the
- * same call can succeed. A key that has nothing spent takes no memory: what is
- * whole again is forgotten, a little with each new key.
+ * same call can succeed. A key that has nothing spent takes no memory for long:
+ * what has been whole for a second is forgotten, a little with each new key; at
+ * once, if there is no room (`keys_max`).
  *
  * Example:
  *
@@ -161,7 +162,7 @@ enum hf_status hf_limiter_open(struct hf_limiter **out,
                                const struct hf_limiter_opts *opts);
 /* From any thread, any number of times: waiters leave with HF_CLOSED, calls
  * that decide return it. */
-void hf_limiter_shut(struct hf_limiter *limiter);
+void hf_limiter_shutdown(struct hf_limiter *limiter);
 /* Shuts and frees. Nobody may be inside another call. NULL does nothing. */
 void hf_limiter_close(struct hf_limiter *limiter);
 
@@ -210,7 +211,7 @@ enum hf_status hf_limiter_refund(struct hf_limiter *limiter,
                                  const struct hf_limiter_call *call,
                                  uint64_t taken_ns);
 /* The classic: one permit of the default rule, by the limiter's clock. `key` is
- * a C string. False also where take would fail: it is shut; keys_max is
+ * a C string. False also where take would fail: it is shut down; keys_max is
  * reached, there is no memory, or the key is longer than HF_LIMITER_KEY_MAX,
  * all of which count as refused. Where keys may be so long, hash them first, or
  * use take, which tells. */
@@ -225,6 +226,20 @@ enum hf_status hf_limiter_acquire(struct hf_limiter *limiter,
                                   const struct hf_limiter_call *call,
                                   uint64_t deadline_ns,
                                   struct hf_limiter_answer *answer);
+
+/* For callers with a wait loop of their own, which have no thread to spare for
+ * hf_limiter_acquire(): `freed` is told what may end a wait early, a refund, a
+ * settled hold, a rule that was changed or removed. It is called by whoever
+ * gives back, inside that call and outside all locks. NULL ends it. Not while
+ * other threads use the limiter. */
+void hf_limiter_watch(struct hf_limiter *limiter,
+                      void (*freed)(void *context, uint64_t id), void *context);
+/* Not one key: all of them. No key has this id. */
+#define HF_LIMITER_WATCH_ALL UINT64_MAX
+/* What `freed` calls the pair of this ask. Different keys may share an id: then
+ * one looks in vain. */
+uint64_t hf_limiter_watch_id(struct hf_limiter *limiter,
+                             const struct hf_limiter_ask *ask);
 
 /* ---- Reserve, then settle. ---- */
 
@@ -260,8 +275,8 @@ struct hf_limiter_top {
 size_t hf_limiter_top(struct hf_limiter *limiter, struct hf_limiter_top *rows,
                       size_t cap);
 
-/* Forgets keys that have nothing spent, as new keys do by the way: looks at
- * `count` keys, returns how many it forgot. */
+/* Forgets keys that have nothing spent, however short a time: looks at `count`
+ * keys, returns how many it forgot. */
 uint64_t hf_limiter_sweep(struct hf_limiter *limiter, uint64_t count,
                           uint64_t now_ns);
 

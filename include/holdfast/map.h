@@ -120,7 +120,7 @@ enum hf_status hf_map_open(struct hf_map **map, const struct hf_map_opts *opts);
 void hf_map_close(struct hf_map *map);
 /* From now on compute-if-absent starts no function and waits for none, and
  * those who wait leave: HF_CLOSED. All else goes on. Any thread, any time. */
-void hf_map_shut(struct hf_map *map);
+void hf_map_shutdown(struct hf_map *map);
 
 /* All calls below: HF_INVALID if map is NULL, key is NULL (unless key_len is
  * 0), key_len is above HF_MAP_KEY_MAX, a value that goes in is NULL, or a
@@ -177,7 +177,7 @@ enum hf_status hf_map_remove_if_equal(struct hf_map *map, const void *key,
  *   HF_TIMEOUT  another's function was not ready in time
  *   HF_INVALID  also: this thread is making it already, or whoever makes it
  *               waits for something that this thread is making
- *   HF_CLOSED   after hf_map_shut()
+ *   HF_CLOSED   after hf_map_shutdown()
  *   other       what `make` returned instead of HF_OK (HF_NOMEM if it made
  *               NULL). Nothing is kept of that: of those who waited one
  *               tries with its own function, and so on.

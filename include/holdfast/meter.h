@@ -212,6 +212,14 @@ enum hf_status hf_meter_visit(struct hf_meter *meter,
 size_t hf_meter_text(struct hf_meter *meter, unsigned flags, char *out,
                      size_t cap);
 
+/* Hands the same text, of any length, to `write` in one piece, and returns what
+ * that returns. HF_INVALID: NULL. HF_NOMEM: it was not called. */
+enum hf_status hf_meter_write(struct hf_meter *meter, unsigned flags,
+                              enum hf_status (*write)(void *context,
+                                                      const char *text,
+                                                      size_t len),
+                              void *context);
+
 void hf_meter_stats(struct hf_meter *meter, struct hf_meter_stats *out);
 
 #ifdef __cplusplus

@@ -44,7 +44,7 @@
  *   assert(hf_multiqueue_put(queue, 0, high, HF_FOREVER, NULL) == HF_OK);
  *   assert(hf_multiqueue_take(queue, &item, HF_FOREVER) == HF_OK);
  *   assert(item == high);
- *   hf_multiqueue_shut(queue);
+ *   hf_multiqueue_shutdown(queue);
  *   assert(hf_multiqueue_take(queue, &item, HF_FOREVER) == HF_OK);
  *   assert(hf_multiqueue_take(queue, &item, HF_FOREVER) == HF_CLOSED);
  *   hf_multiqueue_close(queue);
@@ -107,7 +107,7 @@ struct hf_multiqueue_class_stats {
     uint64_t taken;      /* from it */
     uint64_t aged;       /* of those, out of turn */
     uint64_t overflowed; /* put for it, but put lower */
-    uint64_t rejected;   /* not accepted: full, late, shut or no memory */
+    uint64_t rejected;   /* not accepted: full, late, shut down or no memory */
     uint64_t alarms;
     uint64_t depth;       /* put + promoted - raised - taken */
     uint64_t oldest_ns;   /* HF_INSPECT_NONE: it is empty */
@@ -124,7 +124,7 @@ struct hf_multiqueue_stats {
 enum hf_status hf_multiqueue_open(struct hf_multiqueue **queue,
                                   const struct hf_multiqueue_opts *opts);
 /* Nothing new; takers get what is inside and then HF_CLOSED. */
-void hf_multiqueue_shut(struct hf_multiqueue *queue);
+void hf_multiqueue_shutdown(struct hf_multiqueue *queue);
 /* Nobody may be inside a call. What is inside is forgotten. NULL is allowed. */
 void hf_multiqueue_close(struct hf_multiqueue *queue);
 
@@ -134,7 +134,7 @@ enum hf_status hf_multiqueue_put(struct hf_multiqueue *queue,
                                  uint32_t class_index, void *item,
                                  uint64_t deadline_ns,
                                  struct hf_multiqueue_ticket *ticket);
-/* HF_TIMEOUT; HF_CLOSED: shut, and nothing is inside. */
+/* HF_TIMEOUT; HF_CLOSED: shut down, and nothing is inside. */
 enum hf_status hf_multiqueue_take(struct hf_multiqueue *queue, void **item,
                                   uint64_t deadline_ns);
 /* The same for a taker with a home class; `*from` (may be NULL) is the class

@@ -19,11 +19,11 @@
  *
  * The last to arrive runs on_advance(), if there is one, before the others are
  * let go. The phaser ends when on_advance says so, without on_advance when no
- * party is left, and by hf_phaser_shut().
+ * party is left, and by hf_phaser_shutdown().
  *
  * Phases are 32 bits and go from UINT32_MAX to 0.
  *
- * Threads: every call but init and release may overlap every other. A party
+ * Threads: every call but init and destroy may overlap every other. A party
  *          is a number and not a thread: who registered need not be who
  *          arrives. To arrive more often than there are parties is refused if
  *          it is seen, and counts for another party if it is not.
@@ -33,8 +33,8 @@
  * What was done before an arrival is seen by on_advance and by whoever has
  * waited for that phase.
  *
- *   linearizable  wakes  lock-free                      allocates
- *   yes           all    arrive, deregister, shut       no
+ *   linearizable  wakes  lock-free                          allocates
+ *   yes           all    arrive, deregister, shutdown       no
  *
  * Example:
  *
@@ -45,8 +45,8 @@
  *   assert(hf_phaser_arrive(&phaser, &phase) == HF_OK); // another thread would
  *   assert(hf_phaser_arrive_and_wait(&phaser, HF_FOREVER, &phase) == HF_OK);
  *   assert(phase == 1);
- *   hf_phaser_shut(&phaser);
- *   hf_phaser_release(&phaser);
+ *   hf_phaser_shutdown(&phaser);
+ *   hf_phaser_destroy(&phaser);
  */
 #ifndef HOLDFAST_PHASER_H
 #define HOLDFAST_PHASER_H
@@ -96,7 +96,7 @@ struct hf_phaser_stats {
 enum hf_status hf_phaser_init(struct hf_phaser *phaser,
                               const struct hf_phaser_opts *opts);
 /* The memory may go. Nobody may be inside a call. */
-void hf_phaser_release(struct hf_phaser *phaser);
+void hf_phaser_destroy(struct hf_phaser *phaser);
 
 /* `count` more parties, who have to arrive from phase `*phase` (may be NULL)
  * on. Waits only while on_advance is running. HF_INVALID: count is 0 or above
@@ -113,7 +113,8 @@ enum hf_status hf_phaser_arrive_and_deregister(struct hf_phaser *phaser,
                                                uint32_t *phase);
 /* Arrives and waits; HF_OK: the phase is over, and `*phase` (may be NULL) is
  * the one after it. HF_TIMEOUT: it is not by the deadline; the arrival
- * stands, and hf_phaser_await_phase() can go on waiting. HF_CLOSED: shut. */
+ * stands, and hf_phaser_await_phase() can go on waiting. HF_CLOSED: shut down.
+ */
 enum hf_status hf_phaser_arrive_and_wait(struct hf_phaser *phaser,
                                          uint64_t deadline_ns, uint32_t *phase);
 
@@ -127,7 +128,7 @@ uint32_t hf_phaser_phase(const struct hf_phaser *phaser);
 
 /* Ends the phaser in the phase it is in: waiters leave with HF_CLOSED. From any
  * thread, any number of times. */
-void hf_phaser_shut(struct hf_phaser *phaser);
+void hf_phaser_shutdown(struct hf_phaser *phaser);
 
 void hf_phaser_stats(const struct hf_phaser *phaser,
                      struct hf_phaser_stats *out);

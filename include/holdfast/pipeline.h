@@ -29,9 +29,9 @@
  * `window` results are; whoever has one more waits. Results of one stage come
  * to the next in the order in which they were handed on.
  *
- * The end: shut() takes nothing new; stage after stage finishes what is in its
- * queue and then ends. await() waits for the last; close() is shut, await for
- * ever, and frees.
+ * The end: shutdown() takes nothing new; stage after stage finishes what is in
+ * its queue and then ends. await() waits for the last; close() is shutdown,
+ * await for ever, and frees.
  *
  * Nothing is lost silently. For every stage, at rest:
  *
@@ -39,11 +39,11 @@
  *                                        = in)
  *   in = out + filtered + dead + cancelled + what is inside
  *
- * Threads: stage, link and start by one thread, before all others; put, shut,
- *          await and the figures from any thread, callbacks included, as long
- *          as these do not wait. Callbacks run in the stage's workers (`drop`
- *          in those of the stage before, when a queue was full), outside locks,
- *          several at a time.
+ * Threads: stage, link and start by one thread, before all others; put,
+ *          shutdown, await and the figures from any thread, callbacks included,
+ *          as long as these do not wait. Callbacks run in the stage's workers
+ *          (`drop` in those of the stage before, when a queue was full),
+ *          outside locks, several at a time.
  * Memory:  items are the user's; with HF_STAGE_TO_ALL the same pointer goes to
  *          every stage. No allocation after start.
  * Time:    by `clock`: pauses, time-outs, waits.
@@ -82,7 +82,7 @@
  *       for (int i = 0; i < 3; i++)
  *           assert(hf_pipeline_put(line, from, &numbers[i], HF_FOREVER) ==
  *                  HF_OK);
- *       hf_pipeline_shut(line);
+ *       hf_pipeline_shutdown(line);
  *       assert(hf_pipeline_await(line, HF_FOREVER) == HF_OK); // 4, 8, 12
  *       hf_pipeline_close(line);
  *       return 0;
@@ -245,21 +245,21 @@ enum hf_status hf_pipeline_stage(struct hf_pipeline *pipeline,
 enum hf_status hf_pipeline_link(struct hf_pipeline *pipeline, uint32_t from,
                                 uint32_t to);
 /* Starts the workers. HF_INVALID: there is no stage, or it was started before.
- * HF_CLOSED: it was shut. HF_NOMEM: memory or threads could not be had; may be
- * tried again. */
+ * HF_CLOSED: it was shut down. HF_NOMEM: memory or threads could not be had;
+ * may be tried again. */
 enum hf_status hf_pipeline_start(struct hf_pipeline *pipeline);
 
 /* Puts an item into a source. HF_OK: it will be worked on, dropped or
  * cancelled, and counted. Otherwise it is still the caller's: HF_TIMEOUT, no
  * room until the deadline (or within `full_ns` with HF_STAGE_TIMEOUT); HF_FULL,
- * no room now, with HF_STAGE_DROP; HF_CLOSED, shut or failed; HF_INVALID, not
- * a source, not started, or item is NULL. */
+ * no room now, with HF_STAGE_DROP; HF_CLOSED, shut down or failed; HF_INVALID,
+ * not a source, not started, or item is NULL. */
 enum hf_status hf_pipeline_put(struct hf_pipeline *pipeline, uint32_t stage,
                                void *item, uint64_t deadline_ns);
 
 /* Nothing new; what is inside is finished. Again is harmless, NULL allowed. */
-void hf_pipeline_shut(struct hf_pipeline *pipeline);
-/* HF_OK: it was shut, and all that was accepted is finished. HF_FAILED: it
+void hf_pipeline_shutdown(struct hf_pipeline *pipeline);
+/* HF_OK: it was shut down, and all that was accepted is finished. HF_FAILED: it
  * has failed fast, and all that was accepted is accounted for. HF_TIMEOUT. */
 enum hf_status hf_pipeline_await(struct hf_pipeline *pipeline,
                                  uint64_t deadline_ns);

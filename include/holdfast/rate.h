@@ -113,7 +113,7 @@ struct hf_rate_rule {
     uint64_t span_ns; /* LEASES: how long one may be kept */
 };
 
-/* A rule, worked out; the library's. (i) immutable after open */
+/* A rule, worked out; to be read only. (i) immutable after open */
 struct hf_rate_plan {
     uint64_t limit;   /* permits at once, at most */
     uint64_t cost;    /* units of one permit */
@@ -161,6 +161,12 @@ size_t hf_rate_memory(const struct hf_rate_rule *rule);
  * where it must be 0; too many slots. */
 enum hf_status hf_rate_open(struct hf_rate *rate,
                             const struct hf_rate_rule *rule, void *memory);
+
+/* What the rule works out to, without a limiter: what hf_rate_open() accepts
+ * makes a plan, and plan->limit is the most that can be taken at once.
+ * HF_INVALID as there; `*plan` is then untouched. */
+enum hf_status hf_rate_plan_make(struct hf_rate_plan *plan,
+                                 const struct hf_rate_rule *rule);
 
 /* Takes `count` permits or none. Returns 0 if taken, otherwise the nanoseconds
  * after which the same call will succeed if nobody else comes, and not one

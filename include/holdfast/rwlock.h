@@ -13,7 +13,7 @@
  *       +-------+--+--+--------------+--------------+--------------+
  *       |   -   | s| w| writers wait | readers wait |   readers    |
  *       +-------+--+--+--------------+--------------+--------------+
- *        w: a writer is inside; s: shut
+ *        w: a writer is inside; s: shut down
  *
  * The price: as long as writers follow each other without a gap, readers
  * wait. Among writers there is no order. A thread that reads must not read
@@ -22,7 +22,7 @@
  * ever. From writing to reading there is one, hf_rwlock_downgrade(), with no
  * other writer in between. (stamped.h has an upgrade that can fail.)
  *
- * Threads: every call but init and release may overlap every other. A reader's
+ * Threads: every call but init and destroy may overlap every other. A reader's
  *          lock may be unlocked by another thread, a writer's too.
  * Memory:  the caller owns `struct hf_rwlock`; no call allocates. It may go
  *          when nobody is inside a call, unlock included.
@@ -31,7 +31,7 @@
  *
  *   linearizable  lock-free                  wakes               allocates
  *   yes           lock when free, unlock,    one writer or all   no
- *                 downgrade, shut            readers
+ *                 downgrade, shutdown        readers
  *
  * Example:
  *
@@ -43,7 +43,7 @@
  *   assert(hf_rwlock_lock_write(&lock, HF_NOW) == HF_TIMEOUT);
  *   assert(hf_rwlock_unlock_read(&lock) == HF_OK);
  *   assert(hf_rwlock_unlock_read(&lock) == HF_OK);
- *   hf_rwlock_release(&lock);
+ *   hf_rwlock_destroy(&lock);
  */
 #ifndef HOLDFAST_RWLOCK_H
 #define HOLDFAST_RWLOCK_H
@@ -74,14 +74,14 @@ struct hf_rwlock_stats {
     uint32_t readers_waiting;
     uint32_t writers_waiting;
     bool writing; /* a writer is inside */
-    bool shut;
+    bool shutdown;
 };
 
 /* `clock` may be NULL: the system's. HF_INVALID: lock is NULL. */
 enum hf_status hf_rwlock_init(struct hf_rwlock *lock,
                               const struct hf_clock *clock);
 /* The memory may go. Nobody may be inside a call or hold the lock. */
-void hf_rwlock_release(struct hf_rwlock *lock);
+void hf_rwlock_destroy(struct hf_rwlock *lock);
 
 /* HF_OK: reads. HF_TIMEOUT; HF_CLOSED; HF_FULL: HF_RWLOCK_MAX others do, or
  * wait for it. */
@@ -99,7 +99,7 @@ enum hf_status hf_rwlock_downgrade(struct hf_rwlock *lock);
 
 /* Nobody gets the lock any more: waiters leave with HF_CLOSED, those inside
  * unlock as ever. From any thread, any number of times. */
-void hf_rwlock_shut(struct hf_rwlock *lock);
+void hf_rwlock_shutdown(struct hf_rwlock *lock);
 
 void hf_rwlock_stats(const struct hf_rwlock *lock, struct hf_rwlock_stats *out);
 

@@ -24,9 +24,10 @@
  * pool refuses, discards or hands back is counted as dropped and told to the
  * observer; a periodic task goes on.
  *
- * The end: shut() takes nothing new, ends what is periodic and lets the others
- * run at their times; shut_now() hands back what waits; await() waits until
- * nothing is left; close() is shut_now, await for ever, and frees.
+ * The end: shutdown() takes nothing new, ends what is periodic and lets the
+ * others run at their times; shutdown_now() hands back what waits; await()
+ * waits until nothing is left; close() is shutdown_now, await for ever, and
+ * frees.
  *
  * Threads: every call but open and close from any thread, tasks included. Tasks
  *          and observers run outside locks.
@@ -61,7 +62,7 @@
  *       assert(hf_scheduler_after(scheduler, 60000000000, 0, ring, late,
  *                                 &id) == HF_OK);
  *       assert(hf_scheduler_cancel(scheduler, id) == HF_OK);
- *       hf_scheduler_shut(scheduler); // the other one still runs
+ *       hf_scheduler_shutdown(scheduler); // the other one still runs
  *       assert(hf_scheduler_await(scheduler, HF_FOREVER) == HF_OK);
  *       hf_scheduler_close(scheduler);
  *       return 0;
@@ -133,14 +134,14 @@ struct hf_scheduler_stats {
     uint64_t active;    /* tasks handed to the pool, or running */
     uint64_t scheduled; /* tasks accepted since open, and what became of them:
                          */
-    uint64_t ended;     /*   done or dropped; periodic: ended by shut */
+    uint64_t ended;     /*   done or dropped; periodic: ended by shutdown */
     uint64_t cancelled; /*   by cancel */
     uint64_t returned;  /*   handed back by shut_now */
     uint64_t fired;     /* runs begun */
     uint64_t failed;    /* runs that returned something else than 0 */
     uint64_t dropped;   /* runs that the pool did not take, or gave up */
     uint64_t missed;    /* planned times without a run */
-    uint64_t rejected;  /* tasks not accepted: full or shut */
+    uint64_t rejected;  /* tasks not accepted: full or shut down */
     uint64_t wakes;     /* of the sleeping thread, by an earlier task */
     size_t memory_bytes;
     /* From the planned time to the hand-over to the pool (what the pool adds,
@@ -161,7 +162,7 @@ void hf_scheduler_close(struct hf_scheduler *scheduler);
 
 /* Runs fn(arg) once, at `when_ns` or `delay_ns` from now. `id`, which may be
  * NULL, names it to cancel. HF_INVALID: fn is NULL, or a time or priority is
- * out of its range; HF_FULL: tasks_max; HF_CLOSED: shut; HF_NOMEM. */
+ * out of its range; HF_FULL: tasks_max; HF_CLOSED: shut down; HF_NOMEM. */
 enum hf_status hf_scheduler_at(struct hf_scheduler *scheduler, uint64_t when_ns,
                                int priority, int (*fn)(void *arg), void *arg,
                                uint64_t *id);
@@ -195,13 +196,13 @@ uint64_t hf_scheduler_pending(struct hf_scheduler *scheduler);
 uint64_t hf_scheduler_next_ns(struct hf_scheduler *scheduler);
 
 /* Takes nothing new, ends periodic tasks; the others run at their times. */
-void hf_scheduler_shut(struct hf_scheduler *scheduler);
+void hf_scheduler_shutdown(struct hf_scheduler *scheduler);
 /* Also withdraws what waits for its time: calls hand_back (which may be NULL)
  * for each, outside locks, in no order. Returns how many. */
-size_t hf_scheduler_shut_now(struct hf_scheduler *scheduler,
-                             void (*hand_back)(void *context, void *arg),
-                             void *context);
-/* HF_OK: shut, and no task is left. HF_TIMEOUT. Not from a task. */
+size_t hf_scheduler_shutdown_now(struct hf_scheduler *scheduler,
+                                 void (*hand_back)(void *context, void *arg),
+                                 void *context);
+/* HF_OK: shut down, and no task is left. HF_TIMEOUT. Not from a task. */
 enum hf_status hf_scheduler_await(struct hf_scheduler *scheduler,
                                   uint64_t deadline_ns);
 

@@ -29,7 +29,7 @@
  * A stamp is the version and the manner in which it is held. It is given
  * back to unlock, which refuses a wrong one. 0 is never a stamp.
  *
- * Threads: every call but init and release may overlap every other. Not
+ * Threads: every call but init and destroy may overlap every other. Not
  *          reentrant. Writers come first, as in rwlock.h.
  * Memory:  the caller owns `struct hf_stamped`; no call allocates. It may go
  *          when nobody is inside a call.
@@ -37,7 +37,7 @@
  *
  *   linearizable  lock-free                     wakes      allocates
  *   yes           optimistic, validate, unlock, as rwlock  no
- *                 to_read, to_write, shut
+ *                 to_read, to_write, shutdown
  *
  * Example:
  *
@@ -52,7 +52,7 @@
  *   stamp = hf_stamped_optimistic(&lock);
  *   uint64_t seen = hf_stamped_load_u64(&x);
  *   assert(hf_stamped_validate(&lock, stamp) && seen == 7);
- *   hf_stamped_release(&lock);
+ *   hf_stamped_destroy(&lock);
  */
 #ifndef HOLDFAST_STAMPED_H
 #define HOLDFAST_STAMPED_H
@@ -83,7 +83,7 @@ struct hf_stamped_stats {
 enum hf_status hf_stamped_init(struct hf_stamped *lock,
                                const struct hf_clock *clock);
 /* The memory may go. Nobody may be inside a call or hold the lock. */
-void hf_stamped_release(struct hf_stamped *lock);
+void hf_stamped_destroy(struct hf_stamped *lock);
 
 /* As hf_rwlock_lock_*(). HF_INVALID: stamp is NULL. */
 enum hf_status hf_stamped_lock_read(struct hf_stamped *lock,
@@ -96,7 +96,7 @@ enum hf_status hf_stamped_lock_write(struct hf_stamped *lock,
 enum hf_status hf_stamped_unlock(struct hf_stamped *lock, uint64_t stamp);
 
 /* A stamp to validate, or 0 while a writer is inside. Never waits, holds
- * nothing, and goes on after shut. */
+ * nothing, and goes on after shutdown. */
 uint64_t hf_stamped_optimistic(const struct hf_stamped *lock);
 /* True if nobody has written since the stamp was given; false for 0. */
 bool hf_stamped_validate(const struct hf_stamped *lock, uint64_t stamp);
@@ -119,7 +119,7 @@ void hf_stamped_store_u32(struct hf_atomic_u32 *word, uint32_t value);
 void hf_stamped_store_ptr(struct hf_atomic_ptr *word, void *value);
 
 /* Nobody gets the lock any more: waiters leave with HF_CLOSED. */
-void hf_stamped_shut(struct hf_stamped *lock);
+void hf_stamped_shutdown(struct hf_stamped *lock);
 
 void hf_stamped_stats(const struct hf_stamped *lock,
                       struct hf_stamped_stats *out);

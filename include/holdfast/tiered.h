@@ -148,13 +148,13 @@ enum hf_status hf_tiered_open(struct hf_tiered **tiered,
                               const struct hf_tiered_opts *opts);
 /* From now on every call says HF_CLOSED, and those who wait for a load or for
  * other processes leave with it. From any thread; once is enough. */
-void hf_tiered_shut(struct hf_tiered *tiered);
+void hf_tiered_shutdown(struct hf_tiered *tiered);
 /* Shuts, and frees. Nobody may be inside a call. NULL is allowed. */
 void hf_tiered_close(struct hf_tiered *tiered);
 
 /* All calls: HF_INVALID if an argument is NULL or outside the range of
- * holdfast/store.h; HF_CLOSED after shut; HF_NOMEM; or what the store says. A
- * deadline is for waiting. A command that Redis does not answer takes
+ * holdfast/store.h; HF_CLOSED after shutdown; HF_NOMEM; or what the store says.
+ * A deadline is for waiting. A command that Redis does not answer takes
  * `timeout_ms`, and the store takes what it takes. */
 
 /* `found` is called once, in this thread and outside locks, with bytes that
@@ -175,9 +175,10 @@ enum hf_status hf_tiered_get(struct hf_tiered *tiered, const void *key,
  * is in the store, and by the deadline not all other processes were known to
  * have heard; none reads the old value for longer than its lease. HF_IO: it is
  * in the store, and Redis could not be told: others may read the old value
- * until it has lived its time; invalidate again. HF_CLOSED: it was shut, before
- * anything was done or while others had not heard. (If the store has failed
- * with HF_IO nothing was written; hf_tiered_apply() tells these apart.) */
+ * until it has lived its time; invalidate again. HF_CLOSED: it was shut down,
+ * before anything was done or while others had not heard. (If the store has
+ * failed with HF_IO nothing was written; hf_tiered_apply() tells these apart.)
+ */
 enum hf_status hf_tiered_put(struct hf_tiered *tiered, const void *key,
                              size_t key_len, const void *value,
                              size_t value_len, uint64_t deadline_ns);

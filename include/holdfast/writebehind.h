@@ -164,12 +164,13 @@ struct hf_writebehind_stats {
     uint64_t dirty_bytes; /* that they take, and those that are being put */
     uint64_t groups;      /* calls of put_all with more than one change */
     uint64_t merged;      /* groups that became one with an earlier one */
-    uint64_t refused;   /* calls not accepted: no room, too late, shut, disk */
-    uint64_t batches;   /* transactions of the store that succeeded */
-    uint64_t by_size;   /* batches that were full */
-    uint64_t by_age;    /* batches whose oldest change was old enough */
-    uint64_t failures;  /* calls of apply that failed */
-    uint64_t oldest_ns; /* age of the oldest inside, or HF_INSPECT_NONE */
+    uint64_t
+        refused; /* calls not accepted: no room, too late, shut down, disk */
+    uint64_t batches;     /* transactions of the store that succeeded */
+    uint64_t by_size;     /* batches that were full */
+    uint64_t by_age;      /* batches whose oldest change was old enough */
+    uint64_t failures;    /* calls of apply that failed */
+    uint64_t oldest_ns;   /* age of the oldest inside, or HF_INSPECT_NONE */
     uint64_t wait_p99_ns; /* for room, of those who waited; or
                            * HF_INSPECT_NONE */
     uint64_t recovered;   /* changes found in the log by open */
@@ -190,7 +191,7 @@ enum hf_status hf_writebehind_open(struct hf_writebehind **behind,
                                    const struct hf_writebehind_opts *opts);
 /* Nothing new: who puts is told HF_CLOSED. What is inside is written at once,
  * and get goes on. Again is harmless. */
-void hf_writebehind_shut(struct hf_writebehind *behind);
+void hf_writebehind_shutdown(struct hf_writebehind *behind);
 /* Shuts, waits until all is written or dead or the deadline has come, and
  * frees. HF_OK: nothing is left. HF_TIMEOUT: what was left is in the log for
  * the next open; without a log it went to `dead` with HF_CLOSED. A call of the

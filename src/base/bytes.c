@@ -16,7 +16,8 @@ static char upper(char c)
 bool hf_bytes_is(struct hf_bytes bytes, const char *name)
 {
     for (size_t i = 0; i < bytes.len; i++) {
-        if (name[i] == '\0' || upper(bytes.data[i]) != name[i])
+        char c = bytes.data[i];
+        if (c == '\0' || (c != name[i] && upper(c) != name[i]))
             return false;
     }
     return name[bytes.len] == '\0';
@@ -168,11 +169,28 @@ void hf_buf_consume(struct hf_buf *buf, size_t len)
     buf->len -= len;
 }
 
+size_t hf_buf_hand_out(struct hf_buf *buf, char *out, size_t cap)
+{
+    size_t len = buf->len;
+
+    if (out != NULL && cap > 0) {
+        size_t kept = len < cap ? len : cap - 1;
+        if (kept > 0)
+            memcpy(out, buf->data, kept);
+        out[kept] = '\0';
+    }
+    hf_buf_release(buf);
+    return len;
+}
+
 void hf_buf_release(struct hf_buf *buf)
 {
     hf_free(buf->data);
     *buf = (struct hf_buf){0};
 }
+
+/* So many digits always fit. */
+#define DIGITS_SAFE 19u
 
 enum hf_status hf_parse_u64(struct hf_bytes text, uint64_t *out)
 {
@@ -181,11 +199,13 @@ enum hf_status hf_parse_u64(struct hf_bytes text, uint64_t *out)
     if (text.len == 0)
         return HF_INVALID;
     for (size_t i = 0; i < text.len; i++) {
-        if (text.data[i] < '0' || text.data[i] > '9')
+        unsigned digit = (unsigned char)text.data[i] - (unsigned)'0';
+        if (digit > 9)
             return HF_INVALID;
-        if (__builtin_mul_overflow(number, (uint64_t)10, &number) ||
-            __builtin_add_overflow(number, (uint64_t)(text.data[i] - '0'),
-                                   &number))
+        if (i < DIGITS_SAFE)
+            number = number * 10 + digit;
+        else if (__builtin_mul_overflow(number, (uint64_t)10, &number) ||
+                 __builtin_add_overflow(number, (uint64_t)digit, &number))
             return HF_INVALID;
     }
     *out = number;
@@ -207,16 +227,34 @@ enum hf_status hf_parse_i64(struct hf_bytes text, int64_t *out)
     return HF_OK;
 }
 
+/* Two digits of each number below 100. */
+static const char pairs[] =
+    "00010203040506070809101112131415161718192021222324252627282930313233343536"
+    "37383940414243444546474849505152535455565758596061626364656667686970717273"
+    "7475767778798081828384858687888990919293949596979899";
+
+/* 1233 / 4096 is nearly the logarithm of 2 to the base 10. */
+static size_t count_digits(uint64_t number)
+{
+    static const uint64_t powers[HF_DIGITS_MAX] = {
+        0,    1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,
+        1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19};
+    unsigned bits = 64u - (unsigned)__builtin_clzll(number | 1);
+    unsigned power = bits * 1233 >> 12;
+
+    return power + (number >= powers[power]);
+}
+
 size_t hf_print_u64(char *out, uint64_t number)
 {
-    char digits[HF_DIGITS_MAX];
-    size_t count = 0;
+    size_t count = count_digits(number);
+    char *at = out + count;
 
-    do {
-        digits[count++] = (char)('0' + number % 10);
-        number /= 10;
-    } while (number != 0);
-    for (size_t i = 0; i < count; i++)
-        out[i] = digits[count - 1 - i];
+    for (; number >= 100; number /= 100)
+        memcpy(at -= 2, pairs + number % 100 * 2, 2);
+    if (number >= 10)
+        memcpy(out, pairs + number * 2, 2);
+    else
+        *out = (char)('0' + number);
     return count;
 }

@@ -52,6 +52,21 @@ struct hf_hash_seed hf_hash_seed(struct hf_hash_seed given)
     return seed;
 }
 
+/* The bytes behind the last whole word, as a number. */
+static inline uint64_t tail_of(struct hf_bytes bytes)
+{
+    size_t left = bytes.len % 8;
+    uint64_t word = 0;
+
+    if (bytes.len > 8 && left > 0) { /* the last 8 bytes in one read */
+        memcpy(&word, bytes.data + bytes.len - 8, 8);
+        return word >> (64 - 8 * left);
+    }
+    for (const size_t whole = bytes.len - left; left > 0; left--)
+        word = word << 8 | (unsigned char)bytes.data[whole + left - 1];
+    return word;
+}
+
 uint64_t hf_hash(struct hf_hash_seed seed, struct hf_bytes bytes)
 {
     struct lanes v = {
@@ -60,18 +75,13 @@ uint64_t hf_hash(struct hf_hash_seed seed, struct hf_bytes bytes)
         seed.key[0] ^ 0x6c7967656e657261u,
         seed.key[1] ^ 0x7465646279746573u,
     };
-    const char *data = bytes.data;
-    size_t left = bytes.len;
-    uint64_t word;
 
-    for (; left >= 8; left -= 8, data += 8) {
-        memcpy(&word, data, 8);
+    for (size_t at = 0; at + 8 <= bytes.len; at += 8) {
+        uint64_t word;
+        memcpy(&word, bytes.data + at, 8);
         absorb(&v, word);
     }
-    word = (uint64_t)bytes.len << 56;
-    for (size_t i = 0; i < left; i++)
-        word |= (uint64_t)(unsigned char)data[i] << (8 * i);
-    absorb(&v, word);
+    absorb(&v, (uint64_t)bytes.len << 56 | tail_of(bytes));
     v.c ^= 0xff;
     stir(&v);
     stir(&v);

@@ -3,12 +3,14 @@
 
 #include <sys/mman.h>
 
+#include "base/atomic.h"
 #include "base/step.h"
 
 /* Of each thread its own: a shared counter would cost more than the allocation
  * where many threads allocate. */
 static _Thread_local uint64_t allocation_count;
 static _Thread_local uint64_t fail_from = UINT64_MAX;
+static _Thread_local uint64_t fail_end = UINT64_MAX;
 
 /* Relaxed, though no other thread looks: the fibers of the tests share them. */
 static int must_fail(void)
@@ -16,7 +18,8 @@ static int must_fail(void)
     uint64_t index = __atomic_load_n(&allocation_count, __ATOMIC_RELAXED);
 
     __atomic_store_n(&allocation_count, index + 1, __ATOMIC_RELAXED);
-    return index >= __atomic_load_n(&fail_from, __ATOMIC_RELAXED);
+    return index >= __atomic_load_n(&fail_from, __ATOMIC_RELAXED) &&
+           index < __atomic_load_n(&fail_end, __ATOMIC_RELAXED);
 }
 
 void *hf_alloc(size_t bytes)
@@ -39,6 +42,14 @@ void *hf_alloc_aligned(size_t alignment, size_t bytes)
     return must_fail() ? NULL : aligned_alloc(alignment, bytes);
 }
 
+void *hf_alloc_lines(size_t bytes)
+{
+    bytes = (bytes + HF_CACHE_LINE - 1) / HF_CACHE_LINE * HF_CACHE_LINE;
+    void *memory = hf_alloc_aligned(HF_CACHE_LINE, bytes);
+
+    return memory == NULL ? NULL : memset(memory, 0, bytes);
+}
+
 void *hf_alloc_huge(void)
 {
     void *block = hf_alloc_aligned(HF_HUGE_BYTES, HF_HUGE_BYTES);
@@ -59,6 +70,13 @@ void hf_free(void *memory)
 void hf_memory_fail_after(uint64_t count)
 {
     fail_from = allocation_count + count;
+    fail_end = UINT64_MAX;
+}
+
+void hf_memory_fail_once(uint64_t count)
+{
+    fail_from = allocation_count + count;
+    fail_end = fail_from + 1;
 }
 
 void hf_memory_fail_never(void)

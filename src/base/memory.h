@@ -17,6 +17,8 @@ void *hf_alloc_zeroed(size_t bytes);
 void *hf_realloc(void *old, size_t bytes);
 /* `alignment` is a power of two and divides `bytes`. Free with hf_free. */
 void *hf_alloc_aligned(size_t alignment, size_t bytes);
+/* Zeroed, of whole cache lines. */
+void *hf_alloc_lines(size_t bytes);
 /* A block of HF_HUGE_BYTES for tables that are read at random: the system is
  * asked to map it with one huge page, which spares most of the address
  * look-ups that would miss. */
@@ -27,6 +29,9 @@ void hf_free(void *memory);
 /* For tests: in this thread the allocation after `count` more successful ones
  * fails, and every one after it too, until hf_memory_fail_never(). */
 void hf_memory_fail_after(uint64_t count);
+/* The same, but those after it succeed: who overlooks one failure is not saved
+ * by the next. */
+void hf_memory_fail_once(uint64_t count);
 void hf_memory_fail_never(void);
 /* Allocations of this thread since it started, to size a fault loop. */
 uint64_t hf_memory_count(void);

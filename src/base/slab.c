@@ -99,26 +99,13 @@ static enum hf_status add_chunk(struct hf_slab *slab)
     return HF_OK;
 }
 
-static uint64_t room(const struct hf_slab *slab)
+enum hf_status hf_slab_make_room(struct hf_slab *slab, uint32_t count)
 {
-    uint64_t numbers = (uint64_t)slab->chunk_count << slab->shift;
-    return numbers == 0 ? 0 : numbers - 1 - slab->used;
-}
-
-enum hf_status hf_slab_promise(struct hf_slab *slab, uint32_t count)
-{
-    while (room(slab) < (uint64_t)slab->promised + count) {
+    while (!hf_slab_has_room(slab, count)) {
         if (add_chunk(slab) != HF_OK)
             return HF_NOMEM;
     }
-    slab->promised += count;
     return HF_OK;
-}
-
-void hf_slab_unpromise(struct hf_slab *slab, uint32_t count)
-{
-    assert(slab->promised >= count);
-    slab->promised -= count;
 }
 
 void hf_slab_give_back(struct hf_slab *slab)
@@ -137,24 +124,32 @@ void hf_slab_give_back(struct hf_slab *slab)
         *slab->account -= single ? chunk_bytes(slab) : HF_HUGE_BYTES;
 }
 
-uint32_t hf_slab_take(struct hf_slab *slab)
+uint32_t hf_slab_take_raw(struct hf_slab *slab)
 {
     uint32_t number = slab->free;
 
-    /* Twice for items as large as a chunk: number 0 takes up the first. */
-    while (room(slab) == 0) {
-        if (add_chunk(slab) != HF_OK)
-            return 0;
-    }
     if (number != 0) {
         struct free_item *item = hf_slab_at(slab, number);
         assert(item->mark == 0);
         slab->free = item->next;
     } else {
+        /* Twice for items as large as a chunk: number 0 takes up the first. */
+        while ((uint64_t)slab->chunk_count << slab->shift <= slab->top) {
+            if (add_chunk(slab) != HF_OK)
+                return 0;
+        }
         number = slab->top++;
     }
     slab->used++;
-    memset(hf_slab_at(slab, number), 0, slab->item_bytes);
+    return number;
+}
+
+uint32_t hf_slab_take(struct hf_slab *slab)
+{
+    uint32_t number = hf_slab_take_raw(slab);
+
+    if (number != 0)
+        memset(hf_slab_at(slab, number), 0, slab->item_bytes);
     return number;
 }
 

@@ -18,6 +18,7 @@
 #ifndef BASE_SLAB_H
 #define BASE_SLAB_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -44,17 +45,31 @@ void hf_slab_release(struct hf_slab *slab);
 /* Frees every item and keeps the memory, so that promises stay good. */
 void hf_slab_clear(struct hf_slab *slab);
 
-/* Makes sure that `count` more takes succeed, on top of what is promised
- * already. HF_NOMEM: nothing promised. */
-enum hf_status hf_slab_promise(struct hf_slab *slab, uint32_t count);
-/* True if a promise of one more item needs no new memory. */
-static inline bool hf_slab_has_room(const struct hf_slab *slab)
+/* True if a promise of `count` more items needs no new memory. */
+static inline bool hf_slab_has_room(const struct hf_slab *slab, uint32_t count)
 {
     uint64_t numbers = (uint64_t)slab->chunk_count << slab->shift;
-    return numbers > 1 + (uint64_t)slab->used + slab->promised;
+    return numbers > (uint64_t)slab->used + slab->promised + count;
+}
+/* Makes room for `count` more promises. */
+enum hf_status hf_slab_make_room(struct hf_slab *slab, uint32_t count);
+/* Makes sure that `count` more takes succeed, on top of what is promised
+ * already. HF_NOMEM: nothing promised. */
+static inline enum hf_status hf_slab_promise(struct hf_slab *slab,
+                                             uint32_t count)
+{
+    if (!hf_slab_has_room(slab, count) &&
+        hf_slab_make_room(slab, count) != HF_OK)
+        return HF_NOMEM;
+    slab->promised += count;
+    return HF_OK;
 }
 /* Takes `count` promises back, used or not. */
-void hf_slab_unpromise(struct hf_slab *slab, uint32_t count);
+static inline void hf_slab_unpromise(struct hf_slab *slab, uint32_t count)
+{
+    assert(slab->promised >= count);
+    slab->promised -= count;
+}
 
 /* Gives back memory that was made for promises and never used: one block at
  * most, which no promise needs, and not the last one to spare. */
@@ -68,6 +83,8 @@ static inline void hf_slab_trim(struct hf_slab *slab)
 
 /* A zeroed item's number, or 0 without memory (never, if promised). */
 uint32_t hf_slab_take(struct hf_slab *slab);
+/* The same; what is in the item is undefined. */
+uint32_t hf_slab_take_raw(struct hf_slab *slab);
 void hf_slab_give(struct hf_slab *slab, uint32_t number);
 
 static inline void *hf_slab_at(const struct hf_slab *slab, uint32_t number)

@@ -4,25 +4,24 @@
 #include <assert.h>
 #include <string.h>
 
-#define STEP         16u
-#define FINE_CLASSES 32u
-
-uint32_t hf_texts_class(size_t len)
+uint32_t hf_texts_coarse_class(size_t len)
 {
-    assert(len > 0 && len <= HF_TEXT_MAX);
-    if (len <= STEP * FINE_CLASSES)
-        return (uint32_t)((len - 1) / STEP);
-    uint32_t size_class = FINE_CLASSES;
-    while ((size_t)STEP * FINE_CLASSES << (size_class - FINE_CLASSES + 1) < len)
+    uint32_t size_class = HF_TEXT_FINE;
+
+    assert(len <= HF_TEXT_MAX);
+    while ((size_t)HF_TEXT_STEP * HF_TEXT_FINE
+               << (size_class - HF_TEXT_FINE + 1) <
+           len)
         size_class++;
     return size_class;
 }
 
 static size_t class_bytes(uint32_t size_class)
 {
-    if (size_class < FINE_CLASSES)
-        return STEP * (size_class + 1);
-    return (size_t)STEP * FINE_CLASSES << (size_class - FINE_CLASSES + 1);
+    if (size_class < HF_TEXT_FINE)
+        return HF_TEXT_STEP * (size_class + 1);
+    return (size_t)HF_TEXT_STEP * HF_TEXT_FINE
+           << (size_class - HF_TEXT_FINE + 1);
 }
 
 size_t hf_texts_class_max(uint32_t size_class)
@@ -52,26 +51,13 @@ void hf_texts_clear(struct hf_texts *texts)
 
 enum hf_status hf_texts_promise(struct hf_texts *texts, size_t len)
 {
-    if (len == 0)
-        return HF_OK;
-    return hf_slab_promise(&texts->slabs[hf_texts_class(len)], 1);
-}
-
-bool hf_texts_have_room(const struct hf_texts *texts, size_t len)
-{
-    return len == 0 || hf_slab_has_room(&texts->slabs[hf_texts_class(len)]);
+    return len == 0 ? HF_OK : hf_slab_promise(hf_texts_slab(texts, len), 1);
 }
 
 void hf_texts_unpromise(struct hf_texts *texts, size_t len)
 {
     if (len > 0)
-        hf_slab_unpromise(&texts->slabs[hf_texts_class(len)], 1);
-}
-
-void hf_texts_trim(struct hf_texts *texts, size_t len)
-{
-    if (len > 0)
-        hf_slab_trim(&texts->slabs[hf_texts_class(len)]);
+        hf_slab_unpromise(hf_texts_slab(texts, len), 1);
 }
 
 enum hf_status hf_texts_put(struct hf_texts *texts, struct hf_bytes bytes,
@@ -81,17 +67,19 @@ enum hf_status hf_texts_put(struct hf_texts *texts, struct hf_bytes bytes,
     *out = (struct hf_text){0};
     if (bytes.len == 0)
         return HF_OK;
+    uint32_t size_class = hf_texts_class(bound);
+    uint32_t fitting = hf_texts_class(bytes.len);
     /* The fitting size may have room only because others were promised it. */
-    uint32_t size_class = hf_texts_class(bytes.len);
-    if (size_class != hf_texts_class(bound) &&
-        hf_slab_promise(&texts->slabs[size_class], 1) == HF_OK)
-        hf_slab_unpromise(&texts->slabs[size_class], 1);
-    else
-        size_class = hf_texts_class(bound);
-    uint32_t slot = hf_slab_take(&texts->slabs[size_class]);
+    if (fitting != size_class &&
+        hf_slab_promise(&texts->slabs[fitting], 1) == HF_OK) {
+        hf_slab_unpromise(&texts->slabs[fitting], 1);
+        size_class = fitting;
+    }
+    struct hf_slab *slab = &texts->slabs[size_class];
+    uint32_t slot = hf_slab_take_raw(slab);
     if (slot == 0)
         return HF_NOMEM;
-    memcpy(hf_slab_at(&texts->slabs[size_class], slot), bytes.data, bytes.len);
+    memcpy(hf_slab_at(slab, slot), bytes.data, bytes.len);
     *out = (struct hf_text){slot, (uint16_t)bytes.len, (uint16_t)size_class};
     return HF_OK;
 }

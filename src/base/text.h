@@ -12,6 +12,7 @@
 #ifndef BASE_TEXT_H
 #define BASE_TEXT_H
 
+#include <assert.h>
 #include <stdint.h>
 
 #include "base/bytes.h"
@@ -19,6 +20,8 @@
 
 #define HF_TEXT_MAX     (64u * 1024 - 1)
 #define HF_TEXT_CLASSES 39
+#define HF_TEXT_STEP    16u /* between the fine classes, which come first */
+#define HF_TEXT_FINE    32u
 
 struct hf_text {
     uint32_t slot;
@@ -30,9 +33,21 @@ struct hf_texts {
     struct hf_slab slabs[HF_TEXT_CLASSES];
 };
 
-/* The slab for texts of this length, and the longest that it takes. */
-uint32_t hf_texts_class(size_t len);
+/* The class of texts of this length, and the longest that it takes. */
+uint32_t hf_texts_coarse_class(size_t len);
+static inline uint32_t hf_texts_class(size_t len)
+{
+    assert(len > 0);
+    if (len <= HF_TEXT_STEP * HF_TEXT_FINE)
+        return (uint32_t)((len - 1) / HF_TEXT_STEP);
+    return hf_texts_coarse_class(len);
+}
 size_t hf_texts_class_max(uint32_t size_class);
+/* Where they are kept. */
+static inline struct hf_slab *hf_texts_slab(struct hf_texts *texts, size_t len)
+{
+    return &texts->slabs[hf_texts_class(len)];
+}
 
 void hf_texts_init(struct hf_texts *texts, size_t *account);
 void hf_texts_release(struct hf_texts *texts);
@@ -41,11 +56,7 @@ void hf_texts_clear(struct hf_texts *texts);
 
 /* Makes sure that one put of up to `len` bytes with bound `len` succeeds. */
 enum hf_status hf_texts_promise(struct hf_texts *texts, size_t len);
-/* True if that promise needs no new memory. */
-bool hf_texts_have_room(const struct hf_texts *texts, size_t len);
 void hf_texts_unpromise(struct hf_texts *texts, size_t len);
-/* Gives back memory that was promised for this length and never used. */
-void hf_texts_trim(struct hf_texts *texts, size_t len);
 
 /* Copies `bytes`. `bound` is the length that was promised, at least
  * bytes.len: the slot comes from the size that fits, or from the promised size

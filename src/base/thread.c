@@ -159,6 +159,7 @@ _Thread_local uint32_t hf_thread_slot_plus_1;
 static uint64_t taken[HF_SLOTS_MAX / 64]; /* (m) bit = slot is in use */
 static pthread_key_t key;                 /* its value is the slot + 1 */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct hf_atomic_u32 keyed; /* (a) there is a key */
 
 static void slot_give(void *value)
 {
@@ -177,6 +178,16 @@ static void make_key(void)
         fprintf(stderr, "holdfast: no thread key can be had\n");
         abort();
     }
+    hf_u32_store(&keyed, 1, __ATOMIC_SEQ_CST);
+}
+
+/* When a plugin with this code is unloaded, threads that have used it go on,
+ * and must not call slot_give() at their end. This also runs when the process
+ * exits: threads that still run then keep their slots. */
+__attribute__((destructor)) static void delete_key(void)
+{
+    if (hf_u32_swap(&keyed, 0, __ATOMIC_SEQ_CST) != 0)
+        pthread_key_delete(key);
 }
 
 uint32_t hf_thread_slot_take(void)
@@ -190,8 +201,10 @@ uint32_t hf_thread_slot_take(void)
     if (slot < HF_SLOTS_MAX)
         taken[slot / 64] |= UINT64_C(1) << slot % 64;
     pthread_mutex_unlock(&mutex);
-    if (slot == HF_SLOTS_MAX ||
-        pthread_setspecific(key, (void *)(uintptr_t)(slot + 1)) != 0) {
+    bool noted = hf_u32_load(&keyed, __ATOMIC_SEQ_CST) == 0 ||
+                 pthread_setspecific(key, (void *)(uintptr_t)(slot + 1)) == 0 ||
+                 hf_u32_load(&keyed, __ATOMIC_SEQ_CST) == 0;
+    if (slot == HF_SLOTS_MAX || !noted) {
         fprintf(stderr, "holdfast: more than %u threads\n", HF_SLOTS_MAX);
         abort();
     }

@@ -42,6 +42,20 @@ struct args_option {
     uint64_t max;
 };
 
+#define ARGS_TEXT(name_, value_, help_, place)                          \
+    {                                                                   \
+        .name = name_, .value = value_, .help = help_, .text = &(place) \
+    }
+#define ARGS_NUMBER(name_, value_, help_, place, low, high)                \
+    {                                                                      \
+        .name = name_, .value = value_, .help = help_, .number = &(place), \
+        .min = low, .max = high                                            \
+    }
+#define ARGS_FLAG(name_, help_, place)                 \
+    {                                                  \
+        .name = name_, .help = help_, .flag = &(place) \
+    }
+
 struct args_spec {
     const char *name;     /* of the subcommand */
     const char *usage;    /* what follows the name */

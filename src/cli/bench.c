@@ -232,16 +232,6 @@ static int check(struct bench *bench, const struct args_spec *spec)
     return run(bench, work);
 }
 
-#define NUMBER(row, word, text, place, low, high)                     \
-    {                                                                 \
-        .name = row, .value = word, .help = text, .number = &(place), \
-        .min = low, .max = high                                       \
-    }
-#define TEXT(row, word, text_, place)                               \
-    {                                                               \
-        .name = row, .value = word, .help = text_, .text = &(place) \
-    }
-
 int bench_main(int argc, char **argv)
 {
     static struct bench bench = {
@@ -260,39 +250,38 @@ int bench_main(int argc, char **argv)
     };
     struct load_options *options = &bench.options;
     const struct args_option table[] = {
-        TEXT("work", "NAME", "ping, lock, limit, reserve or handoff (ping)",
-             bench.work),
-        TEXT("dialect", "NAME", "holdfast or redis (holdfast)", bench.dialect),
-        NUMBER("clients", "N", "connections (50)", options->clients, 1,
-               LOAD_CLIENTS_MAX),
-        NUMBER("pipeline", "N", "requests in one write (1)", options->pipeline,
-               1, LOAD_PIPELINE_MAX),
-        NUMBER("seconds", "N", "how long to measure (5)", options->seconds, 1,
-               86400),
-        NUMBER("requests", "N", "measure so many operations instead",
-               options->requests, 1, UINT64_MAX),
-        NUMBER("warmup", "N", "seconds before that (1)", options->warmup, 0,
-               3600),
-        NUMBER("keys", "N", "keys of limit, products of reserve (100000)",
-               options->keys, 1, 99999999),
-        NUMBER("rate", "N", "limit: permits in each period (1000)",
-               options->rate, 1, UINT32_MAX),
-        NUMBER("per", "MS", "limit: the period (1000)", options->per_ms, 1,
-               UINT32_MAX),
-        NUMBER("poll", "MS", "handoff with redis: mean pause (10)",
-               options->poll_ms, 1, 10000),
-        NUMBER("hold", "US", "handoff: how long each one keeps it (1000)",
-               options->hold_us, 0, 10000000),
-        NUMBER("stock", "N", "units of each product (1000000000)", bench.stock,
-               1, UINT32_MAX),
-        {.name = "prepare",
-         .help = "reserve: create the stock first",
-         .flag = &bench.prepare},
-        TEXT("record", "FILE",
-             "write down all calls and answers, for verify --history",
-             bench.record_path),
+        ARGS_TEXT("work", "NAME",
+                  "ping, lock, limit, reserve or handoff (ping)", bench.work),
+        ARGS_TEXT("dialect", "NAME", "holdfast or redis (holdfast)",
+                  bench.dialect),
+        ARGS_NUMBER("clients", "N", "connections (50)", options->clients, 1,
+                    LOAD_CLIENTS_MAX),
+        ARGS_NUMBER("pipeline", "N", "requests in one write (1)",
+                    options->pipeline, 1, LOAD_PIPELINE_MAX),
+        ARGS_NUMBER("seconds", "N", "how long to measure (5)", options->seconds,
+                    1, 86400),
+        ARGS_NUMBER("requests", "N", "measure so many operations instead",
+                    options->requests, 1, UINT64_MAX),
+        ARGS_NUMBER("warmup", "N", "seconds before that (1)", options->warmup,
+                    0, 3600),
+        ARGS_NUMBER("keys", "N", "keys of limit, products of reserve (100000)",
+                    options->keys, 1, 99999999),
+        ARGS_NUMBER("rate", "N", "limit: permits in each period (1000)",
+                    options->rate, 1, UINT32_MAX),
+        ARGS_NUMBER("per", "MS", "limit: the period (1000)", options->per_ms, 1,
+                    UINT32_MAX),
+        ARGS_NUMBER("poll", "MS", "handoff with redis: mean pause (10)",
+                    options->poll_ms, 1, 10000),
+        ARGS_NUMBER("hold", "US", "handoff: how long each one keeps it (1000)",
+                    options->hold_us, 0, 10000000),
+        ARGS_NUMBER("stock", "N", "units of each product (1000000000)",
+                    bench.stock, 1, UINT32_MAX),
+        ARGS_FLAG("prepare", "reserve: create the stock first", bench.prepare),
+        ARGS_TEXT("record", "FILE",
+                  "write down all calls and answers, for verify --history",
+                  bench.record_path),
         CLIENT_OPTIONS(&bench.address),
-        {.name = "json", .help = "print one JSON object", .flag = &bench.json},
+        ARGS_FLAG("json", "print one JSON object", bench.json),
     };
     const struct args_spec spec = {
         .name = "bench",
@@ -304,9 +293,7 @@ int bench_main(int argc, char **argv)
     };
     struct args args;
 
-    if (client_address_init(&bench.address) != HF_OK)
-        return args_wrong(&spec, "HOLDFAST_URL is not host:port");
-    int code = args_parse(&spec, argc, argv, &args);
+    int code = client_args(&spec, argc, argv, &bench.address, &args);
     if (code != ARGS_GO)
         return code;
     if (args.count > 0 || args.rest != NULL)

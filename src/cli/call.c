@@ -2,7 +2,6 @@
  * prints. */
 #include "cli/call.h"
 
-#include "cli/json.h"
 #include "cli/show.h"
 #include "resp/resp.h"
 
@@ -74,7 +73,7 @@ int call_print(const struct call *call, struct hf_bytes reply)
 {
     struct hf_buf text = {0};
     enum hf_status status =
-        call->json ? json_reply(&text, reply) : show_reply(&text, reply);
+        call->json ? show_json(&text, reply) : show_reply(&text, reply);
 
     if (status == HF_OK && text.len > 0)
         fwrite(text.data, 1, text.len, stdout);
@@ -90,15 +89,4 @@ int call_print(const struct call *call, struct hf_bytes reply)
 void call_close(struct call *call)
 {
     client_close(&call->client);
-}
-
-int call_run(struct call *call, size_t count, const struct hf_bytes *args)
-{
-    struct hf_bytes reply;
-    int code = call_send(call, count, args, &reply);
-
-    if (code == CLI_DONE)
-        code = call_print(call, reply);
-    call_close(call);
-    return code;
 }

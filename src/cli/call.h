@@ -14,11 +14,9 @@ struct call {
 };
 
 /* Rows for a table of options. */
-#define CALL_OPTIONS(call)                                                     \
-    CLIENT_OPTIONS(&(call)->address),                                          \
-    {                                                                          \
-        .name = "json", .help = "print one JSON object", .flag = &(call)->json \
-    }
+#define CALL_OPTIONS(call)            \
+    CLIENT_OPTIONS(&(call)->address), \
+        ARGS_FLAG("json", "print one JSON object", (call)->json)
 
 /* How long an answer may take: what the server was asked to wait, and as long
  * again as any answer may take. */
@@ -32,8 +30,5 @@ int call_send(struct call *call, size_t count, const struct hf_bytes *args,
 /* Prints an answer as the options ask; CLI_DONE or CLI_FAILED. */
 int call_print(const struct call *call, struct hf_bytes reply);
 void call_close(struct call *call);
-
-/* All of it. */
-int call_run(struct call *call, size_t count, const struct hf_bytes *args);
 
 #endif

@@ -52,6 +52,14 @@ enum hf_status client_address_init(struct client_address *address)
     return HF_OK;
 }
 
+int client_args(const struct args_spec *spec, int argc, char **argv,
+                struct client_address *address, struct args *out)
+{
+    if (client_address_init(address) != HF_OK)
+        return args_wrong(spec, "HOLDFAST_URL is not host:port");
+    return args_parse(spec, argc, argv, out);
+}
+
 /* Keeps the reason for client_explain. */
 static enum hf_status failed(struct client *client, int error)
 {

@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 
 #include "base/bytes.h"
+#include "cli/args.h"
 #include "holdfast/status.h"
 
 #define CLIENT_PORT       7420
@@ -31,20 +32,20 @@ struct client_address {
 };
 
 /* Rows for a table of options. */
-#define CLIENT_OPTIONS(address)                                    \
-    {.name = "host",                                               \
-     .value = "HOST",                                              \
-     .help = "server's address (127.0.0.1, or from HOLDFAST_URL)", \
-     .text = &(address)->host},                                    \
-    {                                                              \
-        .name = "port", .value = "PORT",                           \
-        .help = "server's port (7420, or from HOLDFAST_URL)",      \
-        .number = &(address)->port, .min = 1, .max = 65535         \
-    }
+#define CLIENT_OPTIONS(address)                                     \
+    ARGS_TEXT("host", "HOST",                                       \
+              "server's address (127.0.0.1, or from HOLDFAST_URL)", \
+              (address)->host),                                     \
+        ARGS_NUMBER("port", "PORT",                                 \
+                    "server's port (7420, or from HOLDFAST_URL)",   \
+                    (address)->port, 1, 65535)
 
 /* The built-in address, or that of the environment: HOLDFAST_URL=host:port,
  * [v6]:port, or host alone. HF_INVALID: the variable is malformed. */
 enum hf_status client_address_init(struct client_address *address);
+/* args_parse for a command that has CLIENT_OPTIONS(address). */
+int client_args(const struct args_spec *spec, int argc, char **argv,
+                struct client_address *address, struct args *out);
 
 struct client {
     int fd; /* -1: closed */

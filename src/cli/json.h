@@ -1,4 +1,4 @@
-/* json.h - values as JSON text (RFC 8259).
+/* json.h - text in JSON (RFC 8259).
  *
  * Any bytes may come in: what is not UTF-8 becomes U+FFFD, byte by byte, so
  * that the output is always valid.
@@ -11,11 +11,5 @@
 
 /* Appends `text` in quotes. HF_NOMEM: the buffer ends in part of it. */
 enum hf_status json_string(struct hf_buf *out, struct hf_bytes text);
-
-/* Appends the reply at the start of `input`, read in protocol version 3: a
- * map becomes an object; anything else becomes the only member of one,
- * {"result": value}, so that scripts always find an object.
- * HF_INVALID: not a whole reply, or nested too deeply. */
-enum hf_status json_reply(struct hf_buf *out, struct hf_bytes input);
 
 #endif

@@ -92,22 +92,15 @@ int lock_main(int argc, char **argv)
     char owner[OWNER_BYTES];
     uint64_t wait_ms = 0;
     const struct args_option options[] = {
-        {.name = "owner",
-         .value = "TEXT",
-         .help = "who holds it; the same owner may enter again "
-                 "(host:pid:random)",
-         .text = &lease.owner},
-        {.name = "ttl",
-         .value = "MS",
-         .help = "time after which an unrenewed hold ends (30000)",
-         .number = &lease.ttl_ms,
-         .min = LEASE_TTL_MIN_MS,
-         .max = LEASE_TTL_MAX_MS},
-        {.name = "wait",
-         .value = "MS",
-         .help = "how long to queue for it (0: not at all)",
-         .number = &wait_ms,
-         .max = WAIT_MAX_MS},
+        ARGS_TEXT("owner", "TEXT",
+                  "who holds it; the same owner may enter again "
+                  "(host:pid:random)",
+                  lease.owner),
+        ARGS_NUMBER("ttl", "MS",
+                    "time after which an unrenewed hold ends (30000)",
+                    lease.ttl_ms, LEASE_TTL_MIN_MS, LEASE_TTL_MAX_MS),
+        ARGS_NUMBER("wait", "MS", "how long to queue for it (0: not at all)",
+                    wait_ms, 0, WAIT_MAX_MS),
         CLIENT_OPTIONS(&address),
     };
     const struct args_spec spec = {
@@ -120,9 +113,7 @@ int lock_main(int argc, char **argv)
     };
     struct args args;
 
-    if (client_address_init(&address) != HF_OK)
-        return args_wrong(&spec, "HOLDFAST_URL is not host:port");
-    int code = args_parse(&spec, argc, argv, &args);
+    int code = client_args(&spec, argc, argv, &address, &args);
     if (code != ARGS_GO)
         return code;
     if (args.count != 1)

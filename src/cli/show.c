@@ -1,6 +1,7 @@
-/* show.c - replies to lines, by recursion over at most a few levels. */
+/* show.c - replies to text, by recursion over at most a few levels. */
 #include "cli/show.h"
 
+#include "cli/json.h"
 #include "resp/resp.h"
 
 #define DEPTH_MAX 8
@@ -18,7 +19,7 @@ enum hf_status show_text(struct hf_buf *out, struct hf_bytes text)
 }
 
 static enum hf_status put_value(struct hf_buf *out, struct hf_bytes input,
-                                size_t *at, int depth);
+                                size_t *at, int depth, bool json);
 
 static enum hf_status put_text(struct hf_buf *out, const char *text)
 {
@@ -48,29 +49,49 @@ static const char *mark(int depth, bool map, bool table, int64_t index)
     return map ? " " : ", ";
 }
 
+/* A name in a map and what stands behind it; in JSON it is a text. */
+static enum hf_status put_name(struct hf_buf *out, struct hf_bytes input,
+                               size_t *at, int depth, bool json)
+{
+    size_t start = *at;
+    struct resp_value name;
+    enum hf_status status = put_value(out, input, at, depth + 1, json);
+
+    if (status != HF_OK)
+        return status;
+    if (!json) {
+        bool below = depth == 0 && is_table(input, *at);
+        return put_text(out, depth > 0 ? "=" : below ? ":" : ": ");
+    }
+    (void)resp_read(input, &start, &name);
+    return name.kind == RESP_BULK || name.kind == RESP_SIMPLE
+               ? put_text(out, ": ")
+               : HF_INVALID;
+}
+
 static enum hf_status put_members(struct hf_buf *out, struct hf_bytes input,
-                                  size_t *at, int depth, bool table,
+                                  size_t *at, int depth, bool json, bool table,
                                   struct resp_value value)
 {
     bool map = value.kind == RESP_MAP;
-    enum hf_status status = HF_OK;
+    enum hf_status status = put_text(out, !json ? "" : map ? "{" : "[");
 
     for (int64_t i = 0; status == HF_OK && i < value.number; i++) {
-        status = put_text(out, mark(depth, map, table, i));
-        if (status == HF_OK && map) {
-            status = put_value(out, input, at, depth + 1);
-            bool below = depth == 0 && is_table(input, *at);
-            if (status == HF_OK)
-                status = put_text(out, depth > 0 ? "=" : below ? ":" : ": ");
-        }
+        status = put_text(out, !json   ? mark(depth, map, table, i)
+                               : i > 0 ? ", "
+                                       : "");
+        if (status == HF_OK && map)
+            status = put_name(out, input, at, depth, json);
         if (status == HF_OK)
-            status = put_value(out, input, at, depth + 1);
+            status = put_value(out, input, at, depth + 1, json);
     }
-    return status;
+    if (status != HF_OK || !json)
+        return status;
+    return put_text(out, map ? "}" : "]");
 }
 
 static enum hf_status put_value(struct hf_buf *out, struct hf_bytes input,
-                                size_t *at, int depth)
+                                size_t *at, int depth, bool json)
 {
     struct resp_value value;
     bool table = is_table(input, *at);
@@ -82,14 +103,15 @@ static enum hf_status put_value(struct hf_buf *out, struct hf_bytes input,
     case RESP_NUMBER:
         return hf_buf_format(out, "%lld", (long long)value.number);
     case RESP_BOOL:
-        return hf_buf_format(out, value.number ? "yes" : "no");
+        return put_text(out, value.number ? (json ? "true" : "yes")
+                                          : (json ? "false" : "no"));
     case RESP_NULL:
-        return hf_buf_append(out, "none", 4);
+        return put_text(out, json ? "null" : "none");
     case RESP_ARRAY:
     case RESP_MAP:
-        return put_members(out, input, at, depth, table, value);
+        return put_members(out, input, at, depth, json, table, value);
     default:
-        return show_text(out, value.text);
+        return json ? json_string(out, value.text) : show_text(out, value.text);
     }
 }
 
@@ -97,9 +119,20 @@ enum hf_status show_reply(struct hf_buf *out, struct hf_bytes input)
 {
     size_t at = 0;
     size_t before = out->len;
-    enum hf_status status = put_value(out, input, &at, 0);
+    enum hf_status status = put_value(out, input, &at, 0, false);
 
     if (status != HF_OK || out->len == before)
         return status;
-    return hf_buf_append(out, "\n", 1);
+    return put_text(out, "\n");
+}
+
+enum hf_status show_json(struct hf_buf *out, struct hf_bytes input)
+{
+    bool object = input.len > 0 && input.data[0] == '%';
+    size_t at = 0;
+    enum hf_status status = put_text(out, object ? "" : "{\"result\": ");
+
+    if (status == HF_OK)
+        status = put_value(out, input, &at, 0, true);
+    return status != HF_OK || object ? status : put_text(out, "}");
 }

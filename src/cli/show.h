@@ -1,4 +1,4 @@
-/* show.h - a reply as readable lines.
+/* show.h - a reply as readable lines, or as JSON.
  *
  *   id: r-17                    a map: one line per field
  *   items:                      a list of maps in it: one line each
@@ -15,8 +15,12 @@
 #include "base/bytes.h"
 #include "holdfast/status.h"
 
-/* Appends the lines. HF_INVALID: not a whole reply, or nested too deeply. */
+/* Appends the reply at the start of `input`, read in protocol version 3.
+ * HF_INVALID: not a whole reply, or nested too deeply. */
 enum hf_status show_reply(struct hf_buf *out, struct hf_bytes input);
+/* The same as JSON: a map becomes an object; anything else becomes the only
+ * member of one, {"result": value}, so that scripts always find an object. */
+enum hf_status show_json(struct hf_buf *out, struct hf_bytes input);
 enum hf_status show_text(struct hf_buf *out, struct hf_bytes text);
 
 #endif

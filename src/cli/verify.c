@@ -62,7 +62,7 @@ static const char *grouped(uint64_t number)
 }
 
 static void print_text(const char *dir, const struct proof_result *r,
-                       const struct journal_stats *stats)
+                       const struct log_stats *stats)
 {
     const uint64_t *events = r->events;
 
@@ -105,7 +105,7 @@ static void print_text(const char *dir, const struct proof_result *r,
 }
 
 static void print_json(const char *dir, const struct proof_result *r,
-                       const struct journal_stats *stats)
+                       const struct log_stats *stats)
 {
     struct hf_buf path = {0};
     const struct {
@@ -142,12 +142,13 @@ static void print_json(const char *dir, const struct proof_result *r,
     hf_buf_release(&path);
 }
 
-static int report_failure(const char *dir, const char *text, bool json)
+int verify_failed(const char *dir, const char *text, bool json)
 {
     struct hf_buf quoted = {0};
 
     if (!json) {
-        fprintf(stderr, "holdfast verify: %s: %s\n", dir, text);
+        fprintf(stderr, "holdfast verify: %s%s%s\n", dir != NULL ? dir : "",
+                dir != NULL ? ": " : "", text);
     } else if (json_string(&quoted, hf_bytes_text(text)) == HF_OK) {
         printf("{\"ok\": false, \"error\": %.*s}\n", (int)quoted.len,
                quoted.data);
@@ -161,7 +162,7 @@ static int verify(const char *dir, bool json)
     static struct verify verify;
     struct journal_machine machine = {&verify, create, destroy,
                                       apply,   save,   load};
-    struct journal_stats stats = {0};
+    struct log_stats stats = {0};
     char error[JOURNAL_ERROR_MAX] = "";
     void *proof = NULL;
 
@@ -170,12 +171,12 @@ static int verify(const char *dir, bool json)
         status = proof_finish(proof);
     proof_free(proof);
     if (verify.result.wrong[0] != '\0')
-        return report_failure(dir, verify.result.wrong, json);
+        return verify_failed(dir, verify.result.wrong, json);
     if (status != HF_OK)
-        return report_failure(
+        return verify_failed(
             dir, error[0] != '\0' ? error : hf_status_text(status), json);
     if (stats.disk_bytes == 0)
-        return report_failure(dir, "there is no journal in it", json);
+        return verify_failed(dir, "there is no journal in it", json);
     if (json)
         print_json(dir, &verify.result, &stats);
     else
@@ -188,9 +189,9 @@ int verify_main(int argc, char **argv)
     bool json = false;
     const char *history = NULL;
     const struct args_option options[] = {
-        {"history", "FILE", "check what clients were told instead", &history,
-         NULL, NULL, 0, 0},
-        {"json", NULL, "report as JSON", NULL, NULL, &json, 0, 0},
+        ARGS_TEXT("history", "FILE", "check what clients were told instead",
+                  history),
+        ARGS_FLAG("json", "report as JSON", json),
     };
     const struct args_spec spec = {
         "verify",
@@ -228,8 +229,7 @@ int repair_main(int argc, char **argv)
 {
     bool apply_it = false;
     const struct args_option options[] = {
-        {"apply", NULL, "do it; without it nothing is changed", NULL, NULL,
-         &apply_it, 0, 0},
+        ARGS_FLAG("apply", "do it; without it nothing is changed", apply_it),
     };
     const struct args_spec spec = {
         "repair",

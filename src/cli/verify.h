@@ -7,6 +7,8 @@
 int verify_main(int argc, char **argv);
 /* `verify --history`: the exit code. */
 int verify_history(const char *path, bool json);
+/* Tells what is wrong, with the folder unless that is NULL; CLI_FAILED. */
+int verify_failed(const char *dir, const char *text, bool json);
 int repair_main(int argc, char **argv);
 
 #endif

@@ -5,19 +5,6 @@
 #include "cli/verify.h"
 #include "history/history.h"
 
-static int fail(const char *text, bool json)
-{
-    struct hf_buf quoted = {0};
-
-    if (!json)
-        fprintf(stderr, "holdfast verify: %s\n", text);
-    else if (json_string(&quoted, hf_bytes_text(text)) == HF_OK)
-        printf("{\"ok\": false, \"error\": %.*s}\n", (int)quoted.len,
-               quoted.data);
-    hf_buf_release(&quoted);
-    return CLI_FAILED;
-}
-
 static void print_text(const char *path, const struct history *history,
                        const struct history_report *r)
 {
@@ -73,7 +60,7 @@ int verify_history(const char *path, bool json)
     struct history *history;
 
     if (history_load(&history, path, error) != HF_OK)
-        return fail(error, json);
+        return verify_failed(NULL, error, json);
     enum hf_status status = history_check(history, NULL, &report);
     if (status == HF_OK && report.calls == 0) {
         snprintf(error, sizeof error, "%s: there is no call in it", path);
@@ -87,6 +74,6 @@ int verify_history(const char *path, bool json)
         print_text(path, history, &report);
     history_free(history);
     if (status != HF_OK)
-        return fail(error, json);
+        return verify_failed(NULL, error, json);
     return report.violations == 0 ? CLI_DONE : CLI_FAILED;
 }

@@ -6,6 +6,7 @@
 #include <assert.h>
 
 #include "cli/load.h"
+#include "resp/reply.h"
 #include "resp/resp.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -200,7 +201,9 @@ static enum hf_status add_unlock(struct load *load, struct load_conn *conn,
     put_digits(out->data + start + load->pattern_key, KEY_DIGITS, key);
     size_t len = hf_print_u64(digits, conn->tokens[slot]);
     conn->pending++;
-    return resp_bulk(out, hf_bytes(digits, len));
+    struct reply bulk = {.out = out, .codec = &resp2_codec};
+    reply_put_bytes(&bulk, hf_bytes(digits, len));
+    return bulk.failed ? HF_NOMEM : HF_OK;
 }
 
 /* Gives back what the first phase got; the pending replies may be fewer. */

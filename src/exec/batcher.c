@@ -93,11 +93,11 @@ enum hf_status hf_batcher_add(struct hf_batcher *batcher, void *item,
         if (status == HF_CLOSED || batcher->opts.full == HF_BATCHER_DROP)
             return refused(shard, status);
         /* The handler cannot wait for itself. */
-        if (deadline_ns == HF_NOW || batcher_is_mine(batcher) ||
+        if (deadline_ns == HF_NOW || hf_batcher_is_mine(batcher) ||
             waited == HF_TIMEOUT)
             return refused(shard, HF_TIMEOUT);
         if (batcher->opts.full != HF_BATCHER_FLUSH ||
-            !batcher_help(batcher, shard))
+            !hf_batcher_help(batcher, shard))
             waited = await_room(batcher, shard, deadline_ns);
     }
     if (wake)
@@ -140,13 +140,13 @@ enum hf_status hf_batcher_flush(struct hf_batcher *batcher,
         hf_mutex_unlock(&shard->mutex);
     }
     hf_event_wake(&batcher->work, 1);
-    if (batcher_is_mine(batcher)) /* the handler cannot wait for itself */
+    if (hf_batcher_is_mine(batcher)) /* the handler cannot wait for itself */
         deadline_ns = HF_NOW;
     return hf_event_until(&batcher->done, is_flushed, &flush, batcher->clock,
                           deadline_ns);
 }
 
-void hf_batcher_shut(struct hf_batcher *batcher)
+void hf_batcher_shutdown(struct hf_batcher *batcher)
 {
     if (batcher == NULL)
         return;
@@ -174,7 +174,7 @@ void hf_batcher_close(struct hf_batcher *batcher)
 {
     if (batcher == NULL)
         return;
-    hf_batcher_shut(batcher);
+    hf_batcher_shutdown(batcher);
     hf_thread_join(&batcher->thread);
     hf_listed_remove(&batcher->listed);
     batcher_free(batcher);
@@ -270,10 +270,9 @@ static bool make_shards(struct hf_batcher *batcher)
     const struct hf_batcher_opts *opts = &batcher->opts;
     size_t bytes = opts->shards * sizeof *batcher->shards;
 
-    batcher->shards = hf_alloc_aligned(HF_CACHE_LINE, bytes);
+    batcher->shards = hf_alloc_lines(bytes);
     if (batcher->shards == NULL)
         return false;
-    memset(batcher->shards, 0, bytes);
     for (uint32_t i = 0; i < opts->shards; i++) {
         struct batcher_shard *shard = &batcher->shards[i];
         shard->entries = hf_alloc(opts->queue_max * sizeof *shard->entries);
@@ -299,7 +298,7 @@ enum hf_status hf_batcher_open(struct hf_batcher **out,
     batcher->opts = all;
     batcher->clock = all.clock == NULL ? hf_clock_system() : all.clock;
     if (!make_shards(batcher) ||
-        hf_thread_start(&batcher->thread, all.name, batcher_main, batcher) !=
+        hf_thread_start(&batcher->thread, all.name, hf_batcher_main, batcher) !=
             HF_OK) {
         batcher_free(batcher);
         return HF_NOMEM;

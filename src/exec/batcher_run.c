@@ -23,12 +23,12 @@ static bool role_take(struct hf_batcher *batcher)
 
 static void role_give(struct hf_batcher *batcher)
 {
-    assert(batcher_is_mine(batcher));
+    assert(hf_batcher_is_mine(batcher));
     /* Release: for the next one. */
     hf_u32_store(&batcher->role, 0, __ATOMIC_RELEASE);
 }
 
-bool batcher_is_mine(const struct hf_batcher *batcher)
+bool hf_batcher_is_mine(const struct hf_batcher *batcher)
 {
     /* Relaxed: what we wrote ourselves we see. */
     return hf_u32_load(&batcher->role, __ATOMIC_RELAXED) ==
@@ -163,7 +163,7 @@ static bool handle(struct hf_batcher *batcher, struct batcher_shard *shard,
 {
     size_t count = due_items(batcher, shard, due_ns);
 
-    assert(batcher_is_mine(batcher));
+    assert(hf_batcher_is_mine(batcher));
     if (count == 0)
         return false;
     if (call(batcher, shard, count)) {
@@ -177,7 +177,7 @@ static bool handle(struct hf_batcher *batcher, struct batcher_shard *shard,
 
 /* ---- Who does it. ---- */
 
-bool batcher_help(struct hf_batcher *batcher, struct batcher_shard *shard)
+bool hf_batcher_help(struct hf_batcher *batcher, struct batcher_shard *shard)
 {
     uint64_t due_ns = HF_FOREVER;
 
@@ -228,7 +228,7 @@ static bool is_over(struct hf_batcher *batcher)
     return over;
 }
 
-void batcher_main(void *argument)
+void hf_batcher_main(void *argument)
 {
     struct hf_batcher *batcher = argument;
 

@@ -75,11 +75,11 @@ static inline uint64_t batcher_after(uint64_t from_ns, uint64_t ns)
 /* ---- batcher_run.c ---- */
 
 /* Is the running thread inside the handler? */
-bool batcher_is_mine(const struct hf_batcher *batcher);
+bool hf_batcher_is_mine(const struct hf_batcher *batcher);
 /* Makes one call for the shard if the role is free and one is due; false: there
  * was none to make. */
-bool batcher_help(struct hf_batcher *batcher, struct batcher_shard *shard);
+bool hf_batcher_help(struct hf_batcher *batcher, struct batcher_shard *shard);
 /* What the batcher's thread does. */
-void batcher_main(void *batcher);
+void hf_batcher_main(void *batcher);
 
 #endif

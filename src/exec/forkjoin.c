@@ -28,12 +28,10 @@ static struct hf_forkjoin_worker *add_worker(struct hf_forkjoin *forkjoin)
 {
     uint32_t index = hf_forkjoin_count(forkjoin);
     struct hf_deque_opts opts = {.name = forkjoin->listed.name};
-    struct hf_forkjoin_worker *worker =
-        hf_alloc_aligned(HF_CACHE_LINE, sizeof *worker);
+    struct hf_forkjoin_worker *worker = hf_alloc_lines(sizeof *worker);
 
     if (worker == NULL)
         return NULL;
-    memset(worker, 0, sizeof *worker);
     worker->forkjoin = forkjoin;
     worker->index = index;
     if (hf_deque_open(&worker->deque, &opts) != HF_OK) {
@@ -143,7 +141,7 @@ void hf_forkjoin_stats(const struct hf_forkjoin *forkjoin,
     out->sleeping = hf_u32_load(&forkjoin->sleepers, __ATOMIC_RELAXED);
     out->runs = hf_u64_load(&forkjoin->runs, __ATOMIC_RELAXED);
     out->rejected = hf_u64_load(&forkjoin->rejected, __ATOMIC_RELAXED);
-    out->shut = hf_u32_load(&forkjoin->shut, __ATOMIC_RELAXED) != 0;
+    out->shutdown = hf_u32_load(&forkjoin->shut, __ATOMIC_RELAXED) != 0;
     out->join_p99_ns = hf_waits_percentile_ns(&forkjoin->waits, 99);
     for (uint32_t i = 0; i < workers; i++) {
         const struct hf_forkjoin_worker *worker =
@@ -168,7 +166,7 @@ static void fill(const struct hf_listed *listed, struct hf_inspect_row *row)
 
 /* ---- Beginning and end. ---- */
 
-void hf_forkjoin_shut(struct hf_forkjoin *forkjoin)
+void hf_forkjoin_shutdown(struct hf_forkjoin *forkjoin)
 {
     if (forkjoin == NULL)
         return;
@@ -205,7 +203,7 @@ void hf_forkjoin_close(struct hf_forkjoin *forkjoin)
     if (forkjoin == NULL)
         return;
     assert(find_self(forkjoin) == NULL); /* not in a task */
-    hf_forkjoin_shut(forkjoin);
+    hf_forkjoin_shutdown(forkjoin);
     stop(forkjoin, forkjoin->threads - 1);
     hf_listed_remove(&forkjoin->listed);
     release(forkjoin);
@@ -242,16 +240,15 @@ enum hf_status hf_forkjoin_open(struct hf_forkjoin **out,
         opts = &none;
     if (out == NULL || opts->threads > HF_FORKJOIN_THREADS_MAX)
         return HF_INVALID;
-    uint32_t threads = opts->threads != 0 ? opts->threads : exec_cpu_share();
+    uint32_t threads = opts->threads != 0 ? opts->threads : hf_cpu_share();
     if (threads > HF_FORKJOIN_THREADS_MAX)
         threads = HF_FORKJOIN_THREADS_MAX;
     uint32_t most = threads - 1 + HF_FORKJOIN_RUNS_MAX;
     size_t bytes = sizeof(struct hf_forkjoin) + most * sizeof(void *);
     bytes = (bytes + HF_CACHE_LINE - 1) / HF_CACHE_LINE * HF_CACHE_LINE;
-    struct hf_forkjoin *forkjoin = hf_alloc_aligned(HF_CACHE_LINE, bytes);
+    struct hf_forkjoin *forkjoin = hf_alloc_lines(bytes);
     if (forkjoin == NULL)
         return HF_NOMEM;
-    memset(forkjoin, 0, bytes);
     forkjoin->clock = opts->clock != NULL ? opts->clock : hf_clock_system();
     forkjoin->threads = threads;
     forkjoin->count_max = most;

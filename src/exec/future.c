@@ -12,8 +12,8 @@ struct future_then {
     void *context;
 };
 
-struct hf_future *future_new(const struct hf_clock *clock,
-                             struct hf_pool *owner)
+struct hf_future *hf_future_new(const struct hf_clock *clock,
+                                struct hf_pool *owner)
 {
     struct hf_future *future = hf_alloc_zeroed(sizeof *future);
 
@@ -32,14 +32,14 @@ enum hf_status hf_future_open(struct hf_future **out,
 {
     if (out == NULL)
         return HF_INVALID;
-    struct hf_future *future = future_new(clock, NULL);
+    struct hf_future *future = hf_future_new(clock, NULL);
     if (future == NULL)
         return HF_NOMEM;
     *out = future;
     return HF_OK;
 }
 
-void hf_future_keep(struct hf_future *future)
+void hf_future_retain(struct hf_future *future)
 {
     if (future == NULL)
         return;
@@ -77,12 +77,13 @@ static bool change(struct hf_future *future, uint32_t from, uint32_t to)
     return hf_u32_cas(&future->state, &from, to, __ATOMIC_RELAXED);
 }
 
-bool future_begin(struct hf_future *future)
+bool hf_future_begin(struct hf_future *future)
 {
     return change(future, FUTURE_PENDING, FUTURE_RUNNING);
 }
 
-void future_finish(struct hf_future *future, const struct hf_outcome *outcome)
+void hf_future_finish(struct hf_future *future,
+                      const struct hf_outcome *outcome)
 {
     future->outcome = *outcome;
     hf_mutex_lock(&future->mutex);
@@ -104,9 +105,9 @@ enum hf_status hf_future_complete(struct hf_future *future,
         return HF_INVALID;
     if (future->owner != NULL) /* it is its worker's to complete */
         return HF_INVALID;
-    if (!future_begin(future))
+    if (!hf_future_begin(future))
         return HF_EXISTS;
-    future_finish(future, outcome);
+    hf_future_finish(future, outcome);
     return HF_OK;
 }
 
@@ -116,9 +117,9 @@ enum hf_status hf_future_cancel(struct hf_future *future)
 
     if (future == NULL)
         return HF_INVALID;
-    if (!future_begin(future))
+    if (!hf_future_begin(future))
         return HF_NOTFOUND;
-    future_finish(future, &cancelled);
+    hf_future_finish(future, &cancelled);
     return HF_OK;
 }
 
@@ -161,7 +162,7 @@ enum hf_status hf_future_get(struct hf_future *future, uint64_t deadline_ns,
     if (future == NULL)
         return HF_INVALID;
     if (!future_is_done(future) && deadline_ns != HF_NOW)
-        pool_help(future);
+        hf_pool_help(future);
     enum hf_status status = hf_event_until(&future->event, try_one, future,
                                            future->clock, deadline_ns);
     if (status == HF_OK && outcome != NULL)
@@ -256,7 +257,7 @@ enum hf_status hf_future_any(struct hf_future *const *futures, size_t count,
     size_t done = first_done(futures, count);
     if (done == count && deadline_ns != HF_NOW) {
         for (size_t i = 0; i < count; i++) {
-            pool_help(futures[i]);
+            hf_pool_help(futures[i]);
             if (future_is_done(futures[i]))
                 break;
         }

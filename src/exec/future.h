@@ -40,12 +40,13 @@ struct hf_future {
 };
 
 /* One reference for the caller. NULL without memory. */
-struct hf_future *future_new(const struct hf_clock *clock,
-                             struct hf_pool *owner);
+struct hf_future *hf_future_new(const struct hf_clock *clock,
+                                struct hf_pool *owner);
 /* The work begins; false if it was cancelled. */
-bool future_begin(struct hf_future *future);
+bool hf_future_begin(struct hf_future *future);
 /* After begin: the work is over. */
-void future_finish(struct hf_future *future, const struct hf_outcome *outcome);
+void hf_future_finish(struct hf_future *future,
+                      const struct hf_outcome *outcome);
 
 static inline bool future_is_done(const struct hf_future *future)
 {
@@ -55,6 +56,6 @@ static inline bool future_is_done(const struct hf_future *future)
 
 /* If the running thread runs a task of the future's pool, and nobody has begun
  * the future's task: runs it here. In pool_worker.c. */
-void pool_help(struct hf_future *future);
+void hf_pool_help(struct hf_future *future);
 
 #endif

@@ -195,7 +195,7 @@ static bool follow(struct hf_gather *gather, struct item *item,
     item->future = future;
     /* Relaxed: the caller has a reference as well. */
     hf_u32_add(&gather->references, 1, __ATOMIC_RELAXED);
-    hf_future_keep(future); /* the end of the item takes the other */
+    hf_future_retain(future); /* the end of the item takes the other */
     enum hf_status status = hf_future_then(future, item_done, item);
     if (status != HF_OK && hf_future_cancel(future) == HF_OK) {
         hf_future_release(future);
@@ -277,7 +277,7 @@ static struct hf_future *future_of(struct hf_gather *gather, size_t index)
     if (index < gather->counts.added &&
         gather->items[index]->view.status == HF_PENDING) {
         future = gather->items[index]->future;
-        hf_future_keep(future); /* its end takes the item's away */
+        hf_future_retain(future); /* its end takes the item's away */
     }
     hf_mutex_unlock(&gather->mutex);
     return future;
@@ -294,7 +294,7 @@ static enum hf_status wait_helping(struct waiter *waiter, uint64_t deadline_ns)
                                     gather->clock, deadline_ns)) == HF_MORE) {
         struct hf_future *future = future_of(gather, waiter->helped++);
         if (future != NULL)
-            pool_help(future);
+            hf_pool_help(future);
         hf_future_release(future);
         if (hf_clock_now_ns(gather->clock) >= deadline_ns)
             waiter->helps = false; /* no time for more */
@@ -309,7 +309,7 @@ static enum hf_status wait_until(struct hf_gather *gather, bool settles,
 
     if (gather == NULL)
         return HF_INVALID;
-    if (deadline_ns == HF_NOW || !pool_is_mine(gather->opts.pool))
+    if (deadline_ns == HF_NOW || !hf_pool_is_mine(gather->opts.pool))
         return hf_event_until(&gather->progress, look, &waiter, gather->clock,
                               deadline_ns);
     waiter.helps = true;

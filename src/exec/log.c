@@ -143,8 +143,8 @@ void hf_log_write(struct hf_log *log, enum hf_log_level level,
         return;
     uint64_t wall_us = hf_clock_wall_us(log->clock);
     va_start(args, format);
-    log_line_make(&line, log->opts.form, level, wall_us, &buffer->stamp, format,
-                  args);
+    hf_log_line_make(&line, log->opts.form, level, wall_us, &buffer->stamp,
+                     format, args);
     va_end(args);
     deliver(log, buffer, level, &line, wall_us);
 }
@@ -159,8 +159,8 @@ void hf_log_event(struct hf_log *log, enum hf_log_level level,
     if (buffer == NULL)
         return;
     uint64_t wall_us = hf_clock_wall_us(log->clock);
-    log_line_event(&line, log->opts.form, level, wall_us, &buffer->stamp,
-                   message, fields, fields == NULL ? 0 : count);
+    hf_log_line_event(&line, log->opts.form, level, wall_us, &buffer->stamp,
+                      message, fields, fields == NULL ? 0 : count);
     deliver(log, buffer, level, &line, wall_us);
 }
 
@@ -208,7 +208,7 @@ enum hf_status hf_log_flush(struct hf_log *log, uint64_t deadline_ns)
 
 /* ---- Figures. ---- */
 
-uint64_t log_dropped(const struct hf_log *log)
+uint64_t hf_log_dropped(const struct hf_log *log)
 {
     const struct log_buffer *buffer;
     uint64_t dropped = hf_u64_load(&log->homeless, __ATOMIC_RELAXED);
@@ -231,7 +231,7 @@ void hf_log_stats(struct hf_log *log, struct hf_log_stats *out)
         .written = hf_u64_load(&log->written, __ATOMIC_RELAXED),
         .failed = hf_u64_load(&log->failed, __ATOMIC_RELAXED),
         .rotated = hf_u64_load(&log->rotated, __ATOMIC_RELAXED),
-        .dropped = log_dropped(log),
+        .dropped = hf_log_dropped(log),
         .oldest_ns = HF_INSPECT_NONE,
         .wait_p99_ns = hf_waits_percentile_ns(&log->waits, 99)};
     while ((buffer = hf_locals_next(&log->buffers, &slot)) != NULL) {
@@ -294,7 +294,7 @@ static void log_free(struct hf_log *log)
         /* Relaxed: nobody else is there any more. */
         hf_free(hf_ptr_load(&buffer->bytes, __ATOMIC_RELAXED));
     hf_locals_release(&log->buffers);
-    log_file_close(log);
+    hf_log_file_close(log);
     hf_free(log);
 }
 
@@ -308,23 +308,22 @@ enum hf_status hf_log_open(struct hf_log **out, const struct hf_log_opts *opts)
         all = *opts;
     if (out == NULL || !complete(&all))
         return HF_INVALID;
-    struct hf_log *log = hf_alloc_aligned(HF_CACHE_LINE, bytes);
+    struct hf_log *log = hf_alloc_lines(bytes);
     if (log == NULL)
         return HF_NOMEM;
-    memset(log, 0, bytes);
     log->opts = all;
     log->clock = all.clock == NULL ? hf_clock_system() : all.clock;
     hf_u32_store(&log->level, all.level, __ATOMIC_RELAXED); /* ours yet */
     enum hf_status status =
         hf_locals_init(&log->buffers, sizeof(struct log_buffer));
     if (status == HF_OK)
-        status = log_file_open(log);
+        status = hf_log_file_open(log);
     if (status == HF_OK && all.crash)
-        status = log_crash_join(log);
+        status = hf_log_crash_join(log);
     if (status == HF_OK) {
-        status = hf_thread_start(&log->writer, "log", log_writer_main, log);
+        status = hf_thread_start(&log->writer, "log", hf_log_writer_main, log);
         if (status != HF_OK && all.crash)
-            log_crash_leave(log);
+            hf_log_crash_leave(log);
     }
     if (status != HF_OK) {
         log_free(log);
@@ -345,6 +344,6 @@ void hf_log_close(struct hf_log *log)
     hf_event_wake(&log->work, 1);
     hf_thread_join(&log->writer);
     if (log->opts.crash)
-        log_crash_leave(log);
+        hf_log_crash_leave(log);
     log_free(log);
 }

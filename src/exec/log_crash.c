@@ -62,7 +62,7 @@ static void write_buffer(const struct hf_log *log, struct log_buffer *buffer)
  * the writer that has crashed. */
 static void stop_writer(struct hf_log *log)
 {
-    /* seq_cst: see log_file_write. */
+    /* seq_cst: see hf_log_file_write. */
     hf_u32_store(&log->crashed, 1, __ATOMIC_SEQ_CST);
     for (int i = 0; i < WRITER_MS; i++) {
         if (hf_u32_load(&log->writing, __ATOMIC_SEQ_CST) == 0)
@@ -123,7 +123,7 @@ static void install(void)
         sigaction(fatal[i], &action, &before[i]);
 }
 
-enum hf_status log_crash_join(struct hf_log *log)
+enum hf_status hf_log_crash_join(struct hf_log *log)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -140,7 +140,7 @@ enum hf_status log_crash_join(struct hf_log *log)
 
 /* Either the handler does not find the log any more, or we see that it was
  * entered and let it finish. */
-void log_crash_leave(struct hf_log *log)
+void hf_log_crash_leave(struct hf_log *log)
 {
     for (unsigned i = 0; i < HF_LOG_CRASH_MAX; i++) {
         void *mine = log;

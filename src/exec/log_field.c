@@ -56,7 +56,7 @@ static size_t escape_byte(unsigned char byte, char out[4])
 static size_t sign_text(const char *at, size_t left, char out[8], size_t *len)
 {
     unsigned char byte = (unsigned char)*at;
-    size_t bytes = log_sign_bytes(at, left);
+    size_t bytes = hf_log_sign_bytes(at, left);
     bool control = byte < 0x20 || byte == 0x7f ||
                    (byte == 0xc2 && bytes == 2 && (unsigned char)at[1] < 0xa0);
 
@@ -85,7 +85,7 @@ static void add_signs(struct log_line *line, enum hf_log_form form, size_t keep,
 
     for (size_t i = 0; i < len;) {
         if (form == HF_LOG_JSON)
-            i += log_sign_json(text + i, len - i, sign, &bytes);
+            i += hf_log_sign_json(text + i, len - i, sign, &bytes);
         else
             i += sign_text(text + i, len - i, sign, &bytes);
         if (!put(line, keep, sign, bytes))
@@ -152,15 +152,15 @@ static void add_field(struct log_line *line, enum hf_log_form form, size_t keep,
     }
 }
 
-void log_line_event(struct log_line *line, enum hf_log_form form,
-                    enum hf_log_level level, uint64_t wall_us,
-                    struct log_stamp *stamp, const char *message,
-                    const struct hf_log_field *fields, size_t count)
+void hf_log_line_event(struct log_line *line, enum hf_log_form form,
+                       enum hf_log_level level, uint64_t wall_us,
+                       struct log_stamp *stamp, const char *message,
+                       const struct hf_log_field *fields, size_t count)
 {
     const char *tail = form == HF_LOG_JSON ? "}\n" : "\n";
     size_t keep = strlen(tail);
 
-    log_line_head(line, form, level, wall_us, stamp);
+    hf_log_line_head(line, form, level, wall_us, stamp);
     add_message(line, form, keep, message);
     for (size_t i = 0; i < count && !line->cut; i++) {
         if (fields[i].name != NULL)

@@ -13,7 +13,7 @@
 
 #define PATH_BYTES 4096
 
-enum hf_status log_file_open(struct hf_log *log)
+enum hf_status hf_log_file_open(struct hf_log *log)
 {
     struct stat status;
 
@@ -38,7 +38,7 @@ enum hf_status log_file_open(struct hf_log *log)
     return HF_OK;
 }
 
-void log_file_close(struct hf_log *log)
+void hf_log_file_close(struct hf_log *log)
 {
     if (log->path != NULL && log->fd >= 0)
         close(log->fd);
@@ -128,7 +128,7 @@ static void give_back(struct hf_log *log)
     hf_event_wake_all(&log->room);
 }
 
-bool log_file_write(struct hf_log *log)
+bool hf_log_file_write(struct hf_log *log)
 {
     size_t done = log->batch_len;
     uint64_t lines = 0;
@@ -163,17 +163,17 @@ bool log_file_write(struct hf_log *log)
     return all;
 }
 
-void log_file_add(struct hf_log *log, const char *line, size_t len)
+void hf_log_file_add(struct hf_log *log, const char *line, size_t len)
 {
     uint64_t bytes = log->file_bytes + log->batch_len;
 
     if (log->path != NULL && log->opts.rotate_bytes > 0 && bytes > 0 &&
         bytes + len > log->opts.rotate_bytes) {
-        (void)log_file_write(log);
+        (void)hf_log_file_write(log);
         rotate(log);
     }
     if (log->batch_len + len > LOG_BATCH_BYTES)
-        (void)log_file_write(log);
+        (void)hf_log_file_write(log);
     memcpy(log->batch + log->batch_len, line, len);
     log->batch_len += len;
     log->batch_lines++;

@@ -84,7 +84,7 @@ static void add_time(struct log_line *line, struct log_stamp *stamp,
     line->len = (size_t)(end - line->text);
 }
 
-size_t log_sign_bytes(const char *text, size_t left)
+size_t hf_log_sign_bytes(const char *text, size_t left)
 {
     const unsigned char *at = (const unsigned char *)text;
     size_t bytes = at[0] < 0x80   ? 1
@@ -113,11 +113,11 @@ size_t log_sign_bytes(const char *text, size_t left)
     return bytes;
 }
 
-size_t log_sign_json(const char *at, size_t left, char out[8], size_t *len)
+size_t hf_log_sign_json(const char *at, size_t left, char out[8], size_t *len)
 {
     static const char digits[] = "0123456789abcdef";
     unsigned char byte = (unsigned char)*at;
-    size_t bytes = log_sign_bytes(at, left);
+    size_t bytes = hf_log_sign_bytes(at, left);
 
     if (bytes == 0) {
         memcpy(out, "\\ufffd", 6);
@@ -166,7 +166,7 @@ static void add_json(struct log_line *line, const char *format, va_list args)
     for (size_t i = 0; i < len;) {
         char sign[8];
         size_t bytes;
-        i += log_sign_json(message + i, len - i, sign, &bytes);
+        i += hf_log_sign_json(message + i, len - i, sign, &bytes);
         if (line->len + bytes > most) {
             line->cut = true;
             break;
@@ -194,9 +194,9 @@ static void add_plain(struct log_line *line, const char *format, va_list args)
     line->len += len + 1;
 }
 
-void log_line_head(struct log_line *line, enum hf_log_form form,
-                   enum hf_log_level level, uint64_t wall_us,
-                   struct log_stamp *stamp)
+void hf_log_line_head(struct log_line *line, enum hf_log_form form,
+                      enum hf_log_level level, uint64_t wall_us,
+                      struct log_stamp *stamp)
 {
     line->len = 0;
     line->cut = false;
@@ -214,11 +214,11 @@ void log_line_head(struct log_line *line, enum hf_log_form form,
     }
 }
 
-void log_line_make(struct log_line *line, enum hf_log_form form,
-                   enum hf_log_level level, uint64_t wall_us,
-                   struct log_stamp *stamp, const char *format, va_list args)
+void hf_log_line_make(struct log_line *line, enum hf_log_form form,
+                      enum hf_log_level level, uint64_t wall_us,
+                      struct log_stamp *stamp, const char *format, va_list args)
 {
-    log_line_head(line, form, level, wall_us, stamp);
+    hf_log_line_head(line, form, level, wall_us, stamp);
     if (form == HF_LOG_JSON)
         add_json(line, format, args);
     else

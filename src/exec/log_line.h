@@ -23,26 +23,26 @@ struct log_line {
     char text[HF_LOG_LINE_MAX];
 };
 
-void log_line_make(struct log_line *line, enum hf_log_form form,
-                   enum hf_log_level level, uint64_t wall_us,
-                   struct log_stamp *stamp, const char *format, va_list args)
+void hf_log_line_make(struct log_line *line, enum hf_log_form form,
+                      enum hf_log_level level, uint64_t wall_us,
+                      struct log_stamp *stamp, const char *format, va_list args)
     __attribute__((format(printf, 6, 0)));
 
 /* log_field.c: the same, of an event. */
-void log_line_event(struct log_line *line, enum hf_log_form form,
-                    enum hf_log_level level, uint64_t wall_us,
-                    struct log_stamp *stamp, const char *message,
-                    const struct hf_log_field *fields, size_t count);
+void hf_log_line_event(struct log_line *line, enum hf_log_form form,
+                       enum hf_log_level level, uint64_t wall_us,
+                       struct log_stamp *stamp, const char *message,
+                       const struct hf_log_field *fields, size_t count);
 
 /* ---- What both are made with. ---- */
 
 /* All that stands before the message. */
-void log_line_head(struct log_line *line, enum hf_log_form form,
-                   enum hf_log_level level, uint64_t wall_us,
-                   struct log_stamp *stamp);
+void hf_log_line_head(struct log_line *line, enum hf_log_form form,
+                      enum hf_log_level level, uint64_t wall_us,
+                      struct log_stamp *stamp);
 /* How many bytes of valid UTF-8 begin here, 0 if they are not. */
-size_t log_sign_bytes(const char *at, size_t left);
+size_t hf_log_sign_bytes(const char *at, size_t left);
 /* One sign as JSON wants it. Returns how many bytes it was. */
-size_t log_sign_json(const char *at, size_t left, char out[8], size_t *len);
+size_t hf_log_sign_json(const char *at, size_t left, char out[8], size_t *len);
 
 #endif

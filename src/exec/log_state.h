@@ -89,29 +89,29 @@ static inline void log_count(struct hf_atomic_u64 *figure, uint64_t more)
 }
 
 /* Lines that were dropped since open. */
-uint64_t log_dropped(const struct hf_log *log);
+uint64_t hf_log_dropped(const struct hf_log *log);
 
 /* ---- log_writer.c ---- */
 
-void log_writer_main(void *argument);
+void hf_log_writer_main(void *argument);
 
 /* ---- log_file.c ---- */
 
 #define LOG_BATCH_BYTES (64u << 10)
 
 /* Opens the file; HF_INVALID, HF_NOMEM, HF_IO. */
-enum hf_status log_file_open(struct hf_log *log);
-void log_file_close(struct hf_log *log);
+enum hf_status hf_log_file_open(struct hf_log *log);
+void hf_log_file_close(struct hf_log *log);
 /* Adds a line to the batch; when that is full, or the file, it is written. */
-void log_file_add(struct hf_log *log, const char *line, size_t len);
+void hf_log_file_add(struct hf_log *log, const char *line, size_t len);
 /* Writes the batch; true if there is nothing that could not be written. */
-bool log_file_write(struct hf_log *log);
+bool hf_log_file_write(struct hf_log *log);
 
 /* ---- log_crash.c ---- */
 
 /* From now to leave, a fatal signal writes the buffers of this log. HF_FULL:
  * there are too many. */
-enum hf_status log_crash_join(struct hf_log *log);
-void log_crash_leave(struct hf_log *log);
+enum hf_status hf_log_crash_join(struct hf_log *log);
+void hf_log_crash_leave(struct hf_log *log);
 
 #endif

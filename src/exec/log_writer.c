@@ -64,8 +64,8 @@ static bool add_lines(struct hf_log *log, struct log_buffer *buffer,
     do {
         uint64_t at = buffer->taken & mask;
         uint64_t since_us = buffer->first.time_us;
-        log_file_add(log, circle + at + sizeof buffer->first,
-                     buffer->first.len);
+        hf_log_file_add(log, circle + at + sizeof buffer->first,
+                        buffer->first.len);
         /* After the line is in the batch: what was written before it has been
          * given back without it. */
         buffer->taken += buffer->first.bytes;
@@ -108,10 +108,10 @@ static void add_own(struct hf_log *log, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    log_line_make(&line, log->opts.form, HF_LOG_WARN,
-                  hf_clock_wall_us(log->clock), &log->stamp, format, args);
+    hf_log_line_make(&line, log->opts.form, HF_LOG_WARN,
+                     hf_clock_wall_us(log->clock), &log->stamp, format, args);
     va_end(args);
-    log_file_add(log, line.text, line.len);
+    hf_log_file_add(log, line.text, line.len);
     log->batch_lines--; /* nobody logged it */
 }
 
@@ -119,7 +119,7 @@ static void add_own(struct hf_log *log, const char *format, ...)
  * write are told the next time. */
 static void finish(struct hf_log *log)
 {
-    uint64_t dropped = log_dropped(log);
+    uint64_t dropped = hf_log_dropped(log);
     uint64_t failed = hf_u64_load(&log->failed, __ATOMIC_RELAXED); /* ours */
 
     if (dropped != log->told_dropped)
@@ -128,7 +128,7 @@ static void finish(struct hf_log *log)
     if (failed != log->told_failed)
         add_own(log, "%llu lines could not be written",
                 (unsigned long long)(failed - log->told_failed));
-    if (log_file_write(log)) {
+    if (hf_log_file_write(log)) {
         log->told_dropped = dropped;
         log->told_failed = failed;
     }
@@ -158,7 +158,7 @@ static bool has_lines(const struct hf_log *log)
     return false;
 }
 
-void log_writer_main(void *argument)
+void hf_log_writer_main(void *argument)
 {
     struct hf_log *log = argument;
 

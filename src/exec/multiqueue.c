@@ -67,7 +67,7 @@ static enum hf_status wait_for_room(struct hf_multiqueue *queue,
                                     uint64_t deadline_ns)
 {
     struct class_state *class_state = &queue->classes[class_index];
-    uint64_t look_ns = multiqueue_next_look_ns(queue, now_ns);
+    uint64_t look_ns = hf_multiqueue_next_look_ns(queue, now_ns);
     uint64_t until_ns = deadline_ns < look_ns ? deadline_ns : look_ns;
     uint32_t next = class_to_call(queue);
 
@@ -105,7 +105,7 @@ static enum hf_status insert(struct hf_multiqueue *queue, uint32_t class_index,
     record->item = item;
     record->put_ns = now_ns;
     record->number = ++queue->puts;
-    multiqueue_list_add(queue, place, number);
+    hf_multiqueue_list_add(queue, place, number);
     queue->classes[place].counts.put++;
     queue->classes[class_index].counts.overflowed += place != class_index;
     queue->size++;
@@ -128,7 +128,7 @@ enum hf_status hf_multiqueue_put(struct hf_multiqueue *queue,
     hf_mutex_lock(&queue->mutex);
     for (;;) {
         uint64_t now_ns = hf_clock_now_ns(queue->clock);
-        multiqueue_look(queue, now_ns, &alarms);
+        hf_multiqueue_look(queue, now_ns, &alarms);
         status = insert(queue, class_index, item, now_ns, ticket);
         if (status != HF_FULL || queue->opts.overflow == HF_MULTIQUEUE_REJECT)
             break;
@@ -160,15 +160,15 @@ enum hf_status hf_multiqueue_put(struct hf_multiqueue *queue,
 static void *extract(struct hf_multiqueue *queue, uint32_t home,
                      uint64_t now_ns, uint32_t *from)
 {
-    uint32_t class_index = multiqueue_choose(queue, home, now_ns);
+    uint32_t class_index = hf_multiqueue_choose(queue, home, now_ns);
     struct class_state *class_state = &queue->classes[class_index];
     uint32_t number = class_state->first;
     const struct record *record = record_at(queue, number);
     void *item = record->item;
 
     hf_waits_note(class_state->waits, now_ns - record->put_ns);
-    multiqueue_list_remove(queue, number);
-    multiqueue_calm(queue, class_index, now_ns);
+    hf_multiqueue_list_remove(queue, number);
+    hf_multiqueue_calm(queue, class_index, now_ns);
     hf_slab_give(&queue->records, number);
     class_state->counts.taken++;
     queue->size--;
@@ -211,7 +211,7 @@ enum hf_status hf_multiqueue_take_from(struct hf_multiqueue *queue,
     hf_mutex_lock(&queue->mutex);
     enum hf_status status = await_item(queue, deadline_ns);
     uint64_t now_ns = hf_clock_now_ns(queue->clock);
-    multiqueue_look(queue, now_ns, &alarms);
+    hf_multiqueue_look(queue, now_ns, &alarms);
     if (status == HF_OK)
         *item = extract(queue, home, now_ns, &source);
     uint32_t next = class_to_call(queue);
@@ -257,9 +257,9 @@ enum hf_status hf_multiqueue_promote(struct hf_multiqueue *queue,
         status = HF_NOTFOUND;
     } else if (record_at(queue, number)->class_index > class_index) {
         uint32_t was = record_at(queue, number)->class_index;
-        multiqueue_list_remove(queue, number);
-        multiqueue_list_add(queue, class_index, number);
-        multiqueue_calm(queue, was, hf_clock_now_ns(queue->clock));
+        hf_multiqueue_list_remove(queue, number);
+        hf_multiqueue_list_add(queue, class_index, number);
+        hf_multiqueue_calm(queue, was, hf_clock_now_ns(queue->clock));
         queue->classes[was].counts.raised++;
         queue->classes[class_index].counts.promoted++;
     }
@@ -269,7 +269,7 @@ enum hf_status hf_multiqueue_promote(struct hf_multiqueue *queue,
     return status;
 }
 
-void hf_multiqueue_shut(struct hf_multiqueue *queue)
+void hf_multiqueue_shutdown(struct hf_multiqueue *queue)
 {
     if (queue == NULL)
         return;

@@ -110,7 +110,7 @@ enum hf_status hf_multiqueue_open(struct hf_multiqueue **out,
     for (uint32_t i = 0; i < all.classes; i++) {
         /* Half a turn from the start, so that the first turns are as evenly
          * spread as all others. */
-        queue->classes[i].ahead = multiqueue_stride(queue, i) / 2;
+        queue->classes[i].ahead = hf_multiqueue_stride(queue, i) / 2;
         queue->classes[i].waits = hf_alloc_zeroed(sizeof(struct hf_waits));
         if (queue->classes[i].waits == NULL) {
             queue_free(queue);

@@ -58,16 +58,16 @@ static inline struct record *record_at(const struct hf_multiqueue *queue,
 /* ---- multiqueue_turn.c, all under the lock ---- */
 
 /* Puts a record in, by the number of its put: at the end, as a rule. */
-void multiqueue_list_add(struct hf_multiqueue *queue, uint32_t class_index,
-                         uint32_t number);
-void multiqueue_list_remove(struct hf_multiqueue *queue, uint32_t number);
+void hf_multiqueue_list_add(struct hf_multiqueue *queue, uint32_t class_index,
+                            uint32_t number);
+void hf_multiqueue_list_remove(struct hf_multiqueue *queue, uint32_t number);
 
 /* The distance that a take costs the class. */
-uint64_t multiqueue_stride(const struct hf_multiqueue *queue,
-                           uint32_t class_index);
+uint64_t hf_multiqueue_stride(const struct hf_multiqueue *queue,
+                              uint32_t class_index);
 /* Which class is served by this take; there is work. */
-uint32_t multiqueue_choose(struct hf_multiqueue *queue, uint32_t home,
-                           uint64_t now_ns);
+uint32_t hf_multiqueue_choose(struct hf_multiqueue *queue, uint32_t home,
+                              uint64_t now_ns);
 
 /* Alarms to be given once the lock is open. */
 struct multiqueue_alarms {
@@ -77,14 +77,14 @@ struct multiqueue_alarms {
 };
 
 /* Which classes have just begun to starve? */
-void multiqueue_look(struct hf_multiqueue *queue, uint64_t now_ns,
-                     struct multiqueue_alarms *alarms);
+void hf_multiqueue_look(struct hf_multiqueue *queue, uint64_t now_ns,
+                        struct multiqueue_alarms *alarms);
 /* An item of the class has gone: it may starve no more. */
-void multiqueue_calm(struct hf_multiqueue *queue, uint32_t class_index,
-                     uint64_t now_ns);
+void hf_multiqueue_calm(struct hf_multiqueue *queue, uint32_t class_index,
+                        uint64_t now_ns);
 /* When to look again: no class will have begun to starve before. HF_FOREVER:
  * never. */
-uint64_t multiqueue_next_look_ns(const struct hf_multiqueue *queue,
-                                 uint64_t now_ns);
+uint64_t hf_multiqueue_next_look_ns(const struct hf_multiqueue *queue,
+                                    uint64_t now_ns);
 
 #endif

@@ -19,8 +19,8 @@
 
 #define LENGTH (UINT64_C(1) << 40) /* that a weight of 1 is put back by */
 
-void multiqueue_list_add(struct hf_multiqueue *queue, uint32_t class_index,
-                         uint32_t number)
+void hf_multiqueue_list_add(struct hf_multiqueue *queue, uint32_t class_index,
+                            uint32_t number)
 {
     struct class_state *class_state = &queue->classes[class_index];
     struct record *record = record_at(queue, number);
@@ -40,7 +40,7 @@ void multiqueue_list_add(struct hf_multiqueue *queue, uint32_t class_index,
     class_state->counts.depth++;
 }
 
-void multiqueue_list_remove(struct hf_multiqueue *queue, uint32_t number)
+void hf_multiqueue_list_remove(struct hf_multiqueue *queue, uint32_t number)
 {
     struct record *record = record_at(queue, number);
     struct class_state *class_state = &queue->classes[record->class_index];
@@ -55,8 +55,8 @@ void multiqueue_list_remove(struct hf_multiqueue *queue, uint32_t number)
 
 /* ---- Turns. ---- */
 
-uint64_t multiqueue_stride(const struct hf_multiqueue *queue,
-                           uint32_t class_index)
+uint64_t hf_multiqueue_stride(const struct hf_multiqueue *queue,
+                              uint32_t class_index)
 {
     uint64_t weight = queue->opts.weights[class_index];
 
@@ -84,7 +84,7 @@ static uint32_t next_class(struct hf_multiqueue *queue)
         uint64_t ahead = queue->classes[i].ahead;
         queue->classes[i].ahead = ahead > step ? ahead - step : 0;
     }
-    queue->classes[best].ahead += multiqueue_stride(queue, best);
+    queue->classes[best].ahead += hf_multiqueue_stride(queue, best);
     return best;
 }
 
@@ -116,8 +116,8 @@ static uint32_t aged_class(const struct hf_multiqueue *queue, uint64_t now_ns)
     return oldest;
 }
 
-uint32_t multiqueue_choose(struct hf_multiqueue *queue, uint32_t home,
-                           uint64_t now_ns)
+uint32_t hf_multiqueue_choose(struct hf_multiqueue *queue, uint32_t home,
+                              uint64_t now_ns)
 {
     assert(hf_mutex_held(&queue->mutex));
     uint32_t chosen = aged_class(queue, now_ns);
@@ -133,8 +133,8 @@ uint32_t multiqueue_choose(struct hf_multiqueue *queue, uint32_t home,
 
 /* ---- Starving. ---- */
 
-void multiqueue_look(struct hf_multiqueue *queue, uint64_t now_ns,
-                     struct multiqueue_alarms *alarms)
+void hf_multiqueue_look(struct hf_multiqueue *queue, uint64_t now_ns,
+                        struct multiqueue_alarms *alarms)
 {
     assert(hf_mutex_held(&queue->mutex));
     alarms->count = 0;
@@ -155,8 +155,8 @@ void multiqueue_look(struct hf_multiqueue *queue, uint64_t now_ns,
     }
 }
 
-void multiqueue_calm(struct hf_multiqueue *queue, uint32_t class_index,
-                     uint64_t now_ns)
+void hf_multiqueue_calm(struct hf_multiqueue *queue, uint32_t class_index,
+                        uint64_t now_ns)
 {
     struct class_state *class_state = &queue->classes[class_index];
 
@@ -165,8 +165,8 @@ void multiqueue_calm(struct hf_multiqueue *queue, uint32_t class_index,
         waited_ns(queue, class_index, now_ns) >= queue->opts.starve_ns;
 }
 
-uint64_t multiqueue_next_look_ns(const struct hf_multiqueue *queue,
-                                 uint64_t now_ns)
+uint64_t hf_multiqueue_next_look_ns(const struct hf_multiqueue *queue,
+                                    uint64_t now_ns)
 {
     const uint64_t starve_ns = queue->opts.starve_ns;
     uint64_t longest_ns = 0;

@@ -264,12 +264,10 @@ static struct window *window_new(const struct hf_stage_opts *opts)
 static struct stage *stage_new(struct hf_pipeline *pipeline,
                                const struct hf_stage_opts *opts)
 {
-    struct stage *stage =
-        hf_alloc_aligned(_Alignof(struct stage), sizeof *stage);
+    struct stage *stage = hf_alloc_lines(sizeof *stage);
 
     if (stage == NULL)
         return NULL;
-    memset(stage, 0, sizeof *stage);
     stage->pipeline = pipeline;
     stage->opts = *opts;
     if (opts->name != NULL)
@@ -369,8 +367,8 @@ static uint32_t start_stage(struct stage *stage)
     hf_u32_store(&stage->upstream_left, upstream_count(stage),
                  __ATOMIC_RELAXED);
     while (started < stage->opts.workers &&
-           hf_thread_start(&stage->workers[started].thread, name, pipeline_work,
-                           &stage->workers[started]) == HF_OK)
+           hf_thread_start(&stage->workers[started].thread, name,
+                           hf_pipeline_work, &stage->workers[started]) == HF_OK)
         started++;
     return started;
 }
@@ -410,8 +408,8 @@ enum hf_status hf_pipeline_start(struct hf_pipeline *pipeline)
 
 /* ---- Putting. ---- */
 
-uint64_t pipeline_full_deadline_ns(const struct stage *stage,
-                                   uint64_t deadline_ns)
+uint64_t hf_pipeline_full_deadline_ns(const struct stage *stage,
+                                      uint64_t deadline_ns)
 {
     if (stage->opts.on_full == HF_STAGE_BLOCK || deadline_ns == HF_NOW)
         return deadline_ns;
@@ -433,14 +431,14 @@ enum hf_status hf_pipeline_put(struct hf_pipeline *pipeline, uint32_t stage,
         life_of(pipeline) < LIFE_RUNNING)
         return HF_INVALID;
     enum hf_status status = hf_blocking_put(
-        to->queue, item, pipeline_full_deadline_ns(to, deadline_ns));
+        to->queue, item, hf_pipeline_full_deadline_ns(to, deadline_ns));
     return status == HF_TIMEOUT && to->opts.on_full == HF_STAGE_DROP ? HF_FULL
                                                                      : status;
 }
 
 /* ---- The end. ---- */
 
-void hf_pipeline_shut(struct hf_pipeline *pipeline)
+void hf_pipeline_shutdown(struct hf_pipeline *pipeline)
 {
     if (pipeline == NULL)
         return;
@@ -449,7 +447,7 @@ void hf_pipeline_shut(struct hf_pipeline *pipeline)
     /* Also if another is at it: when this returns, they are shut. */
     for (uint32_t i = 0; i < stage_count(pipeline); i++)
         if (is_source(pipeline->stages[i]))
-            hf_blocking_shut(pipeline->stages[i]->queue);
+            hf_blocking_shutdown(pipeline->stages[i]->queue);
     hf_event_wake_all(&pipeline->ended); /* if it was never started */
 }
 
@@ -473,7 +471,7 @@ void hf_pipeline_close(struct hf_pipeline *pipeline)
 {
     if (pipeline == NULL)
         return;
-    hf_pipeline_shut(pipeline);
+    hf_pipeline_shutdown(pipeline);
     for (uint32_t i = 0; i < stage_count(pipeline) && pipeline->started; i++)
         join_stage(pipeline->stages[i], pipeline->stages[i]->opts.workers);
     hf_listed_remove(&pipeline->listed);

@@ -62,7 +62,7 @@ static void fail(struct stage *stage, void *item, int code)
     /* Release: see pipeline_failure(). */
     if (!hf_u64_cas(&pipeline->failure, &none, failure, __ATOMIC_RELEASE))
         return;
-    hf_pipeline_shut(pipeline);
+    hf_pipeline_shutdown(pipeline);
     hf_event_wake_all(&pipeline->failing);
     tell(stage, HF_PIPELINE_FAILED, item, code);
 }
@@ -141,7 +141,7 @@ static int work_on(struct stage *stage, void *item, void **result)
 
 static void send(struct stage *to, void *item)
 {
-    uint64_t deadline_ns = pipeline_full_deadline_ns(to, HF_FOREVER);
+    uint64_t deadline_ns = hf_pipeline_full_deadline_ns(to, HF_FOREVER);
     enum hf_status status = hf_blocking_put(to->queue, item, deadline_ns);
 
     if (status == HF_OK)
@@ -276,7 +276,7 @@ static void end_stage(struct stage *stage)
     for (uint32_t i = 0; i < stage->link_count; i++)
         if (hf_u32_sub(&stage->links[i]->upstream_left, 1, __ATOMIC_ACQ_REL) ==
             1)
-            hf_blocking_shut(stage->links[i]->queue);
+            hf_blocking_shutdown(stage->links[i]->queue);
     if (hf_u32_sub(&pipeline->stages_left, 1, __ATOMIC_ACQ_REL) == 1)
         hf_event_wake_all(&pipeline->ended);
 }
@@ -292,7 +292,7 @@ static enum hf_status is_decided(void *context)
     return life == LIFE_BUILDING ? HF_CANCELLED : HF_OK;
 }
 
-void pipeline_work(void *argument)
+void hf_pipeline_work(void *argument)
 {
     const struct worker *worker = argument;
     struct stage *stage = worker->stage;

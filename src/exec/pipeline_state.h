@@ -4,8 +4,8 @@
  * directly and as a list in the order in which they were made. All of that is
  * fixed once the workers have been let through the gate.
  *
- * Who ends whom: a source's queue is shut by hf_pipeline_shut(), any other by
- * the last stage that leads to it. A queue that is shut and empty ends the
+ * Who ends whom: a source's queue is shut by hf_pipeline_shutdown(), any other
+ * by the last stage that leads to it. A queue that is shut and empty ends the
  * stage's workers; the last of them does the same for the next stages.
  */
 #ifndef EXEC_PIPELINE_STATE_H
@@ -106,10 +106,10 @@ static inline uint64_t pipeline_failure(const struct hf_pipeline *pipeline)
 
 /* The deadline for a put into the stage's queue, by its `on_full`, for somebody
  * who would wait until `deadline_ns`. */
-uint64_t pipeline_full_deadline_ns(const struct stage *stage,
-                                   uint64_t deadline_ns);
+uint64_t hf_pipeline_full_deadline_ns(const struct stage *stage,
+                                      uint64_t deadline_ns);
 
 /* The body of a worker's thread; `argument` is a struct worker. */
-void pipeline_work(void *argument);
+void hf_pipeline_work(void *argument);
 
 #endif

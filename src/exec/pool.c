@@ -23,7 +23,7 @@ void hf_pool_shutdown(struct hf_pool *pool)
     hf_mutex_lock(&pool->birth); /* no birth is under way */
     hf_mutex_lock(&pool->mutex);
     if (pool->state == HF_POOL_RUNNING) {
-        pool_shut_inboxes(pool);
+        hf_pool_shut_inboxes(pool);
         pool->state = pool->threads == 0 ? HF_POOL_STOPPED : HF_POOL_SHUTDOWN;
         hf_u32_store(&pool->any, 1, __ATOMIC_RELAXED); /* for a look */
     }
@@ -47,7 +47,7 @@ size_t hf_pool_shutdown_now(struct hf_pool *pool,
     hf_pool_shutdown(pool);
     /* All at once, so that none begins while others are handed back. */
     hf_mutex_lock(&pool->mutex);
-    while (pool_take(pool, &task)) {
+    while (hf_pool_take(pool, &task)) {
         struct hf_pool_task *record = task.prev; /* the one it was in */
         if (!record->posted)
             pool->free_tasks = record->next;
@@ -61,7 +61,7 @@ size_t hf_pool_shutdown_now(struct hf_pool *pool,
     /* The records go with the pool; a work may go when it is handed back. */
     for (struct hf_pool_task *at = back.first, *next; at != NULL; at = next) {
         next = at->next;
-        pool_cancel(at);
+        hf_pool_cancel(at);
         if (hand_back != NULL)
             hand_back(context, at->arg);
     }
@@ -80,12 +80,12 @@ static enum hf_status is_stopped(void *context)
 
 enum hf_status hf_pool_await(struct hf_pool *pool, uint64_t deadline_ns)
 {
-    if (pool == NULL || pool_is_mine(pool)) /* it would wait for itself */
+    if (pool == NULL || hf_pool_is_mine(pool)) /* it would wait for itself */
         return HF_INVALID;
     enum hf_status status =
         hf_event_until(&pool->over, is_stopped, pool, pool->clock, deadline_ns);
     if (status == HF_OK)
-        pool_bury(pool);
+        hf_pool_bury(pool);
     return status;
 }
 
@@ -120,7 +120,7 @@ void hf_pool_stats(struct hf_pool *pool, struct hf_pool_stats *out)
     if (pool == NULL || out == NULL)
         return;
     hf_mutex_lock(&pool->mutex);
-    pool_fetch_all(pool);
+    hf_pool_fetch_all(pool);
     uint64_t now_ns = hf_clock_now_ns(pool->clock);
     *out = pool->counts;
     out->state = pool->state;
@@ -145,7 +145,7 @@ static uint64_t oldest_ns(struct hf_pool *pool)
     uint64_t first_ns = UINT64_MAX;
 
     hf_mutex_lock(&pool->mutex);
-    pool_fetch_all(pool);
+    hf_pool_fetch_all(pool);
     uint64_t now_ns = hf_clock_now_ns(pool->clock);
     for (unsigned i = 0; i < HF_POOL_PRIORITIES; i++) {
         const struct hf_pool_task *task = pool->queue[i].first;
@@ -189,7 +189,7 @@ static bool complete(struct hf_pool_opts *opts)
     if (opts->max_threads == 0)
         opts->max_threads = single                         ? 1
                             : opts->kind == HF_POOL_CACHED ? HF_POOL_THREADS_MAX
-                                                           : exec_cpu_share();
+                                                           : hf_cpu_share();
     if (opts->max_threads > HF_POOL_THREADS_MAX)
         opts->max_threads = HF_POOL_THREADS_MAX;
     if (opts->max_threads < opts->min_threads)
@@ -224,10 +224,9 @@ enum hf_status hf_pool_open(struct hf_pool **out,
         all = *opts;
     if (out == NULL || !complete(&all))
         return HF_INVALID;
-    struct hf_pool *pool = hf_alloc_aligned(HF_CACHE_LINE, sizeof *pool);
+    struct hf_pool *pool = hf_alloc_lines(sizeof *pool);
     if (pool == NULL)
         return HF_NOMEM;
-    memset(pool, 0, sizeof *pool);
     if (hf_locals_init(&pool->locals, sizeof(struct pool_local)) != HF_OK) {
         hf_free(pool);
         return HF_NOMEM;
@@ -240,7 +239,7 @@ enum hf_status hf_pool_open(struct hf_pool **out,
     hf_u32_store(&pool->attention, 1, __ATOMIC_RELAXED);
     hf_mutex_lock(&pool->birth);
     for (uint32_t i = 0; i < all.min_threads && status == HF_OK; i++)
-        status = pool_grow(pool, wants_least);
+        status = hf_pool_grow(pool, wants_least);
     hf_mutex_unlock(&pool->birth);
     if (status != HF_OK) {
         hf_pool_close(pool);

@@ -47,7 +47,7 @@ static bool enter_below(struct hf_pool *pool, uint64_t end)
     return true;
 }
 
-bool pool_is_full(const struct hf_pool *pool)
+bool hf_pool_is_full(const struct hf_pool *pool)
 {
     assert(hf_mutex_held(&pool->mutex));
     if (pool->opts.queue_max == HF_POOL_QUEUE_UNBOUNDED)
@@ -56,7 +56,7 @@ bool pool_is_full(const struct hf_pool *pool)
            pool->opts.queue_max;
 }
 
-bool pool_enter(struct hf_pool *pool)
+bool hf_pool_enter(struct hf_pool *pool)
 {
     uint64_t end;
 
@@ -83,7 +83,7 @@ static bool enough_look(const struct hf_pool *pool)
     return pool->searching + pool->called >= LOOKERS;
 }
 
-void pool_note_attention(struct hf_pool *pool)
+void hf_pool_note_attention(struct hf_pool *pool)
 {
     bool sleepers = pool->asleep > pool->called && !enough_look(pool);
     uint32_t attention = sleepers || pool->opts.min_threads == 0 ||
@@ -95,7 +95,7 @@ void pool_note_attention(struct hf_pool *pool)
         hf_u32_store(&pool->attention, attention, __ATOMIC_SEQ_CST);
 }
 
-bool pool_inbox_any(const struct hf_pool *pool)
+bool hf_pool_inbox_any(const struct hf_pool *pool)
 {
     for (unsigned i = 0; i < HF_POOL_PRIORITIES; i++) {
         struct hf_pool_task *last =
@@ -106,15 +106,15 @@ bool pool_inbox_any(const struct hf_pool *pool)
     return false;
 }
 
-bool pool_call_one(struct hf_pool *pool)
+bool hf_pool_call_one(struct hf_pool *pool)
 {
     assert(hf_mutex_held(&pool->mutex));
     if (pool->asleep <= pool->called || enough_look(pool))
         return false;
-    if (pool->counts.queued == 0 && !pool_inbox_any(pool))
+    if (pool->counts.queued == 0 && !hf_pool_inbox_any(pool))
         return false;
     pool->called++;
-    pool_note_attention(pool);
+    hf_pool_note_attention(pool);
     return true;
 }
 
@@ -143,7 +143,7 @@ static void append(struct hf_pool *pool, struct pool_list *list,
     pool->counts.queued += count;
 }
 
-void pool_fetch(struct hf_pool *pool, unsigned level)
+void hf_pool_fetch(struct hf_pool *pool, unsigned level)
 {
     struct hf_atomic_ptr *inbox = &pool->inboxes[level].last;
 
@@ -157,14 +157,14 @@ void pool_fetch(struct hf_pool *pool, unsigned level)
            hf_ptr_swap(inbox, NULL, __ATOMIC_ACQUIRE));
 }
 
-void pool_fetch_all(struct hf_pool *pool)
+void hf_pool_fetch_all(struct hf_pool *pool)
 {
     assert(hf_mutex_held(&pool->mutex));
     for (unsigned i = 0; i < HF_POOL_PRIORITIES; i++)
-        pool_fetch(pool, i);
+        hf_pool_fetch(pool, i);
 }
 
-void pool_shut_inboxes(struct hf_pool *pool)
+void hf_pool_shut_inboxes(struct hf_pool *pool)
 {
     assert(hf_mutex_held(&pool->mutex));
     assert(pool->state == HF_POOL_RUNNING);
@@ -178,7 +178,7 @@ void pool_shut_inboxes(struct hf_pool *pool)
 
 /* ---- Pushing. ---- */
 
-struct hf_pool_task *pool_free_record(struct hf_pool *pool)
+struct hf_pool_task *hf_pool_free_record(struct hf_pool *pool)
 {
     struct pool_local *local =
         hf_locals_find(&pool->locals, hf_thread_slot(), sizeof *local);
@@ -216,7 +216,7 @@ static bool link_in(struct hf_pool *pool, struct hf_pool_task *record)
     return true;
 }
 
-bool pool_push(struct hf_pool *pool, const struct hf_pool_task *form)
+bool hf_pool_push(struct hf_pool *pool, const struct hf_pool_task *form)
 {
     /* Relaxed: a hint, it is looked at again below. */
     if (hf_u32_load(&pool->attention, __ATOMIC_RELAXED) != 0)
@@ -238,6 +238,6 @@ bool pool_push(struct hf_pool *pool, const struct hf_pool_task *form)
         return false;
     }
     if (hf_u32_load(&pool->attention, __ATOMIC_SEQ_CST) != 0)
-        pool_attend(pool);
+        hf_pool_attend(pool);
     return true;
 }

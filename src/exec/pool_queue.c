@@ -15,7 +15,7 @@ static void give_back(struct hf_pool *pool, struct hf_pool_task *record)
     pool->free_tasks = record;
 }
 
-void pool_add_block(struct hf_pool *pool, struct pool_block *block)
+void hf_pool_add_block(struct hf_pool *pool, struct pool_block *block)
 {
     size_t count = sizeof block->tasks / sizeof *block->tasks;
 
@@ -33,27 +33,27 @@ static struct hf_pool_work *work_of(struct hf_pool_task *posted)
     return (struct hf_pool_work *)(void *)at;
 }
 
-bool pool_is_queued(const struct hf_pool_task *form)
+bool hf_pool_is_queued(const struct hf_pool_task *form)
 {
     return form->next != NULL && work_of(form->next)->queued;
 }
 
-enum hf_status pool_put(struct hf_pool *pool, struct hf_pool_task *form)
+enum hf_status hf_pool_put(struct hf_pool *pool, struct hf_pool_task *form)
 {
     struct pool_list *list = &pool->queue[form->level];
 
     assert(hf_mutex_held(&pool->mutex));
-    if (pool_is_queued(form))
+    if (hf_pool_is_queued(form))
         return HF_EXISTS;
     if (pool->state != HF_POOL_RUNNING)
         return HF_CLOSED;
-    if (pool_is_full(pool))
+    if (hf_pool_is_full(pool))
         return HF_FULL;
     struct hf_pool_task *record =
-        form->next != NULL ? form->next : pool_free_record(pool);
+        form->next != NULL ? form->next : hf_pool_free_record(pool);
     if (record == NULL)
         return HF_MORE;
-    if (!pool_enter(pool)) { /* others pushed meanwhile */
+    if (!hf_pool_enter(pool)) { /* others pushed meanwhile */
         if (form->next == NULL)
             give_back(pool, record);
         return HF_FULL;
@@ -66,7 +66,7 @@ enum hf_status pool_put(struct hf_pool *pool, struct hf_pool_task *form)
         record->submitted_ns = form->submitted_ns;
         work_of(record)->queued = true;
     }
-    pool_fetch(pool, form->level); /* what came before goes before */
+    hf_pool_fetch(pool, form->level); /* what came before goes before */
     if (++pool->number == 0)
         pool->number = 1;
     form->number = record->number = pool->number;
@@ -107,20 +107,20 @@ static bool take_first(struct hf_pool *pool, struct pool_list *list,
                        struct hf_pool_task *out)
 {
     take_out(pool, list->first, out);
-    if (out->future == NULL || future_begin(out->future))
+    if (out->future == NULL || hf_future_begin(out->future))
         return true;
     pool->counts.cancelled++;
     hf_future_release(out->future);
     return false;
 }
 
-bool pool_take(struct hf_pool *pool, struct hf_pool_task *out)
+bool hf_pool_take(struct hf_pool *pool, struct hf_pool_task *out)
 {
     assert(hf_mutex_held(&pool->mutex));
     for (unsigned i = 0; i < HF_POOL_PRIORITIES;) {
         struct pool_list *list = &pool->queue[i];
         if (list->first == NULL)
-            pool_fetch(pool, i);
+            hf_pool_fetch(pool, i);
         if (list->first == NULL)
             i++;
         else if (take_first(pool, list, out))
@@ -129,7 +129,7 @@ bool pool_take(struct hf_pool *pool, struct hf_pool_task *out)
     return false;
 }
 
-unsigned pool_least(const struct hf_pool *pool)
+unsigned hf_pool_least(const struct hf_pool *pool)
 {
     unsigned level = HF_POOL_PRIORITIES - 1;
 
@@ -140,24 +140,24 @@ unsigned pool_least(const struct hf_pool *pool)
     return level;
 }
 
-bool pool_take_least(struct hf_pool *pool, struct hf_pool_task *out)
+bool hf_pool_take_least(struct hf_pool *pool, struct hf_pool_task *out)
 {
-    return take_first(pool, &pool->queue[pool_least(pool)], out);
+    return take_first(pool, &pool->queue[hf_pool_least(pool)], out);
 }
 
-bool pool_take_this(struct hf_pool *pool, struct hf_future *future,
-                    struct hf_pool_task *out)
+bool hf_pool_take_this(struct hf_pool *pool, struct hf_future *future,
+                       struct hf_pool_task *out)
 {
     assert(hf_mutex_held(&pool->mutex));
-    if (!future_begin(future))
+    if (!hf_future_begin(future))
         return false;
-    pool_fetch_all(pool);
+    hf_pool_fetch_all(pool);
     take_out(pool, future->place, out);
     assert(out->future == future);
     return true;
 }
 
-bool pool_withdraw(struct hf_pool *pool, const struct hf_pool_task *form)
+bool hf_pool_withdraw(struct hf_pool *pool, const struct hf_pool_task *form)
 {
     struct hf_pool_task *at = pool->queue[form->level].first;
     struct hf_pool_task out;

@@ -29,7 +29,7 @@ struct frame {
 /* By slot. Relaxed: each thread reads and writes its own. */
 static struct hf_atomic_ptr frames[HF_SLOTS_MAX];
 
-bool pool_is_mine(const struct hf_pool *pool)
+bool hf_pool_is_mine(const struct hf_pool *pool)
 {
     struct frame *at = hf_ptr_load(&frames[hf_thread_slot()], __ATOMIC_RELAXED);
 
@@ -75,7 +75,7 @@ static void end(struct frame *frame, int code, void *result)
     pool->busy_ns += note->run_ns;
     if (future != NULL) { /* after the counts: who waits may look */
         hf_mutex_unlock(&pool->mutex);
-        future_finish(future, &outcome);
+        hf_future_finish(future, &outcome);
         hf_future_release(future);
         hf_mutex_lock(&pool->mutex);
     }
@@ -90,7 +90,7 @@ static void ended_its_thread(void *context)
     hf_mutex_unlock(&frame->pool->mutex);
 }
 
-void pool_run(struct hf_pool *pool, const struct hf_pool_task *task)
+void hf_pool_run(struct hf_pool *pool, const struct hf_pool_task *task)
 {
     struct hf_atomic_ptr *mine = &frames[hf_thread_slot()];
     struct frame frame = {.pool = pool,
@@ -100,7 +100,7 @@ void pool_run(struct hf_pool *pool, const struct hf_pool_task *task)
     int code = 0;
 
     pool->counts.active++;
-    bool wake = pool_call_one(pool);
+    bool wake = hf_pool_call_one(pool);
     hf_mutex_unlock(&pool->mutex);
     if (wake)
         hf_event_wake(&pool->work, 1);
@@ -113,17 +113,17 @@ void pool_run(struct hf_pool *pool, const struct hf_pool_task *task)
     end(&frame, code, result);
 }
 
-void pool_help(struct hf_future *future)
+void hf_pool_help(struct hf_future *future)
 {
     /* It is compared before it is used: whoever runs a task of a pool knows
      * that the pool is there. */
     struct hf_pool *pool = future->owner;
     struct hf_pool_task task;
 
-    if (pool == NULL || !pool_is_mine(pool))
+    if (pool == NULL || !hf_pool_is_mine(pool))
         return;
     hf_mutex_lock(&pool->mutex);
-    if (pool_take_this(pool, future, &task))
-        pool_run(pool, &task);
+    if (hf_pool_take_this(pool, future, &task))
+        hf_pool_run(pool, &task);
     hf_mutex_unlock(&pool->mutex);
 }

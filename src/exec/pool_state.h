@@ -116,36 +116,36 @@ static inline uint32_t pool_alive(const struct hf_pool *pool)
 /* ---- pool_inbox.c ---- */
 
 /* Submits without the lock; false: it has to be done with it. */
-bool pool_push(struct hf_pool *pool, const struct hf_pool_task *form);
+bool hf_pool_push(struct hf_pool *pool, const struct hf_pool_task *form);
 /* Has somebody pushed what nobody has fetched? */
-bool pool_inbox_any(const struct hf_pool *pool);
+bool hf_pool_inbox_any(const struct hf_pool *pool);
 /* The rest under the mutex. Brings what was pushed into the queue. */
-void pool_fetch(struct hf_pool *pool, unsigned level);
-void pool_fetch_all(struct hf_pool *pool);
+void hf_pool_fetch(struct hf_pool *pool, unsigned level);
+void hf_pool_fetch_all(struct hf_pool *pool);
 /* The same, and nobody can push any more. */
-void pool_shut_inboxes(struct hf_pool *pool);
+void hf_pool_shut_inboxes(struct hf_pool *pool);
 /* Is every place taken? Some may be by those who are about to push. */
-bool pool_is_full(const struct hf_pool *pool);
+bool hf_pool_is_full(const struct hf_pool *pool);
 /* Takes a place; false: there is none. */
-bool pool_enter(struct hf_pool *pool);
+bool hf_pool_enter(struct hf_pool *pool);
 /* A record that is free, NULL: there is none. Also moves some to those that
  * the thread has for its next pushes. */
-struct hf_pool_task *pool_free_record(struct hf_pool *pool);
+struct hf_pool_task *hf_pool_free_record(struct hf_pool *pool);
 /* After any change of who sleeps, searches or lives, and before one looks into
  * the inboxes. */
-void pool_note_attention(struct hf_pool *pool);
+void hf_pool_note_attention(struct hf_pool *pool);
 /* True: a sleeper is to be woken, after the lock has been given up: there is
  * work, and too few look for it. Whoever takes a task calls the next. */
-bool pool_call_one(struct hf_pool *pool);
+bool hf_pool_call_one(struct hf_pool *pool);
 
 /* ---- pool_queue.c; all under the mutex ---- */
 
 /* Copies the form into the queue, into a record of the pool's or, for a work,
  * into the work: its `next` is the place, NULL for a record. HF_EXISTS: that
  * work is queued; HF_CLOSED, HF_FULL; HF_MORE: there is no record to put it
- * in, add some with pool_add_block. */
-enum hf_status pool_put(struct hf_pool *pool, struct hf_pool_task *form);
-void pool_add_block(struct hf_pool *pool, struct pool_block *block);
+ * in, add some with hf_pool_add_block. */
+enum hf_status hf_pool_put(struct hf_pool *pool, struct hf_pool_task *form);
+void hf_pool_add_block(struct hf_pool *pool, struct pool_block *block);
 /* What a record holds, but for its place in the queue. */
 static inline void pool_fill_record(struct hf_pool_task *record,
                                     const struct hf_pool_task *form)
@@ -162,31 +162,31 @@ static inline void pool_fill_record(struct hf_pool_task *record,
         form->future->place = record;
 }
 /* Is the form that of a work, and that work queued? */
-bool pool_is_queued(const struct hf_pool_task *form);
+bool hf_pool_is_queued(const struct hf_pool_task *form);
 /* Takes the next task, which has then begun; false: there is none. Passes over
  * those that were cancelled, and counts them. Its `prev` is the record that it
  * was in, which is free now, or its work, which is at rest. */
-bool pool_take(struct hf_pool *pool, struct hf_pool_task *out);
+bool hf_pool_take(struct hf_pool *pool, struct hf_pool_task *out);
 /* The level of those that would run last, when there are some; and takes the
  * oldest of them; false: it had been cancelled, and has left the queue too. */
-unsigned pool_least(const struct hf_pool *pool);
-bool pool_take_least(struct hf_pool *pool, struct hf_pool_task *out);
+unsigned hf_pool_least(const struct hf_pool *pool);
+bool hf_pool_take_least(struct hf_pool *pool, struct hf_pool_task *out);
 /* The same for the task of this future. */
-bool pool_take_this(struct hf_pool *pool, struct hf_future *future,
-                    struct hf_pool_task *out);
+bool hf_pool_take_this(struct hf_pool *pool, struct hf_future *future,
+                       struct hf_pool_task *out);
 /* Takes a task back as if it had never been put; false: it has gone. */
-bool pool_withdraw(struct hf_pool *pool, const struct hf_pool_task *form);
+bool hf_pool_withdraw(struct hf_pool *pool, const struct hf_pool_task *form);
 
 /* ---- pool_submit.c ---- */
 
 /* After a push: wakes, and hires, as is needed. */
-void pool_attend(struct hf_pool *pool);
+void hf_pool_attend(struct hf_pool *pool);
 /* More work than workers who will look for some, or more than the mark. */
-bool pool_wants_more(const struct hf_pool *pool);
+bool hf_pool_wants_more(const struct hf_pool *pool);
 /* The future of a task that was begun and will not run, outside locks. */
-void pool_cancel(const struct hf_pool_task *task);
+void hf_pool_cancel(const struct hf_pool_task *task);
 /* The same, and tells that it was dropped. */
-void pool_discard(struct hf_pool *pool, const struct hf_pool_task *task);
+void hf_pool_discard(struct hf_pool *pool, const struct hf_pool_task *task);
 
 /* ---- pool_run.c ---- */
 
@@ -200,20 +200,20 @@ static inline void pool_tell(struct hf_pool *pool,
 /* Does a task that was taken, and accounts for it. The mutex is held before
  * and after, and not meanwhile. If the task ends the thread, it is accounted
  * for too, and this does not return. */
-void pool_run(struct hf_pool *pool, const struct hf_pool_task *task);
+void hf_pool_run(struct hf_pool *pool, const struct hf_pool_task *task);
 /* Does the running thread run a task of this pool, now or further out? */
-bool pool_is_mine(const struct hf_pool *pool);
+bool hf_pool_is_mine(const struct hf_pool *pool);
 
 /* ---- pool_worker.c ---- */
 
 /* Another worker, if the pool is still running and `wanted` says so under the
  * mutex; under `birth`. HF_CLOSED, HF_FULL (not wanted), HF_NOMEM. */
-enum hf_status pool_grow(struct hf_pool *pool,
-                         bool (*wanted)(const struct hf_pool *pool));
+enum hf_status hf_pool_grow(struct hf_pool *pool,
+                            bool (*wanted)(const struct hf_pool *pool));
 /* If no worker is left, discards what is queued: the last one was lost, and no
  * thread can be had. Outside locks. */
-void pool_forsake(struct hf_pool *pool);
+void hf_pool_forsake(struct hf_pool *pool);
 /* Waits for the threads of those who are gone. */
-void pool_bury(struct hf_pool *pool);
+void hf_pool_bury(struct hf_pool *pool);
 
 #endif

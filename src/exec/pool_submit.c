@@ -6,7 +6,7 @@
 
 #define PRIORITY_DEFAULT 3u
 
-bool pool_wants_more(const struct hf_pool *pool)
+bool hf_pool_wants_more(const struct hf_pool *pool)
 {
     const struct hf_pool_opts *opts = &pool->opts;
 
@@ -20,13 +20,13 @@ bool pool_wants_more(const struct hf_pool *pool)
     return pool->counts.queued > pool->idle;
 }
 
-void pool_cancel(const struct hf_pool_task *task)
+void hf_pool_cancel(const struct hf_pool_task *task)
 {
     const struct hf_outcome cancelled = {HF_CANCELLED, 0, NULL};
 
     if (task->future == NULL)
         return;
-    future_finish(task->future, &cancelled);
+    hf_future_finish(task->future, &cancelled);
     hf_future_release(task->future);
 }
 
@@ -46,60 +46,60 @@ static enum hf_status hire(struct hf_pool *pool,
                            const struct hf_pool_task *task)
 {
     hf_mutex_lock(&pool->birth);
-    enum hf_status status = pool_grow(pool, pool_wants_more);
+    enum hf_status status = hf_pool_grow(pool, hf_pool_wants_more);
     if (status == HF_NOMEM || status == HF_CLOSED) {
         /* Nobody is about to be born, so what is counted is alive, and who is
          * alive does not leave while the task is queued. */
         hf_mutex_lock(&pool->mutex);
-        if (pool->threads > 0 || !pool_withdraw(pool, task))
+        if (pool->threads > 0 || !hf_pool_withdraw(pool, task))
             status = HF_OK;
         hf_mutex_unlock(&pool->mutex);
     } else {
         status = HF_OK;
     }
     hf_mutex_unlock(&pool->birth);
-    pool_bury(pool);
+    hf_pool_bury(pool);
     return status;
 }
 
-void pool_discard(struct hf_pool *pool, const struct hf_pool_task *task)
+void hf_pool_discard(struct hf_pool *pool, const struct hf_pool_task *task)
 {
-    pool_cancel(task);
+    hf_pool_cancel(task);
     tell(pool, HF_POOL_DISCARDED, task);
 }
 
-void pool_attend(struct hf_pool *pool)
+void hf_pool_attend(struct hf_pool *pool)
 {
     hf_mutex_lock(&pool->mutex);
-    pool_fetch_all(pool);
-    bool wake = pool_call_one(pool);
-    bool grow = pool_wants_more(pool);
+    hf_pool_fetch_all(pool);
+    bool wake = hf_pool_call_one(pool);
+    bool grow = hf_pool_wants_more(pool);
     hf_mutex_unlock(&pool->mutex);
     if (wake)
         hf_event_wake(&pool->work, 1);
     if (grow) {
         hf_mutex_lock(&pool->birth);
-        enum hf_status status = pool_grow(pool, pool_wants_more);
+        enum hf_status status = hf_pool_grow(pool, hf_pool_wants_more);
         hf_mutex_unlock(&pool->birth);
         /* Who can push has threads that stay, unless their tasks end them. */
         if (status == HF_NOMEM)
-            pool_forsake(pool);
-        pool_bury(pool);
+            hf_pool_forsake(pool);
+        hf_pool_bury(pool);
     }
 }
 
 /* Puts the task into the queue, under the lock. HF_MORE: no memory. */
 static enum hf_status put(struct hf_pool *pool, struct hf_pool_task *task)
 {
-    enum hf_status status = pool_put(pool, task);
+    enum hf_status status = hf_pool_put(pool, task);
 
     if (status == HF_MORE) {
         hf_mutex_unlock(&pool->mutex);
         struct pool_block *block = hf_alloc_aligned(POOL_LINE, sizeof *block);
         hf_mutex_lock(&pool->mutex);
         if (block != NULL)
-            pool_add_block(pool, block);
-        status = pool_put(pool, task);
+            hf_pool_add_block(pool, block);
+        status = hf_pool_put(pool, task);
     }
     return status;
 }
@@ -116,23 +116,23 @@ static enum hf_status accept(struct hf_pool *pool, struct hf_pool_task *task,
     if (task->next == NULL && pool->opts.min_threads > 0)
         (void)hf_locals_mine(&pool->locals, sizeof(struct pool_local));
     hf_mutex_lock(&pool->mutex);
-    pool_fetch_all(pool);
+    hf_pool_fetch_all(pool);
     /* Full and yet empty: others have a place and are about to push. */
-    if (evict && pool->state == HF_POOL_RUNNING && !pool_is_queued(task) &&
-        pool_is_full(pool) && pool->counts.queued > 0) {
-        if (pool_least(pool) < task->level) {
+    if (evict && pool->state == HF_POOL_RUNNING && !hf_pool_is_queued(task) &&
+        hf_pool_is_full(pool) && pool->counts.queued > 0) {
+        if (hf_pool_least(pool) < task->level) {
             hf_mutex_unlock(&pool->mutex);
             return HF_EMPTY;
         }
-        evicted = pool_take_least(pool, &oldest);
+        evicted = hf_pool_take_least(pool, &oldest);
         pool->counts.discarded += evicted;
     }
     enum hf_status status = put(pool, task);
-    bool wake = pool_call_one(pool);
-    bool grow = pool_wants_more(pool) || pool_alive(pool) == 0;
+    bool wake = hf_pool_call_one(pool);
+    bool grow = hf_pool_wants_more(pool) || pool_alive(pool) == 0;
     hf_mutex_unlock(&pool->mutex);
     if (evicted)
-        pool_discard(pool, &oldest);
+        hf_pool_discard(pool, &oldest);
     if (wake)
         hf_event_wake(&pool->work, 1);
     if (status != HF_OK)
@@ -150,7 +150,7 @@ static enum hf_status accept(struct hf_pool *pool, struct hf_pool_task *task,
 static enum hf_status await_room(struct hf_pool *pool, uint64_t deadline_ns)
 {
     hf_mutex_lock(&pool->mutex);
-    if (pool->state != HF_POOL_RUNNING || !pool_is_full(pool)) {
+    if (pool->state != HF_POOL_RUNNING || !hf_pool_is_full(pool)) {
         hf_mutex_unlock(&pool->mutex);
         return HF_OK; /* accept will tell */
     }
@@ -190,7 +190,7 @@ static enum hf_status accept_blocking(struct hf_pool *pool,
 static enum hf_status run_here(struct hf_pool *pool, struct hf_pool_task *task)
 {
     if (task->future != NULL) {
-        bool begun = future_begin(task->future);
+        bool begun = hf_future_begin(task->future);
         assert(begun); /* nobody else has it */
         (void)begun;
     }
@@ -198,7 +198,7 @@ static enum hf_status run_here(struct hf_pool *pool, struct hf_pool_task *task)
     hf_mutex_lock(&pool->mutex);
     pool->counts.submitted++;
     pool->counts.caller_ran++;
-    pool_run(pool, task);
+    hf_pool_run(pool, task);
     hf_mutex_unlock(&pool->mutex);
     return HF_OK;
 }
@@ -214,8 +214,8 @@ static void count(struct hf_pool *pool, uint64_t *counter)
 static enum hf_status let_go(struct hf_pool *pool, struct hf_pool_task *task,
                              enum hf_pool_event event)
 {
-    if (task->future != NULL && future_begin(task->future))
-        pool_cancel(task);
+    if (task->future != NULL && hf_future_begin(task->future))
+        hf_pool_cancel(task);
     tell(pool, event, task);
     return HF_OK;
 }
@@ -258,8 +258,8 @@ static enum hf_status refuse(struct hf_pool *pool, struct hf_pool_task *task,
         if (why == HF_CLOSED)
             return why;
         /* A task that waited for room in its own pool could wait for ever. */
-        return pool_is_mine(pool) ? run_here(pool, task)
-                                  : accept_blocking(pool, task);
+        return hf_pool_is_mine(pool) ? run_here(pool, task)
+                                     : accept_blocking(pool, task);
     case HF_POOL_ASK:
         why = pool->opts.ask(pool->opts.context,
                              task->has_result ? NULL : task->run.fn, task->arg);
@@ -293,7 +293,7 @@ static enum hf_status bring(struct hf_pool *pool, struct hf_pool_task *task)
 {
     if (pool->opts.times)
         task->submitted_ns = hf_clock_now_ns(pool->clock);
-    if (task->next == NULL && pool_push(pool, task)) {
+    if (task->next == NULL && hf_pool_push(pool, task)) {
         tell(pool, HF_POOL_SUBMITTED, task);
         return HF_OK;
     }
@@ -314,10 +314,11 @@ static enum hf_status submit(struct hf_pool *pool, struct hf_pool_task *task,
     if (pool == NULL || !set_options(task, opts))
         return HF_INVALID;
     if (future != NULL) {
-        task->future = future_new(pool->clock, pool);
+        task->future = hf_future_new(pool->clock, pool);
         if (task->future == NULL)
             return HF_NOMEM;
-        hf_future_keep(task->future); /* one for the task, one for the caller */
+        hf_future_retain(
+            task->future); /* one for the task, one for the caller */
     }
     enum hf_status status = bring(pool, task);
     if (status != HF_OK) {

@@ -27,7 +27,7 @@ static void threads_change(struct hf_pool *pool, int by)
 {
     assert(hf_mutex_held(&pool->mutex));
     pool->threads = (uint32_t)((int)pool->threads + by);
-    pool_note_attention(pool);
+    hf_pool_note_attention(pool);
 }
 
 /* Looks for a while without the lock. One at a time: it calls the next if it
@@ -35,13 +35,14 @@ static void threads_change(struct hf_pool *pool, int by)
 static void search(struct hf_pool *pool)
 {
     pool->searching++;
-    pool_note_attention(pool);
+    hf_pool_note_attention(pool);
     hf_u32_store(&pool->any, 0, __ATOMIC_RELAXED);
     hf_mutex_unlock(&pool->mutex);
     const int looks = hf_thread_spins(SPINS + YIELDS);
     for (int i = 0; i < looks; i++) {
         /* Relaxed: the look that counts is under the lock. */
-        if (hf_u32_load(&pool->any, __ATOMIC_RELAXED) || pool_inbox_any(pool))
+        if (hf_u32_load(&pool->any, __ATOMIC_RELAXED) ||
+            hf_pool_inbox_any(pool))
             break;
         if (i < SPINS)
             hf_thread_pause();
@@ -50,7 +51,7 @@ static void search(struct hf_pool *pool)
     }
     hf_mutex_lock(&pool->mutex);
     pool->searching--;
-    pool_note_attention(pool);
+    hf_pool_note_attention(pool);
 }
 
 /* HF_OK: it was woken; there may be more to come. */
@@ -60,8 +61,8 @@ static enum hf_status sleep_until(struct hf_pool *pool, uint64_t deadline_ns)
 
     pool->asleep++;
     uint32_t key = hf_event_prepare(&pool->work);
-    pool_note_attention(pool);
-    if (pool_inbox_any(pool)) {
+    hf_pool_note_attention(pool);
+    if (hf_pool_inbox_any(pool)) {
         hf_event_cancel(&pool->work, key);
     } else {
         hf_mutex_unlock(&pool->mutex);
@@ -72,7 +73,7 @@ static enum hf_status sleep_until(struct hf_pool *pool, uint64_t deadline_ns)
     /* Or another was called: then that one finds us at work. */
     if (pool->called > 0)
         pool->called--;
-    pool_note_attention(pool);
+    hf_pool_note_attention(pool);
     return status;
 }
 
@@ -84,7 +85,7 @@ static bool await_task(struct hf_pool *pool, struct hf_pool_task *task)
     bool searched = false;
 
     assert(hf_mutex_held(&pool->mutex));
-    while (!pool_take(pool, task)) {
+    while (!hf_pool_take(pool, task)) {
         uint64_t deadline_ns = HF_FOREVER;
         if (pool->state != HF_POOL_RUNNING)
             return false;
@@ -115,7 +116,7 @@ static bool leave(struct hf_pool *pool)
     note_thread_ns(pool);
     pool->idle--;
     threads_change(pool, -1);
-    if (!pool_inbox_any(pool)) /* after it was noted that one is missing */
+    if (!hf_pool_inbox_any(pool)) /* after it was noted that one is missing */
         return true;
     pool->idle++;
     threads_change(pool, +1);
@@ -172,8 +173,8 @@ static enum hf_status start(struct hf_pool *pool, struct pool_worker *worker)
     return status;
 }
 
-enum hf_status pool_grow(struct hf_pool *pool,
-                         bool (*wanted)(const struct hf_pool *pool))
+enum hf_status hf_pool_grow(struct hf_pool *pool,
+                            bool (*wanted)(const struct hf_pool *pool))
 {
     enum hf_status status = HF_OK;
     struct pool_worker *worker = hf_alloc_zeroed(sizeof *worker);
@@ -204,14 +205,14 @@ static void join_the_gone(struct hf_pool *pool, struct pool_worker *worker)
     pool->gone = worker;
 }
 
-void pool_forsake(struct hf_pool *pool)
+void hf_pool_forsake(struct hf_pool *pool)
 {
     struct hf_pool_task task;
     bool any = true;
 
     while (any) {
         hf_mutex_lock(&pool->mutex);
-        any = pool->threads == 0 && pool_take(pool, &task);
+        any = pool->threads == 0 && hf_pool_take(pool, &task);
         pool->counts.discarded += any;
         if (!any && pool->threads == 0 && pool->state == HF_POOL_SHUTDOWN) {
             pool->state = HF_POOL_STOPPED;
@@ -219,7 +220,7 @@ void pool_forsake(struct hf_pool *pool)
         }
         hf_mutex_unlock(&pool->mutex);
         if (any)
-            pool_discard(pool, &task);
+            hf_pool_discard(pool, &task);
     }
 }
 
@@ -246,7 +247,7 @@ static void worker_lost(void *argument)
     else if (heir != NULL)
         (void)start(pool, heir);
     hf_mutex_unlock(&pool->birth);
-    pool_forsake(pool); /* if there is nobody */
+    hf_pool_forsake(pool); /* if there is nobody */
 }
 
 static void worker_main(void *argument)
@@ -262,7 +263,7 @@ static void worker_main(void *argument)
     do {
         while (await_task(pool, &task)) {
             pool->idle--;
-            pool_run(pool, &task);
+            hf_pool_run(pool, &task);
             pool->idle++;
         }
     } while (!leave(pool));
@@ -277,7 +278,7 @@ static void worker_main(void *argument)
     hf_mutex_unlock(&pool->mutex);
 }
 
-void pool_bury(struct hf_pool *pool)
+void hf_pool_bury(struct hf_pool *pool)
 {
     /* A worker may be gone before whoever started it has noted its thread. */
     hf_mutex_lock(&pool->birth);

@@ -128,7 +128,7 @@ static uint32_t judge(const char *root, char *line, uint32_t most)
     return walk_up(root, "cpu", group, quota_v1, most);
 }
 
-uint32_t exec_cpu_share_at(const char *root)
+uint32_t hf_cpu_share_at(const char *root)
 {
     char name[PATH_BYTES];
     char line[PATH_BYTES];
@@ -144,7 +144,7 @@ uint32_t exec_cpu_share_at(const char *root)
     return walk_up(root, "", "", quota_v2, share);
 }
 
-uint32_t exec_cpu_share(void)
+uint32_t hf_cpu_share(void)
 {
-    return exec_cpu_share_at("");
+    return hf_cpu_share_at("");
 }

@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 /* Processors, or fewer if the cgroup has a quota (rounded up); at least 1. */
-uint32_t exec_cpu_share(void);
+uint32_t hf_cpu_share(void);
 /* The same, with the files looked for below `root` ("" in earnest). */
-uint32_t exec_cpu_share_at(const char *root);
+uint32_t hf_cpu_share_at(const char *root);
 
 #endif

@@ -33,13 +33,14 @@ static enum hf_status add(struct hf_scheduler *scheduler,
         status = HF_CLOSED;
     else if (scheduler->timers.slab.used >= scheduler->opts.tasks_max)
         status = HF_FULL;
-    else if ((timer = timers_add(&scheduler->timers, form, priority)) == NULL)
+    else if ((timer = hf_timers_add(&scheduler->timers, form, priority)) ==
+             NULL)
         status = HF_NOMEM;
     if (timer != NULL) {
         scheduler->counts.scheduled++;
         if (id != NULL)
-            *id = timer_id(timer);
-        wake = scheduler_is_sooner(scheduler, timer->when_ns);
+            *id = hf_timer_id(timer);
+        wake = hf_scheduler_is_sooner(scheduler, timer->when_ns);
     } else {
         scheduler->counts.rejected++;
     }
@@ -124,9 +125,9 @@ static bool has_runs(const struct timer *timer)
 static void withdraw(struct hf_scheduler *scheduler, struct timer *timer)
 {
     if (timer->waiting)
-        timers_withdraw(&scheduler->timers, timer);
+        hf_timers_withdraw(&scheduler->timers, timer);
     if (!has_runs(timer))
-        scheduler_end(scheduler, timer);
+        hf_scheduler_end(scheduler, timer);
 }
 
 enum hf_status hf_scheduler_cancel(struct hf_scheduler *scheduler, uint64_t id)
@@ -136,7 +137,7 @@ enum hf_status hf_scheduler_cancel(struct hf_scheduler *scheduler, uint64_t id)
     if (scheduler == NULL)
         return HF_INVALID;
     hf_mutex_lock(&scheduler->mutex);
-    struct timer *timer = timers_find(&scheduler->timers, id);
+    struct timer *timer = hf_timers_find(&scheduler->timers, id);
     if (timer != NULL && timer->running > 0)
         status = HF_PENDING;
     else if (timer != NULL && !timer->cancelled)
@@ -153,7 +154,7 @@ enum hf_status hf_scheduler_cancel(struct hf_scheduler *scheduler, uint64_t id)
     return status;
 }
 
-void hf_scheduler_shut(struct hf_scheduler *scheduler)
+void hf_scheduler_shutdown(struct hf_scheduler *scheduler)
 {
     struct timer *timer;
     uint32_t number = 0;
@@ -163,7 +164,7 @@ void hf_scheduler_shut(struct hf_scheduler *scheduler)
     hf_mutex_lock(&scheduler->mutex);
     if (!scheduler->shut) {
         scheduler->shut = true;
-        while ((timer = timers_walk(&scheduler->timers, &number)) != NULL) {
+        while ((timer = hf_timers_walk(&scheduler->timers, &number)) != NULL) {
             if (timer->kind == TIMER_ONCE || timer->over)
                 continue;
             timer->over = true;
@@ -176,18 +177,18 @@ void hf_scheduler_shut(struct hf_scheduler *scheduler)
     hf_mutex_unlock(&scheduler->mutex);
 }
 
-size_t hf_scheduler_shut_now(struct hf_scheduler *scheduler,
-                             void (*hand_back)(void *context, void *arg),
-                             void *context)
+size_t hf_scheduler_shutdown_now(struct hf_scheduler *scheduler,
+                                 void (*hand_back)(void *context, void *arg),
+                                 void *context)
 {
     size_t returned = 0;
 
     if (scheduler == NULL)
         return 0;
-    hf_scheduler_shut(scheduler);
+    hf_scheduler_shutdown(scheduler);
     for (;;) {
         hf_mutex_lock(&scheduler->mutex);
-        struct timer *timer = timers_any(&scheduler->timers);
+        struct timer *timer = hf_timers_any(&scheduler->timers);
         void *arg = timer == NULL ? NULL : timer->arg;
         if (timer != NULL) {
             scheduler->counts.returned++;
@@ -216,7 +217,7 @@ static enum hf_status is_over(void *context)
     struct hf_scheduler *scheduler = joined->scheduler;
 
     hf_mutex_lock(&scheduler->mutex);
-    struct timer *timer = timers_find(&scheduler->timers, joined->id);
+    struct timer *timer = hf_timers_find(&scheduler->timers, joined->id);
     bool over = timer == NULL || (timer->cancelled && timer->running == 0);
     if (!over)
         timer->joined = true;
@@ -272,7 +273,7 @@ uint64_t hf_scheduler_next_ns(struct hf_scheduler *scheduler)
     if (scheduler == NULL)
         return HF_FOREVER;
     hf_mutex_lock(&scheduler->mutex);
-    const struct timer *first = timers_first(&scheduler->timers);
+    const struct timer *first = hf_timers_first(&scheduler->timers);
     uint64_t next_ns = first == NULL ? HF_FOREVER : first->when_ns;
     hf_mutex_unlock(&scheduler->mutex);
     return next_ns;
@@ -347,14 +348,14 @@ enum hf_status hf_scheduler_open(struct hf_scheduler **out,
         return HF_NOMEM;
     scheduler->opts = all;
     scheduler->clock = all.clock == NULL ? hf_clock_system() : all.clock;
-    timers_init(&scheduler->timers);
+    hf_timers_init(&scheduler->timers);
     /* Relaxed: nobody else has it yet. */
     hf_u32_store(&scheduler->references, 1, __ATOMIC_RELAXED);
     status = hf_thread_start(&scheduler->thread,
                              all.name == NULL ? "scheduler" : all.name,
-                             scheduler_main, scheduler);
+                             hf_scheduler_main, scheduler);
     if (status != HF_OK) {
-        scheduler_release(scheduler);
+        hf_scheduler_release(scheduler);
         return HF_NOMEM;
     }
     hf_listed_add(&scheduler->listed, "scheduler", all.name, fill);
@@ -366,7 +367,7 @@ void hf_scheduler_close(struct hf_scheduler *scheduler)
 {
     if (scheduler == NULL)
         return;
-    hf_scheduler_shut_now(scheduler, NULL, NULL);
+    hf_scheduler_shutdown_now(scheduler, NULL, NULL);
     enum hf_status status = hf_scheduler_await(scheduler, HF_FOREVER);
     assert(status == HF_OK);
     (void)status;
@@ -376,5 +377,5 @@ void hf_scheduler_close(struct hf_scheduler *scheduler)
     hf_mutex_unlock(&scheduler->mutex);
     hf_event_wake(&scheduler->due, 1);
     hf_thread_join(&scheduler->thread);
-    scheduler_release(scheduler);
+    hf_scheduler_release(scheduler);
 }

@@ -13,16 +13,16 @@
 #include "base/memory.h"
 #include "exec/scheduler_state.h"
 
-void scheduler_release(struct hf_scheduler *scheduler)
+void hf_scheduler_release(struct hf_scheduler *scheduler)
 {
     /* Release: what we did with it. Acquire: what the others did. */
     if (hf_u32_sub(&scheduler->references, 1, __ATOMIC_ACQ_REL) != 1)
         return;
-    timers_release(&scheduler->timers);
+    hf_timers_release(&scheduler->timers);
     hf_free(scheduler);
 }
 
-bool scheduler_is_sooner(struct hf_scheduler *scheduler, uint64_t when_ns)
+bool hf_scheduler_is_sooner(struct hf_scheduler *scheduler, uint64_t when_ns)
 {
     assert(hf_mutex_held(&scheduler->mutex));
     if (when_ns >= scheduler->sleeps_until_ns)
@@ -33,11 +33,11 @@ bool scheduler_is_sooner(struct hf_scheduler *scheduler, uint64_t when_ns)
 }
 
 /* Only whoever waits for just this is woken. */
-void scheduler_end(struct hf_scheduler *scheduler, struct timer *timer)
+void hf_scheduler_end(struct hf_scheduler *scheduler, struct timer *timer)
 {
     assert(hf_mutex_held(&scheduler->mutex));
     bool joined = timer->joined;
-    timers_free(&scheduler->timers, timer);
+    hf_timers_free(&scheduler->timers, timer);
     if (joined)
         hf_event_wake_all(&scheduler->over);
     if (scheduler->awaited && scheduler_is_done(scheduler))
@@ -89,8 +89,8 @@ static bool plan_next(struct hf_scheduler *scheduler, struct timer *timer)
         timer->when_ns += timer->period_ns;
     else
         timer->when_ns = hf_clock_now_ns(scheduler->clock) + timer->period_ns;
-    timers_put(&scheduler->timers, timer);
-    return scheduler_is_sooner(scheduler, timer->when_ns);
+    hf_timers_put(&scheduler->timers, timer);
+    return hf_scheduler_is_sooner(scheduler, timer->when_ns);
 }
 
 /* A run is over or was dropped: what becomes of the task. */
@@ -106,7 +106,7 @@ static void settle(struct hf_scheduler *scheduler, struct timer *timer,
     }
     if (!timer->waiting && timer->queued == 0 && timer->running == 0) {
         scheduler->counts.ended += !timer->cancelled;
-        scheduler_end(scheduler, timer);
+        hf_scheduler_end(scheduler, timer);
     } else if (timer->joined) {
         hf_event_wake_all(&scheduler->over); /* cancelled, and not running */
     }
@@ -135,7 +135,7 @@ static void run_over(struct timer *timer, enum hf_status status, int code)
     struct news news = {.arg = timer->arg, .code = code};
 
     hf_mutex_lock(&scheduler->mutex);
-    news.id = timer_id(timer);
+    news.id = hf_timer_id(timer);
     if (status == HF_OK || status == HF_FAILED) {
         timer->running--;
     } else {
@@ -146,7 +146,7 @@ static void run_over(struct timer *timer, enum hf_status status, int code)
     settle(scheduler, timer, &news);
     hf_mutex_unlock(&scheduler->mutex);
     tell(scheduler, &news);
-    scheduler_release(scheduler);
+    hf_scheduler_release(scheduler);
 }
 
 static void completed(void *context, const struct hf_outcome *outcome)
@@ -187,7 +187,7 @@ static uint64_t take_first(struct hf_scheduler *scheduler, struct timer *timer,
     uint64_t late_ns = now_ns - timer->when_ns;
     uint64_t missed = 0;
 
-    timers_take_first(&scheduler->timers, timer);
+    hf_timers_take_first(&scheduler->timers, timer);
     if (timer->kind == TIMER_RATE && !timer->catch_up &&
         late_ns >= timer->period_ns) {
         missed = late_ns / timer->period_ns;
@@ -206,7 +206,7 @@ static void fire(struct hf_scheduler *scheduler, struct timer *timer,
                  uint64_t missed)
 {
     const struct news news = {
-        .id = timer_id(timer), .arg = timer->arg, .missed = missed};
+        .id = hf_timer_id(timer), .arg = timer->arg, .missed = missed};
 
     timer->queued++;
     if (timer->overlap)
@@ -222,7 +222,7 @@ static void fire_direct(struct hf_scheduler *scheduler, struct timer *timer,
                         uint64_t missed)
 {
     struct news news = {
-        .id = timer_id(timer), .arg = timer->arg, .missed = missed};
+        .id = hf_timer_id(timer), .arg = timer->arg, .missed = missed};
 
     timer->running = 1;
     scheduler->counts.fired++;
@@ -238,13 +238,13 @@ static void fire_direct(struct hf_scheduler *scheduler, struct timer *timer,
     }
 }
 
-void scheduler_main(void *argument)
+void hf_scheduler_main(void *argument)
 {
     struct hf_scheduler *scheduler = argument;
 
     hf_mutex_lock(&scheduler->mutex);
     while (!scheduler->stopping) {
-        struct timer *first = timers_first(&scheduler->timers);
+        struct timer *first = hf_timers_first(&scheduler->timers);
         uint64_t now_ns = first == NULL ? 0 : hf_clock_now_ns(scheduler->clock);
         if (first != NULL && first->when_ns <= now_ns) {
             uint64_t missed = take_first(scheduler, first, now_ns);

@@ -35,17 +35,17 @@ struct hf_scheduler {
 /* ---- scheduler_run.c ---- */
 
 /* What the thread does until it is told to stop. */
-void scheduler_main(void *scheduler);
+void hf_scheduler_main(void *scheduler);
 /* A task begins to wait until `when_ns`; true: wake the thread, after the
  * lock. Under the mutex. */
-bool scheduler_is_sooner(struct hf_scheduler *scheduler, uint64_t when_ns);
+bool hf_scheduler_is_sooner(struct hf_scheduler *scheduler, uint64_t when_ns);
 /* The task is over. Under the mutex. */
-void scheduler_end(struct hf_scheduler *scheduler, struct timer *timer);
+void hf_scheduler_end(struct hf_scheduler *scheduler, struct timer *timer);
 static inline bool scheduler_is_done(const struct hf_scheduler *scheduler)
 {
     return scheduler->shut && scheduler->timers.slab.used == 0;
 }
 /* A reference is no longer needed; the last one frees. */
-void scheduler_release(struct hf_scheduler *scheduler);
+void hf_scheduler_release(struct hf_scheduler *scheduler);
 
 #endif

@@ -28,14 +28,14 @@ static void moved(void *context, uint32_t ref, uint32_t position)
     (void)position;
 }
 
-void timers_init(struct timers *timers)
+void hf_timers_init(struct timers *timers)
 {
     *timers = (struct timers){0};
     hf_slab_init(&timers->slab, sizeof(struct timer), &timers->bytes);
     hf_heap_init(&timers->heap, moved, NULL, &timers->bytes);
 }
 
-void timers_release(struct timers *timers)
+void hf_timers_release(struct timers *timers)
 {
     hf_heap_release(&timers->heap);
     hf_slab_release(&timers->slab);
@@ -56,8 +56,8 @@ static void insert(struct timers *timers, struct timer *timer)
     timers->waiting++;
 }
 
-struct timer *timers_add(struct timers *timers, const struct timer *form,
-                         int priority)
+struct timer *hf_timers_add(struct timers *timers, const struct timer *form,
+                            int priority)
 {
     uint32_t number;
 
@@ -78,7 +78,7 @@ struct timer *timers_add(struct timers *timers, const struct timer *form,
     return timer;
 }
 
-void timers_free(struct timers *timers, struct timer *timer)
+void hf_timers_free(struct timers *timers, struct timer *timer)
 {
     assert(!timer->waiting && timer->queued == 0 && timer->running == 0);
     if (timer->promised)
@@ -121,7 +121,7 @@ static void sweep(struct timers *timers)
     assert(heap->count == timers->waiting);
 }
 
-struct timer *timers_first(struct timers *timers)
+struct timer *hf_timers_first(struct timers *timers)
 {
     const struct hf_heap_entry *first;
 
@@ -137,7 +137,7 @@ struct timer *timers_first(struct timers *timers)
     return NULL;
 }
 
-struct timer *timers_any(struct timers *timers)
+struct timer *hf_timers_any(struct timers *timers)
 {
     while (timers->heap.count > 0) {
         uint32_t last = timers->heap.count;
@@ -156,7 +156,7 @@ static void stop_waiting(struct timers *timers, struct timer *timer)
     timers->waiting--;
 }
 
-void timers_take_first(struct timers *timers, struct timer *timer)
+void hf_timers_take_first(struct timers *timers, struct timer *timer)
 {
     assert(hf_heap_first(&timers->heap)->tie == timer->tie);
     stop_waiting(timers, timer);
@@ -172,35 +172,35 @@ void timers_take_first(struct timers *timers, struct timer *timer)
         __builtin_prefetch(hf_slab_at(&timers->slab, next->ref));
 }
 
-void timers_put(struct timers *timers, struct timer *timer)
+void hf_timers_put(struct timers *timers, struct timer *timer)
 {
     assert(timer->promised);
     insert(timers, timer);
 }
 
-void timers_withdraw(struct timers *timers, struct timer *timer)
+void hf_timers_withdraw(struct timers *timers, struct timer *timer)
 {
     stop_waiting(timers, timer);
     if (dead_count(timers) > timers->waiting + DEAD_MIN)
         sweep(timers);
 }
 
-uint64_t timer_id(const struct timer *timer)
+uint64_t hf_timer_id(const struct timer *timer)
 {
     return low_bits(timer->tie, ID_BITS) << TIMERS_NUMBER_BITS | timer->number;
 }
 
-struct timer *timers_find(const struct timers *timers, uint64_t id)
+struct timer *hf_timers_find(const struct timers *timers, uint64_t id)
 {
     uint32_t number = (uint32_t)low_bits(id, TIMERS_NUMBER_BITS);
 
     if (number == 0 || number >= timers->slab.top)
         return NULL;
     struct timer *timer = hf_slab_at(&timers->slab, number);
-    return timer->number != 0 && timer_id(timer) == id ? timer : NULL;
+    return timer->number != 0 && hf_timer_id(timer) == id ? timer : NULL;
 }
 
-struct timer *timers_walk(const struct timers *timers, uint32_t *number)
+struct timer *hf_timers_walk(const struct timers *timers, uint32_t *number)
 {
     while (*number < timers->slab.top) {
         struct timer *timer =

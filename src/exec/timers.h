@@ -62,32 +62,32 @@ struct timers {
     size_t bytes;
 };
 
-void timers_init(struct timers *timers);
-void timers_release(struct timers *timers);
+void hf_timers_init(struct timers *timers);
+void hf_timers_release(struct timers *timers);
 
 /* A task like `form`, which waits for its time; NULL without memory. */
-struct timer *timers_add(struct timers *timers, const struct timer *form,
-                         int priority);
+struct timer *hf_timers_add(struct timers *timers, const struct timer *form,
+                            int priority);
 /* The task does not wait and is over. */
-void timers_free(struct timers *timers, struct timer *timer);
+void hf_timers_free(struct timers *timers, struct timer *timer);
 
 /* The task that is due first, or NULL. */
-struct timer *timers_first(struct timers *timers);
+struct timer *hf_timers_first(struct timers *timers);
 /* The first task, `timer`, no longer waits. */
-void timers_take_first(struct timers *timers, struct timer *timer);
+void hf_timers_take_first(struct timers *timers, struct timer *timer);
 /* It waits again, for its `when_ns`. */
-void timers_put(struct timers *timers, struct timer *timer);
+void hf_timers_put(struct timers *timers, struct timer *timer);
 /* It no longer waits, wherever it is, and will not be put back. */
-void timers_withdraw(struct timers *timers, struct timer *timer);
+void hf_timers_withdraw(struct timers *timers, struct timer *timer);
 
 /* The task of that id, or NULL. */
-struct timer *timers_find(const struct timers *timers, uint64_t id);
+struct timer *hf_timers_find(const struct timers *timers, uint64_t id);
 /* Any task that waits, or NULL. */
-struct timer *timers_any(struct timers *timers);
+struct timer *hf_timers_any(struct timers *timers);
 /* The first task whose number is not below `*number`, which then is the number
  * after it; NULL if there is none. */
-struct timer *timers_walk(const struct timers *timers, uint32_t *number);
+struct timer *hf_timers_walk(const struct timers *timers, uint32_t *number);
 
-uint64_t timer_id(const struct timer *timer);
+uint64_t hf_timer_id(const struct timer *timer);
 
 #endif

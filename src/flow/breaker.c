@@ -177,7 +177,7 @@ static void become(struct hf_breaker *breaker, enum hf_breaker_state to,
                      __ATOMIC_RELAXED);
     } else if (to != HF_BREAKER_HALF_OPEN) {
         hf_backoff_reset(&breaker->growth);
-        window_clear(&breaker->window);
+        hf_breaker_window_clear(&breaker->window);
     }
     /* Release: until_ns. */
     hf_u64_store(&breaker->word, sequence << STATE_BITS | (uint64_t)to,
@@ -308,7 +308,7 @@ static bool must_trip(const struct hf_breaker *breaker)
 static void leave_closed(struct hf_breaker *breaker, bool failed, bool slow,
                          uint64_t now_ns, struct hf_breaker_change *change)
 {
-    window_add(&breaker->window, failed, slow, now_ns);
+    hf_breaker_window_add(&breaker->window, failed, slow, now_ns);
     if (!failed)
         breaker->failures = 0;
     else if (breaker->failures < UINT32_MAX)

@@ -7,7 +7,7 @@
 #define FAILED 1u
 #define SLOW   2u
 
-void window_clear(struct window *window)
+void hf_breaker_window_clear(struct window *window)
 {
     window->all = (struct window_sums){0};
     memset(window->parts, 0, sizeof window->parts);
@@ -31,7 +31,7 @@ static void subtract(struct window_sums *from, const struct window_sums *sums)
     from->slow -= sums->slow;
 }
 
-void window_age(struct window *window, uint64_t now_ns)
+void hf_breaker_window_age(struct window *window, uint64_t now_ns)
 {
     if (window->part_ns == 0)
         return;
@@ -64,13 +64,14 @@ static void add_to_circle(struct window *window, bool failed, bool slow)
     add(&window->all, failed, slow);
 }
 
-void window_add(struct window *window, bool failed, bool slow, uint64_t now_ns)
+void hf_breaker_window_add(struct window *window, bool failed, bool slow,
+                           uint64_t now_ns)
 {
     if (window->part_ns == 0) {
         add_to_circle(window, failed, slow);
         return;
     }
-    window_age(window, now_ns);
+    hf_breaker_window_age(window, now_ns);
     if (window->all.calls == UINT32_MAX)
         return;
     add(&window->parts[window->index % WINDOW_PARTS], failed, slow);

@@ -35,9 +35,10 @@ struct window {
     uint8_t *circle;
 };
 
-void window_clear(struct window *window);
-void window_add(struct window *window, bool failed, bool slow, uint64_t now_ns);
+void hf_breaker_window_clear(struct window *window);
+void hf_breaker_window_add(struct window *window, bool failed, bool slow,
+                           uint64_t now_ns);
 /* Forgets what is too old; an older now_ns than before forgets nothing. */
-void window_age(struct window *window, uint64_t now_ns);
+void hf_breaker_window_age(struct window *window, uint64_t now_ns);
 
 #endif

@@ -40,11 +40,11 @@ static void limiter_fill(const struct hf_listed *listed,
 static void limiter_free(struct hf_limiter *limiter)
 {
     if (limiter->shards != NULL)
-        limiter_shards_release(limiter);
-    limiter_top_release(limiter);
-    limiter_holds_release(limiter);
-    limiter_rules_release(limiter);
-    limiter_arena_release(&limiter->arena);
+        hf_limiter_shards_release(limiter);
+    hf_limiter_top_release(limiter);
+    hf_limiter_holds_release(limiter);
+    hf_limiter_rules_release(limiter);
+    hf_limiter_arena_release(&limiter->arena);
     hf_locals_release(&limiter->locals);
     hf_free(limiter);
 }
@@ -79,11 +79,9 @@ enum hf_status hf_limiter_open(struct hf_limiter **out,
         opts = &defaults;
     if (out == NULL || !opts_valid(opts))
         return HF_INVALID;
-    struct hf_limiter *limiter =
-        hf_alloc_aligned(_Alignof(struct hf_limiter), sizeof *limiter);
+    struct hf_limiter *limiter = hf_alloc_lines(sizeof *limiter);
     if (limiter == NULL)
         return HF_NOMEM;
-    memset(limiter, 0, sizeof *limiter);
     limiter->clock = opts->clock != NULL ? opts->clock : hf_clock_system();
     limiter->keys_max = opts->keys_max != 0 ? opts->keys_max : KEYS_MAX_DEFAULT;
     limiter->holds_max =
@@ -93,11 +91,11 @@ enum hf_status hf_limiter_open(struct hf_limiter **out,
     map_hash_init(&limiter->hash, seed_make(limiter, opts->seed));
     status = hf_locals_init(&limiter->locals, sizeof(struct limiter_local));
     if (status == HF_OK)
-        status = limiter_arena_init(&limiter->arena);
+        status = hf_limiter_arena_init(&limiter->arena);
     if (status == HF_OK)
-        status = limiter_rules_init(limiter, opts->rule);
+        status = hf_limiter_rules_init(limiter, opts->rule);
     if (status == HF_OK)
-        status = limiter_shards_init(
+        status = hf_limiter_shards_init(
             limiter, opts->shards != 0 ? opts->shards : SHARDS_DEFAULT);
     if (status != HF_OK) {
         limiter_free(limiter);
@@ -108,27 +106,27 @@ enum hf_status hf_limiter_open(struct hf_limiter **out,
     return HF_OK;
 }
 
-void hf_limiter_shut(struct hf_limiter *limiter)
+void hf_limiter_shutdown(struct hf_limiter *limiter)
 {
     if (limiter == NULL)
         return;
     /* Release: what was done before it was shut. */
     hf_u32_store(&limiter->closed, 1, __ATOMIC_RELEASE);
-    limiter_wait_call_all(limiter);
+    hf_limiter_wait_call_all(limiter);
 }
 
 void hf_limiter_close(struct hf_limiter *limiter)
 {
     if (limiter == NULL)
         return;
-    hf_limiter_shut(limiter);
+    hf_limiter_shutdown(limiter);
     hf_listed_remove(&limiter->listed);
     limiter_free(limiter);
 }
 
 /* ---- What every call begins with. ---- */
 
-struct limiter_local *limiter_local_mine(struct hf_limiter *limiter)
+struct limiter_local *hf_limiter_local_mine(struct hf_limiter *limiter)
 {
     struct limiter_local *local =
         hf_locals_quick(&limiter->locals, sizeof *local);
@@ -179,7 +177,7 @@ static inline const struct limiter_known *known_get(struct hf_limiter *limiter,
                                  hf_u32_load(&version->stamp, __ATOMIC_ACQUIRE),
                          1))
         return known;
-    limiter_version_know(version, number, known);
+    hf_limiter_version_know(version, number, known);
     return known;
 }
 
@@ -235,7 +233,7 @@ static inline void quick_answer(const struct quick *quick, uint64_t state,
     bool shadow = quick->known->shadow;
     bool denied = quick->wait_ns != 0 && !shadow;
 
-    rate_state_tell(&quick->known->plan, &words, now_ns, &told);
+    hf_rate_state_tell(&quick->known->plan, &words, now_ns, &told);
     answer->allowed = !denied;
     answer->denied_by = denied ? 0 : HF_LIMITER_NOBODY;
     answer->shadow = quick->wait_ns != 0 && shadow;
@@ -259,7 +257,7 @@ slower_wait(const struct hf_rate_plan *plan, uint64_t state, uint64_t cost,
     struct rate_state words = {{state, 0}};
     struct rate_state after = words;
     uint64_t wait_ns =
-        rate_state_take(plan, &words, cost, keep_back, now_ns, &after);
+        hf_rate_state_take(plan, &words, cost, keep_back, now_ns, &after);
 
     *next = after.word[0];
     return wait_ns;
@@ -338,7 +336,7 @@ static inline void count_answer(struct hf_limiter *limiter,
         const struct hf_limiter_ask *ask = &call->asks[answer->denied_by];
         struct limiter_key key = {.hash = 0};
         (void)limiter_key_make(limiter, ask, &key);
-        limiter_top_note(limiter, local, key.hash, ask, answer->rule);
+        hf_limiter_top_note(limiter, local, key.hash, ask, answer->rule);
     }
 }
 
@@ -361,21 +359,30 @@ static inline enum hf_status decide(struct hf_limiter *limiter,
         status = quick_take(limiter, local, &call->asks[0], call->priority,
                             peek, now_ns, &quick, answer);
     if (status == HF_PENDING)
-        status = limiter_many(limiter, local, call, peek, now_ns, answer);
+        status = hf_limiter_many(limiter, local, call, peek, now_ns, answer);
     return status;
+}
+
+static inline enum hf_status may_ask(const struct hf_limiter *limiter,
+                                     const struct hf_limiter_call *call,
+                                     const struct hf_limiter_answer *answer)
+{
+    if (!call_valid(limiter, call) || answer == NULL)
+        return HF_INVALID;
+    return limiter_shut(limiter) ? HF_CLOSED : HF_OK;
 }
 
 enum hf_status hf_limiter_take(struct hf_limiter *limiter,
                                const struct hf_limiter_call *call,
                                struct hf_limiter_answer *answer)
 {
-    if (!call_valid(limiter, call) || answer == NULL)
-        return HF_INVALID;
-    if (limiter_shut(limiter))
-        return HF_CLOSED;
-    struct limiter_local *local = limiter_local_mine(limiter);
-    enum hf_status status = decide(limiter, local, call, false,
-                                   now_of(limiter, call->now_ns), answer);
+    enum hf_status status = may_ask(limiter, call, answer);
+
+    if (status != HF_OK)
+        return status;
+    struct limiter_local *local = hf_limiter_local_mine(limiter);
+    status = decide(limiter, local, call, false, now_of(limiter, call->now_ns),
+                    answer);
     if (status == HF_OK)
         count_answer(limiter, local, call, answer);
     else
@@ -383,11 +390,11 @@ enum hf_status hf_limiter_take(struct hf_limiter *limiter,
     return status;
 }
 
-enum hf_status limiter_try(struct hf_limiter *limiter,
-                           const struct hf_limiter_call *call,
-                           struct hf_limiter_answer *answer)
+enum hf_status hf_limiter_try(struct hf_limiter *limiter,
+                              const struct hf_limiter_call *call,
+                              struct hf_limiter_answer *answer)
 {
-    struct limiter_local *local = limiter_local_mine(limiter);
+    struct limiter_local *local = hf_limiter_local_mine(limiter);
     enum hf_status status =
         decide(limiter, local, call, false, call->now_ns, answer);
 
@@ -400,11 +407,11 @@ enum hf_status hf_limiter_peek(struct hf_limiter *limiter,
                                const struct hf_limiter_call *call,
                                struct hf_limiter_answer *answer)
 {
-    if (!call_valid(limiter, call) || answer == NULL)
-        return HF_INVALID;
-    if (limiter_shut(limiter))
-        return HF_CLOSED;
-    return decide(limiter, limiter_local_mine(limiter), call, true,
+    enum hf_status status = may_ask(limiter, call, answer);
+
+    if (status != HF_OK)
+        return status;
+    return decide(limiter, hf_limiter_local_mine(limiter), call, true,
                   now_of(limiter, call->now_ns), answer);
 }
 
@@ -422,8 +429,9 @@ enum hf_status hf_limiter_acquire(struct hf_limiter *limiter,
     if (answer == NULL)
         answer = &unused;
     *answer = (struct hf_limiter_answer){.allowed = true};
-    enum hf_status status = limiter_acquire(limiter, call, deadline_ns, answer);
-    struct limiter_local *local = limiter_local_mine(limiter);
+    enum hf_status status =
+        hf_limiter_await(limiter, call, deadline_ns, answer);
+    struct limiter_local *local = hf_limiter_local_mine(limiter);
     if (status == HF_TIMEOUT && answer->allowed) {
         /* It was never its turn. */
         (void)decide(limiter, local, call, true,
@@ -445,7 +453,7 @@ bool hf_limiter_allow(struct hf_limiter *limiter, const char *key)
 
     if (limiter == NULL || key == NULL || limiter_shut(limiter))
         return false;
-    struct limiter_local *local = limiter_local_mine(limiter);
+    struct limiter_local *local = hf_limiter_local_mine(limiter);
     struct hf_limiter_ask ask = {.key = key, .key_len = strlen(key), .cost = 1};
     uint64_t now_ns = hf_clock_now_ns(limiter->clock);
     if (quick_take(limiter, local, &ask, 0, false, now_ns, &quick, NULL) ==
@@ -455,8 +463,8 @@ bool hf_limiter_allow(struct hf_limiter *limiter, const char *key)
         if (quick.wait_ns != 0 && quick.known->shadow)
             limiter_count(&local->shadow_denied, 1);
         if (!allowed)
-            limiter_top_note(limiter, local, quick.key.hash, &ask,
-                             quick.known->name);
+            hf_limiter_top_note(limiter, local, quick.key.hash, &ask,
+                                quick.known->name);
         return allowed;
     }
     struct hf_limiter_call call = {.asks = &ask, .count = 1, .now_ns = now_ns};
@@ -469,7 +477,8 @@ enum hf_status hf_limiter_refund(struct hf_limiter *limiter,
 {
     if (!call_valid(limiter, call))
         return HF_INVALID;
-    return limiter_refund(limiter, limiter_local_mine(limiter), call, taken_ns);
+    return hf_limiter_give_back(limiter, hf_limiter_local_mine(limiter), call,
+                                taken_ns);
 }
 
 enum hf_status hf_limiter_hold(struct hf_limiter *limiter,
@@ -482,15 +491,15 @@ enum hf_status hf_limiter_hold(struct hf_limiter *limiter,
         return HF_INVALID;
     if (limiter_shut(limiter))
         return HF_CLOSED;
-    struct limiter_local *local = limiter_local_mine(limiter);
+    struct limiter_local *local = hf_limiter_local_mine(limiter);
     uint64_t now_ns = now_of(limiter, call->now_ns);
-    enum hf_status status =
-        limiter_hold(limiter, local, call, hold_ns, now_ns, answer, hold);
+    enum hf_status status = hf_limiter_hold_parts(limiter, local, call, hold_ns,
+                                                  now_ns, answer, hold);
     if (status == HF_FULL) {
         /* Holds of keys that nobody uses may be over. */
         (void)hf_limiter_sweep(limiter, FULL_SWEEP, now_ns);
-        status =
-            limiter_hold(limiter, local, call, hold_ns, now_ns, answer, hold);
+        status = hf_limiter_hold_parts(limiter, local, call, hold_ns, now_ns,
+                                       answer, hold);
     }
     if (status == HF_OK)
         count_answer(limiter, local, call, answer);
@@ -504,7 +513,7 @@ enum hf_status hf_limiter_settle(struct hf_limiter *limiter, uint64_t hold,
 {
     if (limiter == NULL)
         return HF_INVALID;
-    return limiter_settle(limiter, hold, cost, now_of(limiter, now_ns));
+    return hf_limiter_hold_settle(limiter, hold, cost, now_of(limiter, now_ns));
 }
 
 /* ---- What happened. ---- */
@@ -525,7 +534,7 @@ uint64_t hf_limiter_sweep(struct hf_limiter *limiter, uint64_t count,
         uint32_t most = count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;
         uint32_t gone = 0;
         hf_mutex_lock(&shard->mutex);
-        uint32_t seen = limiter_evict(limiter, shard, most, now_ns, &gone);
+        uint32_t seen = hf_limiter_evict(limiter, shard, most, now_ns, &gone);
         hf_mutex_unlock(&shard->mutex);
         evicted += gone;
         count -= seen < count ? seen : count;

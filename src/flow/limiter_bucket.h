@@ -153,7 +153,7 @@ static inline bool limiter_cell_seen(struct hf_limiter *limiter,
     /* Acquire: what the last holder wrote. */
     *word = hf_u32_load(&cell->lock, __ATOMIC_ACQUIRE);
     if (__builtin_expect(*word & LOCK_HELD, 0))
-        *word = limiter_lock_await(limiter, cell);
+        *word = hf_limiter_lock_await(limiter, cell);
     return limiter_cell_is(cell, key);
 }
 

@@ -6,8 +6,8 @@
 #include "flow/limiter_hold.h"
 #include "flow/limiter_state.h"
 
-void limiter_cell_open(struct hf_limiter *limiter, struct limiter_cell *cell,
-                       uint32_t number, struct limiter_open *open)
+void hf_limiter_cell_open(struct hf_limiter *limiter, struct limiter_cell *cell,
+                          uint32_t number, struct limiter_open *open)
 {
     /* Relaxed, here and below: under the cell's lock. */
     open->cell = cell;
@@ -24,7 +24,7 @@ void limiter_cell_open(struct hf_limiter *limiter, struct limiter_cell *cell,
     }
 }
 
-void limiter_cell_store(const struct limiter_open *open)
+void hf_limiter_cell_store(const struct limiter_open *open)
 {
     struct limiter_cell *cell = open->cell;
 
@@ -36,13 +36,13 @@ void limiter_cell_store(const struct limiter_open *open)
         hf_u64_store(&cell->words[i], open->words.word[i], __ATOMIC_RELAXED);
 }
 
-bool limiter_up_to_date(struct hf_limiter *limiter,
-                        const struct limiter_open *open,
-                        const struct hf_limiter_ask *ask)
+bool hf_limiter_up_to_date(struct hf_limiter *limiter,
+                           const struct limiter_open *open,
+                           const struct hf_limiter_ask *ask)
 {
     if (ask->own != NULL)
-        return limiter_version_is(limiter_version_at(limiter, open->version),
-                                  ask->own);
+        return hf_limiter_version_is(limiter_version_at(limiter, open->version),
+                                     ask->own);
     return limiter_rule_version(limiter, ask->rule) == open->version;
 }
 
@@ -63,41 +63,41 @@ static enum hf_status convert(struct hf_limiter *limiter,
     const struct limiter_version *from =
         limiter_version_at(limiter, open->version);
     struct hf_rate_plan plan;
-    uint64_t bytes = words_bytes(&open->plan, &open->words);
+    uint64_t bytes = hf_words_bytes(&open->plan, &open->words);
 
     limiter_version_plan(to, &plan);
     if (!same_rule(from, to)) {
         /* of a rule that was removed */
-        words_clear(&open->plan, &open->words);
+        hf_words_clear(&open->plan, &open->words);
         if (open->holds != NULL)
-            limiter_holds_forget(limiter, open);
+            hf_limiter_holds_forget(limiter, open);
     } else if ((open->plan.words != 0 || plan.limit > open->plan.limit) &&
-               !words_fit(&plan, &(struct rate_state){{0, 0}},
-                          &limiter->array_bytes, limiter->log_bytes_max)) {
+               !hf_words_fit(&plan, &(struct rate_state){{0, 0}},
+                             &limiter->array_bytes, limiter->log_bytes_max)) {
         return HF_FULL;
-    } else if (words_convert(&open->plan, &plan, &open->words, now_ns) !=
+    } else if (hf_words_convert(&open->plan, &plan, &open->words, now_ns) !=
                HF_OK) {
         return HF_NOMEM;
     }
     open->plan = plan;
     hf_u64_add(&limiter->array_bytes,
-               words_bytes(&open->plan, &open->words) - bytes,
+               hf_words_bytes(&open->plan, &open->words) - bytes,
                __ATOMIC_RELAXED); /* a figure */
-    limiter_cell_store(open);
+    hf_limiter_cell_store(open);
     hf_u32_store(&open->cell->version, version, __ATOMIC_RELAXED);
     return HF_OK;
 }
 
-enum hf_status limiter_cell_refresh(struct hf_limiter *limiter,
-                                    struct limiter_local *local,
-                                    struct limiter_open *open,
-                                    const struct hf_limiter_ask *ask,
-                                    uint64_t now_ns)
+enum hf_status hf_limiter_cell_refresh(struct hf_limiter *limiter,
+                                       struct limiter_local *local,
+                                       struct limiter_open *open,
+                                       const struct hf_limiter_ask *ask,
+                                       uint64_t now_ns)
 {
-    if (!limiter_up_to_date(limiter, open, ask)) {
+    if (!hf_limiter_up_to_date(limiter, open, ask)) {
         uint32_t version;
         enum hf_status status =
-            limiter_version_use(limiter, local, ask, &version);
+            hf_limiter_version_use(limiter, local, ask, &version);
         if (status != HF_OK)
             return status;
         uint32_t unused = version; /* of the two, the cell keeps one */
@@ -105,21 +105,22 @@ enum hf_status limiter_cell_refresh(struct hf_limiter *limiter,
             status = convert(limiter, open, version, now_ns);
             unused = status == HF_OK ? open->version : version;
         }
-        limiter_version_drop(limiter, unused);
+        hf_limiter_version_drop(limiter, unused);
         if (status != HF_OK)
             return status;
         open->version = version;
     }
-    if (open->holds != NULL && limiter_holds_expire(limiter, open, now_ns))
-        limiter_cell_store(open);
+    if (open->holds != NULL && hf_limiter_holds_expire(limiter, open, now_ns))
+        hf_limiter_cell_store(open);
     return HF_OK;
 }
 
-void limiter_cell_clear(struct hf_limiter *limiter, struct limiter_open *open)
+void hf_limiter_cell_clear(struct hf_limiter *limiter,
+                           struct limiter_open *open)
 {
-    hf_u64_sub(&limiter->array_bytes, words_bytes(&open->plan, &open->words),
+    hf_u64_sub(&limiter->array_bytes, hf_words_bytes(&open->plan, &open->words),
                __ATOMIC_RELAXED); /* a figure */
-    words_clear(&open->plan, &open->words);
+    hf_words_clear(&open->plan, &open->words);
     if (open->holds != NULL)
-        limiter_holds_forget(limiter, open);
+        hf_limiter_holds_forget(limiter, open);
 }

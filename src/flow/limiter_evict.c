@@ -1,14 +1,20 @@
 /* limiter_evict.c - forgetting keys that have nothing spent.
  *
  * Each new key looks at two old ones, on average: so there are never more than
- * twice as many keys as have something spent. A hand goes round the buckets.
+ * twice as many keys as have something spent, or had within the last second,
+ * beside one for each bucket of a table that was fuller once. A hand goes round
+ * the buckets.
  */
 #include "flow/limiter_bucket.h"
 #include "flow/limiter_hold.h"
 
-#define EVICT_STEPS  2   /* keys to look at for each new one */
-#define EVICT_FULL   64u /* the same when there is no room */
-#define EVICT_SHARDS 8u  /* and in so many other shards */
+#define EVICT_STEPS 2    /* keys to look at for each new one */
+#define EVICT_FULL  64u  /* of a shard, when there is no room */
+#define EVICT_MOST  576u /* of all shards, then */
+
+/* A key that has nothing spent is kept so long while there is room: making it
+ * again costs more than its memory. */
+#define EVICT_AGE_NS UINT64_C(1000000000)
 
 /* Idle at now_ns: its words, by its own version of the rule, say nothing; or
  * its rule has been removed. The caller has the cell's lock. */
@@ -24,12 +30,13 @@ static bool cell_idle(struct hf_limiter *limiter, struct limiter_open *open,
                      __ATOMIC_RELAXED);
         return false;
     }
-    if (!limiter_version_lives(limiter,
-                               limiter_version_at(limiter, open->version)))
+    if (!hf_limiter_version_lives(limiter,
+                                  limiter_version_at(limiter, open->version)))
         return true;
-    if (open->holds != NULL && limiter_holds_expire(limiter, open, now_ns))
-        limiter_cell_store(open);
-    return open->holds == NULL && words_idle(&open->plan, &open->words, now_ns);
+    if (open->holds != NULL && hf_limiter_holds_expire(limiter, open, now_ns))
+        hf_limiter_cell_store(open);
+    return open->holds == NULL &&
+           hf_words_idle(&open->plan, &open->words, now_ns);
 }
 
 static bool evict_slot(struct hf_limiter *limiter, struct limiter_shard *shard,
@@ -43,12 +50,12 @@ static bool evict_slot(struct hf_limiter *limiter, struct limiter_shard *shard,
 
     if ((word & LOCK_HELD) || !limiter_lock_seen(cell, word))
         return false; /* it is in use */
-    limiter_cell_open(limiter, cell, number, &open);
+    hf_limiter_cell_open(limiter, cell, number, &open);
     if (!cell_idle(limiter, &open, now_ns)) {
         limiter_unlock(limiter, cell);
         return false;
     }
-    limiter_cell_clear(limiter, &open);
+    hf_limiter_cell_clear(limiter, &open);
     uint32_t len =
         hf_u32_load(&cell->identity, __ATOMIC_RELAXED) & IDENTITY_LEN;
     /* Release: before the cell is seen to have gone. Relaxed reads: written
@@ -58,8 +65,8 @@ static bool evict_slot(struct hf_limiter *limiter, struct limiter_shard *shard,
     hf_u32_store(&cell->identity, 0, __ATOMIC_RELAXED);
     slot_clear(bucket, slot);
     limiter_unlock(limiter, cell);
-    limiter_cell_give(limiter, shard, number, len);
-    limiter_version_drop(limiter, open.version);
+    hf_limiter_cell_give(limiter, shard, number, len);
+    hf_limiter_version_drop(limiter, open.version);
     limiter_count(&shard->keys, (uint64_t)-1);
     limiter_count(&shard->evictions, 1);
     /* Relaxed: a bound on a count. */
@@ -88,8 +95,9 @@ static uint32_t evict_bucket(struct hf_limiter *limiter,
     return seen;
 }
 
-uint32_t limiter_evict(struct hf_limiter *limiter, struct limiter_shard *shard,
-                       uint32_t count, uint64_t now_ns, uint32_t *evicted)
+uint32_t hf_limiter_evict(struct hf_limiter *limiter,
+                          struct limiter_shard *shard, uint32_t count,
+                          uint64_t now_ns, uint32_t *evicted)
 {
     uint32_t buckets = hf_u32_load(&shard->buckets, __ATOMIC_RELAXED);
     uint32_t seen = 0;
@@ -100,29 +108,31 @@ uint32_t limiter_evict(struct hf_limiter *limiter, struct limiter_shard *shard,
     return seen;
 }
 
-/* There are as many keys as may be: looks for one that is idle, also in a few
- * other shards. */
+/* There are as many keys as may be: looks for one that is idle, also in other
+ * shards until it has seen enough. */
 static bool evict_any(struct hf_limiter *limiter, struct limiter_shard *shard,
                       uint64_t now_ns)
 {
     uint32_t evicted = 0;
 
-    (void)limiter_evict(limiter, shard, EVICT_FULL, now_ns, &evicted);
-    for (uint32_t i = 0; i < EVICT_SHARDS && evicted == 0; i++) {
+    uint32_t seen =
+        hf_limiter_evict(limiter, shard, EVICT_FULL, now_ns, &evicted);
+    for (uint32_t i = 0;
+         i < limiter->shard_count && seen < EVICT_MOST && evicted == 0; i++) {
         /* Relaxed: where to look. */
         uint32_t turn = hf_u32_add(&limiter->evict_turn, 1, __ATOMIC_RELAXED);
         struct limiter_shard *other =
             &limiter->shards[turn & (limiter->shard_count - 1)];
         if (other == shard || !hf_mutex_try(&other->mutex))
             continue;
-        (void)limiter_evict(limiter, other, EVICT_FULL, now_ns, &evicted);
+        seen += hf_limiter_evict(limiter, other, EVICT_FULL, now_ns, &evicted);
         hf_mutex_unlock(&other->mutex);
     }
     return evicted > 0;
 }
 
-bool limiter_keys_reserve(struct hf_limiter *limiter,
-                          struct limiter_shard *shard, uint64_t now_ns)
+bool hf_limiter_keys_reserve(struct hf_limiter *limiter,
+                             struct limiter_shard *shard, uint64_t now_ns)
 {
     /* Relaxed: a bound on a count. */
     if (hf_u64_add(&limiter->keys, 1, __ATOMIC_RELAXED) < limiter->keys_max)
@@ -134,21 +144,26 @@ bool limiter_keys_reserve(struct hf_limiter *limiter,
     return false;
 }
 
-void limiter_evict_some(struct hf_limiter *limiter, struct limiter_shard *shard,
-                        uint64_t now_ns)
+void hf_limiter_evict_some(struct hf_limiter *limiter,
+                           struct limiter_shard *shard, uint64_t now_ns)
 {
     uint32_t evicted = 0;
 
     assert(hf_mutex_held(&shard->mutex));
+    if (now_ns < EVICT_AGE_NS)
+        return;
     /* A whole bucket at a time, so that its keys are fetched together. */
+    now_ns -= EVICT_AGE_NS;
     shard->evict_credit += EVICT_STEPS;
     if (shard->evict_credit > 0)
         shard->evict_credit -=
             1 + (int)evict_bucket(limiter, shard, now_ns, &evicted);
+    if (shard->evict_credit > 0) /* nothing there: no more to look at later */
+        shard->evict_credit = 0;
 }
 
-void limiter_chain_clear(struct hf_limiter *limiter,
-                         struct limiter_bucket *bucket)
+void hf_limiter_chain_clear(struct hf_limiter *limiter,
+                            struct limiter_bucket *bucket)
 {
     struct limiter_open open;
 
@@ -158,9 +173,9 @@ void limiter_chain_clear(struct hf_limiter *limiter,
                 hf_u32_load(&bucket->cells[slot], __ATOMIC_RELAXED);
             if (number == 0)
                 continue;
-            limiter_cell_open(limiter, limiter_cell_at(limiter, number), number,
-                              &open);
-            limiter_cell_clear(limiter, &open);
+            hf_limiter_cell_open(limiter, limiter_cell_at(limiter, number),
+                                 number, &open);
+            hf_limiter_cell_clear(limiter, &open);
         }
     }
 }

@@ -121,7 +121,7 @@ static struct limiter_hold *table_take(struct hf_limiter *limiter,
     return hold;
 }
 
-void limiter_holds_release(struct hf_limiter *limiter)
+void hf_limiter_holds_release(struct hf_limiter *limiter)
 {
     struct limiter_hold_table *table = &limiter->holds;
 
@@ -171,8 +171,8 @@ static void holds_remove(struct limiter_open *open, struct limiter_pair *pair)
     pair->ended = 1;
 }
 
-bool limiter_holds_expire(struct hf_limiter *limiter, struct limiter_open *open,
-                          uint64_t now_ns)
+bool hf_limiter_holds_expire(struct hf_limiter *limiter,
+                             struct limiter_open *open, uint64_t now_ns)
 {
     struct limiter_pair *pair = open->holds->first;
     bool changed = false;
@@ -186,7 +186,8 @@ bool limiter_holds_expire(struct hf_limiter *limiter, struct limiter_open *open,
         /* Relaxed: it no longer changes. A settled one is its settler's, who
          * waits for this cell. */
         if (hf_u32_load(&hold->state, __ATOMIC_RELAXED) == HOLD_EXPIRED) {
-            words_refund(&open->plan, &open->words, pair->cost, pair->taken_ns);
+            hf_words_refund(&open->plan, &open->words, pair->cost,
+                            pair->taken_ns);
             holds_remove(open, pair);
             hold_leave(hold, users);
             changed = true;
@@ -198,11 +199,12 @@ bool limiter_holds_expire(struct hf_limiter *limiter, struct limiter_open *open,
     return changed;
 }
 
-uint64_t limiter_holds_wait(const struct limiter_open *open, uint64_t count,
-                            uint64_t keep_back, uint64_t now_ns)
+uint64_t hf_limiter_holds_wait(const struct limiter_open *open, uint64_t count,
+                               uint64_t keep_back, uint64_t now_ns)
 {
     const struct hf_rate_plan *plan = &open->plan;
-    uint64_t wait_ns = words_wait(plan, &open->words, count, keep_back, now_ns);
+    uint64_t wait_ns =
+        hf_words_wait(plan, &open->words, count, keep_back, now_ns);
 
     if (wait_ns == 0 || wait_ns == HF_RATE_NEVER || open->holds == NULL ||
         plan->words == 0)
@@ -216,14 +218,15 @@ uint64_t limiter_holds_wait(const struct limiter_open *open, uint64_t count,
             break;
         if (expires_ns > at_ns)
             at_ns = expires_ns;
-        words_refund(plan, &words, pair->cost, pair->taken_ns);
-        wait_ns =
-            at_ns - now_ns + words_wait(plan, &words, count, keep_back, at_ns);
+        hf_words_refund(plan, &words, pair->cost, pair->taken_ns);
+        wait_ns = at_ns - now_ns +
+                  hf_words_wait(plan, &words, count, keep_back, at_ns);
     }
     return wait_ns;
 }
 
-void limiter_holds_forget(struct hf_limiter *limiter, struct limiter_open *open)
+void hf_limiter_holds_forget(struct hf_limiter *limiter,
+                             struct limiter_open *open)
 {
     struct limiter_pair *next;
 
@@ -276,7 +279,7 @@ static enum hf_status holds_ready(struct limiter_parts *parts)
         hf_u64_store(&open->cell->words[0], (uint64_t)(uintptr_t)holds,
                      __ATOMIC_RELAXED);
         open->holds = holds;
-        limiter_cell_store(open);
+        hf_limiter_cell_store(open);
     }
     return HF_OK;
 }
@@ -288,7 +291,7 @@ static void holds_trim(struct limiter_parts *parts)
         struct limiter_open *open = &parts->part[i].open;
         if (open->holds != NULL && open->holds->first == NULL) {
             holds_end(open);
-            limiter_cell_store(open);
+            hf_limiter_cell_store(open);
         }
     }
 }
@@ -309,7 +312,7 @@ static enum hf_status hold_parts(struct hf_limiter *limiter,
     if (status == HF_OK)
         status = table_add(limiter, hold);
     if (status == HF_OK &&
-        (status = limiter_parts_take(limiter, parts)) != HF_OK)
+        (status = hf_limiter_parts_take(limiter, parts)) != HF_OK)
         table_cancel(limiter, hold);
     if (status != HF_OK) {
         hf_free(hold);
@@ -320,7 +323,8 @@ static enum hf_status hold_parts(struct hf_limiter *limiter,
         struct hf_rate_answer told;
         if (part->wait_ns != 0) /* a shadow that would deny */
             continue;
-        words_tell(&part->open.plan, &part->open.words, parts->now_ns, &told);
+        hf_words_tell(&part->open.plan, &part->open.words, parts->now_ns,
+                      &told);
         struct limiter_pair *pair = &hold->pair[hold->count++];
         *pair = (struct limiter_pair){.hold = hold,
                                       .cell = part->open.number,
@@ -335,25 +339,26 @@ static enum hf_status hold_parts(struct hf_limiter *limiter,
     return HF_OK;
 }
 
-enum hf_status limiter_hold(struct hf_limiter *limiter,
-                            struct limiter_local *local,
-                            const struct hf_limiter_call *call,
-                            uint64_t hold_ns, uint64_t now_ns,
-                            struct hf_limiter_answer *answer, uint64_t *number)
+enum hf_status hf_limiter_hold_parts(struct hf_limiter *limiter,
+                                     struct limiter_local *local,
+                                     const struct hf_limiter_call *call,
+                                     uint64_t hold_ns, uint64_t now_ns,
+                                     struct hf_limiter_answer *answer,
+                                     uint64_t *number)
 {
     struct limiter_parts parts;
     enum hf_status status =
-        limiter_parts_lock(limiter, local, call, true, now_ns, &parts);
+        hf_limiter_parts_lock(limiter, local, call, true, now_ns, &parts);
 
     *number = 0;
     if (status != HF_OK)
         return status;
-    if (limiter_parts_ask(limiter, &parts, call->priority))
+    if (hf_limiter_parts_ask(limiter, &parts, call->priority))
         status = hold_parts(limiter, &parts, hold_ns, number);
     holds_trim(&parts);
     if (status == HF_OK)
-        limiter_parts_answer(limiter, call, &parts, now_ns, answer);
-    limiter_parts_unlock(limiter, &parts);
+        hf_limiter_parts_answer(limiter, call, &parts, now_ns, answer);
+    hf_limiter_parts_unlock(limiter, &parts);
     return status;
 }
 
@@ -361,18 +366,19 @@ static void settle_pair(struct limiter_open *open, struct limiter_pair *pair,
                         uint64_t cost, uint64_t now_ns)
 {
     if (cost < pair->cost)
-        words_refund(&open->plan, &open->words, pair->cost - cost,
-                     pair->taken_ns);
+        hf_words_refund(&open->plan, &open->words, pair->cost - cost,
+                        pair->taken_ns);
     else if (cost > pair->cost)
-        words_spend(&open->plan, &open->words, cost - pair->cost, now_ns);
+        hf_words_spend(&open->plan, &open->words, cost - pair->cost, now_ns);
     holds_remove(open, pair);
     if (open->holds->first == NULL)
         holds_end(open);
-    limiter_cell_store(open);
+    hf_limiter_cell_store(open);
 }
 
-enum hf_status limiter_settle(struct hf_limiter *limiter, uint64_t number,
-                              uint64_t cost, uint64_t now_ns)
+enum hf_status hf_limiter_hold_settle(struct hf_limiter *limiter,
+                                      uint64_t number, uint64_t cost,
+                                      uint64_t now_ns)
 {
     struct limiter_hold *hold =
         table_take(limiter, number, now_ns, HOLD_SETTLED);
@@ -389,16 +395,16 @@ enum hf_status limiter_settle(struct hf_limiter *limiter, uint64_t number,
     /* Cells with holds are not forgotten, so the numbers are good. All of them
      * are locked, so that it happens at one instant. */
     for (uint32_t i = 0; i < hold->count; i++)
-        limiter_lock(limiter, limiter_cell_at(limiter, hold->pair[i].cell));
+        hf_limiter_lock(limiter, limiter_cell_at(limiter, hold->pair[i].cell));
     uint32_t users = 1; /* its place in the table */
     for (uint32_t i = 0; i < hold->count; i++) {
         struct limiter_pair *pair = &hold->pair[i];
         if (pair->ended) /* with its rule */
             continue;
-        limiter_cell_open(limiter, limiter_cell_at(limiter, pair->cell),
-                          pair->cell, &open);
+        hf_limiter_cell_open(limiter, limiter_cell_at(limiter, pair->cell),
+                             pair->cell, &open);
         settle_pair(&open, pair, cost, now_ns);
-        ids[users - 1] = limiter_wait_id(
+        ids[users - 1] = hf_limiter_wait_id(
             hf_u32_load(&open.cell->hash, __ATOMIC_RELAXED),
             hf_u32_load(&open.cell->identity, __ATOMIC_RELAXED));
         users++;
@@ -408,6 +414,6 @@ enum hf_status limiter_settle(struct hf_limiter *limiter, uint64_t number,
                        limiter_cell_at(limiter, hold->pair[i - 1].cell));
     hold_leave(hold, users);
     for (uint32_t i = 0; i + 1 < users; i++)
-        limiter_wait_call(limiter, ids[i]);
+        hf_limiter_wait_call(limiter, ids[i]);
     return HF_OK;
 }

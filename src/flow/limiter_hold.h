@@ -44,14 +44,24 @@ struct limiter_holds {
 
 /* Takes back what holds that are over held. True if anything changed; the
  * caller stores the words. (c) */
-bool limiter_holds_expire(struct hf_limiter *limiter, struct limiter_open *open,
-                          uint64_t now_ns);
-/* As words_wait(), but counts on holds that are over by then. (c) */
-uint64_t limiter_holds_wait(const struct limiter_open *open, uint64_t count,
-                            uint64_t keep_back, uint64_t now_ns);
+bool hf_limiter_holds_expire(struct hf_limiter *limiter,
+                             struct limiter_open *open, uint64_t now_ns);
+/* As hf_words_wait(), but counts on holds that are over by then. (c) */
+uint64_t hf_limiter_holds_wait(const struct limiter_open *open, uint64_t count,
+                               uint64_t keep_back, uint64_t now_ns);
 /* The cell's words mean nothing any more: ends its part in all holds. (c) */
-void limiter_holds_forget(struct hf_limiter *limiter,
-                          struct limiter_open *open);
-void limiter_holds_release(struct hf_limiter *limiter);
+void hf_limiter_holds_forget(struct hf_limiter *limiter,
+                             struct limiter_open *open);
+void hf_limiter_holds_release(struct hf_limiter *limiter);
+
+enum hf_status hf_limiter_hold_parts(struct hf_limiter *limiter,
+                                     struct limiter_local *local,
+                                     const struct hf_limiter_call *call,
+                                     uint64_t hold_ns, uint64_t now_ns,
+                                     struct hf_limiter_answer *answer,
+                                     uint64_t *number);
+enum hf_status hf_limiter_hold_settle(struct hf_limiter *limiter,
+                                      uint64_t number, uint64_t cost,
+                                      uint64_t now_ns);
 
 #endif

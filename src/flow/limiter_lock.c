@@ -18,8 +18,8 @@
 
 #define NAP_NS UINT64_C(200000)
 
-uint32_t limiter_lock_await(struct hf_limiter *limiter,
-                            struct limiter_cell *cell)
+uint32_t hf_limiter_lock_await(struct hf_limiter *limiter,
+                               struct limiter_cell *cell)
 {
     const struct hf_clock *clock = hf_clock_system();
 
@@ -45,16 +45,16 @@ uint32_t limiter_lock_await(struct hf_limiter *limiter,
     }
 }
 
-void limiter_lock(struct hf_limiter *limiter, struct limiter_cell *cell)
+void hf_limiter_lock(struct hf_limiter *limiter, struct limiter_cell *cell)
 {
-    while (!limiter_lock_seen(cell, limiter_lock_await(limiter, cell)))
+    while (!limiter_lock_seen(cell, hf_limiter_lock_await(limiter, cell)))
         hf_thread_pause();
 }
 
 /* ---- Keys of cells. ---- */
 
-void limiter_cell_set_key(struct limiter_cell *cell,
-                          const struct limiter_key *key, uint32_t flags)
+void hf_limiter_cell_set_key(struct limiter_cell *cell,
+                             const struct limiter_key *key, uint32_t flags)
 {
     uint32_t i = 0;
     uint64_t word;

@@ -73,23 +73,24 @@ static enum hf_status part_find(struct hf_limiter *limiter,
     part->open.number = limiter_find(limiter, &part->key, &word);
     if (part->open.number != 0)
         return HF_OK;
-    enum hf_status status = limiter_version_use(limiter, local, ask, &version);
+    enum hf_status status =
+        hf_limiter_version_use(limiter, local, ask, &version);
     if (status != HF_OK)
         return status;
     hf_mutex_lock(&shard->mutex);
-    part->open.number = limiter_find_locked(limiter, shard, &part->key);
+    part->open.number = hf_limiter_find_locked(limiter, shard, &part->key);
     bool found = part->open.number != 0;
     if (!found && make) {
         /* Relaxed: written under this lock. */
         uint64_t evicted = hf_u64_load(&shard->evicted_ns, __ATOMIC_RELAXED);
-        status = limiter_add(limiter, shard, &part->key, version, &empty,
-                             IDENTITY_FRESH, *now_ns, &part->open.number);
+        status = hf_limiter_add(limiter, shard, &part->key, version, &empty,
+                                IDENTITY_FRESH, *now_ns, &part->open.number);
         if (*now_ns < evicted)
             *now_ns = evicted;
     }
     hf_mutex_unlock(&shard->mutex);
     if (found || !make || status != HF_OK)
-        limiter_version_drop(limiter, version);
+        hf_limiter_version_drop(limiter, version);
     return status;
 }
 
@@ -123,8 +124,8 @@ static void unlock_first(struct hf_limiter *limiter,
         limiter_unlock(limiter, parts->part[i - 1].open.cell);
 }
 
-void limiter_parts_unlock(struct hf_limiter *limiter,
-                          struct limiter_parts *parts)
+void hf_limiter_parts_unlock(struct hf_limiter *limiter,
+                             struct limiter_parts *parts)
 {
     unlock_first(limiter, parts, parts->count);
 }
@@ -140,7 +141,7 @@ static bool parts_lock_all(struct hf_limiter *limiter,
     for (uint32_t i = 0; i < parts->count; i++) {
         struct limiter_part *part = &parts->part[i];
         struct limiter_cell *cell = limiter_cell_at(limiter, part->open.number);
-        limiter_lock(limiter, cell);
+        hf_limiter_lock(limiter, cell);
         part->open.cell = cell;
         if (!limiter_cell_is(cell, &part->key)) {
             unlock_first(limiter, parts, i + 1);
@@ -151,7 +152,7 @@ static bool parts_lock_all(struct hf_limiter *limiter,
         if (identity & IDENTITY_FRESH)
             hf_u32_store(&cell->identity, identity & ~IDENTITY_FRESH,
                          __ATOMIC_RELAXED);
-        limiter_cell_open(limiter, cell, part->open.number, &part->open);
+        hf_limiter_cell_open(limiter, cell, part->open.number, &part->open);
     }
     return true;
 }
@@ -167,7 +168,7 @@ static enum hf_status parts_refresh(struct hf_limiter *limiter,
 
     do {
         for (uint32_t i = 0; i < parts->count; i++) {
-            enum hf_status status = limiter_cell_refresh(
+            enum hf_status status = hf_limiter_cell_refresh(
                 limiter, local, &parts->part[i].open,
                 &call->asks[parts->part[i].ask], parts->now_ns);
             if (status != HF_OK)
@@ -175,16 +176,17 @@ static enum hf_status parts_refresh(struct hf_limiter *limiter,
         }
         same = true;
         for (uint32_t i = 0; i < parts->count && parts->count > 1; i++)
-            same &= limiter_up_to_date(limiter, &parts->part[i].open,
-                                       &call->asks[parts->part[i].ask]);
+            same &= hf_limiter_up_to_date(limiter, &parts->part[i].open,
+                                          &call->asks[parts->part[i].ask]);
     } while (!same);
     return HF_OK;
 }
 
-enum hf_status limiter_parts_lock(struct hf_limiter *limiter,
-                                  struct limiter_local *local,
-                                  const struct hf_limiter_call *call, bool make,
-                                  uint64_t now_ns, struct limiter_parts *parts)
+enum hf_status hf_limiter_parts_lock(struct hf_limiter *limiter,
+                                     struct limiter_local *local,
+                                     const struct hf_limiter_call *call,
+                                     bool make, uint64_t now_ns,
+                                     struct limiter_parts *parts)
 {
     enum hf_status status = parts_collect(limiter, call, parts);
 
@@ -200,7 +202,7 @@ enum hf_status limiter_parts_lock(struct hf_limiter *limiter,
     } while (!parts_lock_all(limiter, parts));
     status = parts_refresh(limiter, local, call, parts);
     if (status != HF_OK)
-        limiter_parts_unlock(limiter, parts);
+        hf_limiter_parts_unlock(limiter, parts);
     return status;
 }
 
@@ -212,7 +214,7 @@ static uint64_t parts_time(const struct limiter_parts *parts)
     for (uint32_t i = 0; i < parts->count; i++) {
         const struct limiter_open *open = &parts->part[i].open;
         struct hf_rate_answer told;
-        words_tell(&open->plan, &open->words, now_ns, &told);
+        hf_words_tell(&open->plan, &open->words, now_ns, &told);
         if (told.taken_ns > now_ns)
             now_ns = told.taken_ns;
     }
@@ -226,13 +228,13 @@ static void parts_expire(struct hf_limiter *limiter,
     for (uint32_t i = 0; i < parts->count; i++) {
         struct limiter_open *open = &parts->part[i].open;
         if (open->holds != NULL &&
-            limiter_holds_expire(limiter, open, parts->now_ns))
-            limiter_cell_store(open);
+            hf_limiter_holds_expire(limiter, open, parts->now_ns))
+            hf_limiter_cell_store(open);
     }
 }
 
-bool limiter_parts_ask(struct hf_limiter *limiter, struct limiter_parts *parts,
-                       uint32_t priority)
+bool hf_limiter_parts_ask(struct hf_limiter *limiter,
+                          struct limiter_parts *parts, uint32_t priority)
 {
     bool allowed = true;
 
@@ -248,38 +250,38 @@ bool limiter_parts_ask(struct hf_limiter *limiter, struct limiter_parts *parts,
         part->shadow = hf_u32_load(&version->shadow, __ATOMIC_RELAXED) != 0;
         part->keep_back =
             hf_u64_load(&version->keep_back[priority], __ATOMIC_RELAXED);
-        part->wait_ns = limiter_holds_wait(&part->open, part->cost,
-                                           part->keep_back, parts->now_ns);
+        part->wait_ns = hf_limiter_holds_wait(&part->open, part->cost,
+                                              part->keep_back, parts->now_ns);
         allowed &= part->wait_ns == 0 || part->shadow;
     }
     return allowed;
 }
 
-enum hf_status limiter_parts_take(struct hf_limiter *limiter,
-                                  struct limiter_parts *parts)
+enum hf_status hf_limiter_parts_take(struct hf_limiter *limiter,
+                                     struct limiter_parts *parts)
 {
     for (uint32_t i = 0; i < parts->count; i++) {
         struct limiter_open *open = &parts->part[i].open;
-        uint64_t bytes = words_bytes(&open->plan, &open->words);
+        uint64_t bytes = hf_words_bytes(&open->plan, &open->words);
         if (parts->part[i].cost > 0 &&
-            !words_fit(&open->plan, &open->words, &limiter->array_bytes,
-                       limiter->log_bytes_max))
+            !hf_words_fit(&open->plan, &open->words, &limiter->array_bytes,
+                          limiter->log_bytes_max))
             return HF_FULL;
         if (parts->part[i].cost > 0 &&
-            words_ready(&open->plan, &open->words) != HF_OK)
+            hf_words_ready(&open->plan, &open->words) != HF_OK)
             return HF_NOMEM;
         hf_u64_add(&limiter->array_bytes,
-                   words_bytes(&open->plan, &open->words) - bytes,
+                   hf_words_bytes(&open->plan, &open->words) - bytes,
                    __ATOMIC_RELAXED); /* a figure */
-        limiter_cell_store(open);
+        hf_limiter_cell_store(open);
     }
     for (uint32_t i = 0; i < parts->count; i++) {
         struct limiter_part *part = &parts->part[i];
         if (part->wait_ns != 0) /* a shadow that would deny */
             continue;
-        (void)words_take(&part->open.plan, &part->open.words, part->cost,
-                         part->keep_back, parts->now_ns);
-        limiter_cell_store(&part->open);
+        (void)hf_words_take(&part->open.plan, &part->open.words, part->cost,
+                            part->keep_back, parts->now_ns);
+        hf_limiter_cell_store(&part->open);
     }
     return HF_OK;
 }
@@ -298,7 +300,8 @@ static const struct limiter_part *parts_pick(const struct limiter_parts *parts,
         bool better;
         if (denied && (part->shadow || part->wait_ns == 0))
             continue;
-        words_tell(&part->open.plan, &part->open.words, parts->now_ns, &each);
+        hf_words_tell(&part->open.plan, &part->open.words, parts->now_ns,
+                      &each);
         each.remaining -=
             each.remaining < part->keep_back ? each.remaining : part->keep_back;
         if (pick == NULL)
@@ -317,10 +320,11 @@ static const struct limiter_part *parts_pick(const struct limiter_parts *parts,
     return pick;
 }
 
-void limiter_parts_answer(struct hf_limiter *limiter,
-                          const struct hf_limiter_call *call,
-                          const struct limiter_parts *parts, uint64_t given_ns,
-                          struct hf_limiter_answer *answer)
+void hf_limiter_parts_answer(struct hf_limiter *limiter,
+                             const struct hf_limiter_call *call,
+                             const struct limiter_parts *parts,
+                             uint64_t given_ns,
+                             struct hf_limiter_answer *answer)
 {
     struct hf_rate_answer told = {.limit = 0};
     uint64_t late_ns = parts->now_ns - given_ns;
@@ -351,8 +355,8 @@ void limiter_parts_answer(struct hf_limiter *limiter,
     answer->retry_after_ns = pick->wait_ns == HF_RATE_NEVER
                                  ? HF_LIMITER_NEVER
                                  : pick->wait_ns + late_ns;
-    limiter_version_name(limiter_version_at(limiter, pick->open.version),
-                         answer->rule);
+    hf_limiter_version_name(limiter_version_at(limiter, pick->open.version),
+                            answer->rule);
 }
 
 /* The shard's lock is held and the key is not there: takes, and adds the key
@@ -367,24 +371,24 @@ static enum hf_status absent_take(struct hf_limiter *limiter,
 
     if (part->wait_ns != 0 || peek || part->cost == 0)
         return HF_OK;
-    if (!words_fit(&open->plan, &open->words, &limiter->array_bytes,
-                   limiter->log_bytes_max))
-        limiter_evict_some(limiter, shard, now_ns);
-    if (!words_fit(&open->plan, &open->words, &limiter->array_bytes,
-                   limiter->log_bytes_max))
+    if (!hf_words_fit(&open->plan, &open->words, &limiter->array_bytes,
+                      limiter->log_bytes_max))
+        hf_limiter_evict_some(limiter, shard, now_ns);
+    if (!hf_words_fit(&open->plan, &open->words, &limiter->array_bytes,
+                      limiter->log_bytes_max))
         return HF_FULL;
-    if (words_take(&open->plan, &open->words, part->cost, part->keep_back,
-                   parts->now_ns) != HF_OK)
+    if (hf_words_take(&open->plan, &open->words, part->cost, part->keep_back,
+                      parts->now_ns) != HF_OK)
         return HF_NOMEM;
     enum hf_status status =
-        limiter_add(limiter, shard, &part->key, open->version, &open->words, 0,
-                    now_ns, &open->number);
+        hf_limiter_add(limiter, shard, &part->key, open->version, &open->words,
+                       0, now_ns, &open->number);
     if (status == HF_OK)
         hf_u64_add(&limiter->array_bytes,
-                   words_bytes(&open->plan, &open->words),
+                   hf_words_bytes(&open->plan, &open->words),
                    __ATOMIC_RELAXED); /* a figure */
     else
-        words_clear(&open->plan, &open->words);
+        hf_words_clear(&open->plan, &open->words);
     return status;
 }
 
@@ -399,8 +403,8 @@ static enum hf_status absent(struct hf_limiter *limiter,
     enum hf_status status = parts_collect(limiter, call, &parts);
 
     if (status == HF_OK)
-        status =
-            limiter_version_use(limiter, local, &call->asks[0], &open->version);
+        status = hf_limiter_version_use(limiter, local, &call->asks[0],
+                                        &open->version);
     if (status != HF_OK)
         return status;
     struct limiter_shard *shard =
@@ -414,27 +418,28 @@ static enum hf_status absent(struct hf_limiter *limiter,
     /* Relaxed: written under this lock. */
     uint64_t evicted_ns = hf_u64_load(&shard->evicted_ns, __ATOMIC_RELAXED);
     parts.now_ns = now_ns > evicted_ns ? now_ns : evicted_ns;
-    if (limiter_find_locked(limiter, shard, &parts.part[0].key) != 0 ||
-        !limiter_up_to_date(limiter, open, &call->asks[0])) {
+    if (hf_limiter_find_locked(limiter, shard, &parts.part[0].key) != 0 ||
+        !hf_limiter_up_to_date(limiter, open, &call->asks[0])) {
         /* The rule is looked at with the lock that every other call for this
          * key needs: nobody can have seen a newer one before us. */
         status = HF_PENDING;
     } else {
-        (void)limiter_parts_ask(limiter, &parts, call->priority);
+        (void)hf_limiter_parts_ask(limiter, &parts, call->priority);
         status = absent_take(limiter, shard, &parts, peek, now_ns);
     }
     if (status == HF_OK)
-        limiter_parts_answer(limiter, call, &parts, now_ns, answer);
+        hf_limiter_parts_answer(limiter, call, &parts, now_ns, answer);
     hf_mutex_unlock(&shard->mutex);
     if (open->number == 0)
-        limiter_version_drop(limiter, open->version);
+        hf_limiter_version_drop(limiter, open->version);
     return status;
 }
 
-enum hf_status limiter_many(struct hf_limiter *limiter,
-                            struct limiter_local *local,
-                            const struct hf_limiter_call *call, bool peek,
-                            uint64_t now_ns, struct hf_limiter_answer *answer)
+enum hf_status hf_limiter_many(struct hf_limiter *limiter,
+                               struct limiter_local *local,
+                               const struct hf_limiter_call *call, bool peek,
+                               uint64_t now_ns,
+                               struct hf_limiter_answer *answer)
 {
     struct limiter_parts parts;
     enum hf_status status;
@@ -451,39 +456,40 @@ enum hf_status limiter_many(struct hf_limiter *limiter,
                 return status;
         }
     }
-    status = limiter_parts_lock(limiter, local, call, true, now_ns, &parts);
+    status = hf_limiter_parts_lock(limiter, local, call, true, now_ns, &parts);
     if (status != HF_OK)
         return status;
-    bool allowed = limiter_parts_ask(limiter, &parts, call->priority);
+    bool allowed = hf_limiter_parts_ask(limiter, &parts, call->priority);
     if (allowed && !peek)
-        status = limiter_parts_take(limiter, &parts);
+        status = hf_limiter_parts_take(limiter, &parts);
     if (status == HF_OK)
-        limiter_parts_answer(limiter, call, &parts, now_ns, answer);
-    limiter_parts_unlock(limiter, &parts);
+        hf_limiter_parts_answer(limiter, call, &parts, now_ns, answer);
+    hf_limiter_parts_unlock(limiter, &parts);
     return status;
 }
 
 /* Keys that have nothing spent are not made for it. */
-enum hf_status limiter_refund(struct hf_limiter *limiter,
-                              struct limiter_local *local,
-                              const struct hf_limiter_call *call,
-                              uint64_t taken_ns)
+enum hf_status hf_limiter_give_back(struct hf_limiter *limiter,
+                                    struct limiter_local *local,
+                                    const struct hf_limiter_call *call,
+                                    uint64_t taken_ns)
 {
     struct limiter_parts parts;
     enum hf_status status =
-        limiter_parts_lock(limiter, local, call, false, taken_ns, &parts);
+        hf_limiter_parts_lock(limiter, local, call, false, taken_ns, &parts);
 
     if (status != HF_OK)
         return status;
     for (uint32_t i = 0; i < parts.count; i++) {
         struct limiter_open *open = &parts.part[i].open;
-        words_refund(&open->plan, &open->words, parts.part[i].cost, taken_ns);
-        limiter_cell_store(open);
+        hf_words_refund(&open->plan, &open->words, parts.part[i].cost,
+                        taken_ns);
+        hf_limiter_cell_store(open);
     }
-    limiter_parts_unlock(limiter, &parts);
+    hf_limiter_parts_unlock(limiter, &parts);
     for (uint32_t i = 0; i < parts.count; i++)
-        limiter_wait_call(limiter,
-                          limiter_wait_id((uint32_t)parts.part[i].key.hash,
-                                          parts.part[i].key.identity));
+        hf_limiter_wait_call(
+            limiter, hf_limiter_wait_id((uint32_t)parts.part[i].key.hash,
+                                        parts.part[i].key.identity));
     return HF_OK;
 }

@@ -26,8 +26,8 @@ _Static_assert(sizeof(struct limiter_cell) + HF_LIMITER_KEY_MAX <=
 
 /* ---- Arrays that grow. ---- */
 
-enum hf_status limiter_array_set(struct hf_atomic_ptr *array, uint32_t place,
-                                 void *item)
+enum hf_status hf_limiter_array_set(struct hf_atomic_ptr *array, uint32_t place,
+                                    void *item)
 {
     /* Relaxed: only who has the lock changes it. */
     struct limiter_array *old = hf_ptr_load(array, __ATOMIC_RELAXED);
@@ -54,7 +54,7 @@ enum hf_status limiter_array_set(struct hf_atomic_ptr *array, uint32_t place,
     return HF_OK;
 }
 
-void limiter_array_release(struct hf_atomic_ptr *array)
+void hf_limiter_array_release(struct hf_atomic_ptr *array)
 {
     struct limiter_array *items = hf_ptr_load(array, __ATOMIC_RELAXED);
 
@@ -78,7 +78,7 @@ static enum hf_status add_block(struct limiter_arena *arena)
         place < PLAIN_BLOCKS ? hf_alloc_aligned(LINE, bytes) : hf_alloc_huge();
     if (block == NULL)
         return HF_NOMEM;
-    if (limiter_array_set(&arena->blocks, place, block) != HF_OK) {
+    if (hf_limiter_array_set(&arena->blocks, place, block) != HF_OK) {
         hf_free(block);
         return HF_NOMEM;
     }
@@ -92,19 +92,19 @@ static enum hf_status add_block(struct limiter_arena *arena)
     return HF_OK;
 }
 
-enum hf_status limiter_arena_init(struct limiter_arena *arena)
+enum hf_status hf_limiter_arena_init(struct limiter_arena *arena)
 {
     return add_block(arena);
 }
 
-void limiter_arena_release(struct limiter_arena *arena)
+void hf_limiter_arena_release(struct limiter_arena *arena)
 {
     for (uint32_t i = 0; i < arena->block_count; i++)
         hf_free(limiter_array_at(&arena->blocks, i));
-    limiter_array_release(&arena->blocks);
+    hf_limiter_array_release(&arena->blocks);
 }
 
-uint32_t limiter_arena_take(struct limiter_arena *arena, uint32_t granules)
+uint32_t hf_limiter_arena_take(struct limiter_arena *arena, uint32_t granules)
 {
     uint32_t number = 0;
 
@@ -134,7 +134,8 @@ static uint32_t room_take(struct hf_limiter *limiter,
         uint32_t bytes = CHUNK_MIN;
         while (bytes < CHUNK_MAX && bytes < shard->chunked / 16)
             bytes *= 2;
-        uint32_t number = limiter_arena_take(&limiter->arena, bytes / GRANULE);
+        uint32_t number =
+            hf_limiter_arena_take(&limiter->arena, bytes / GRANULE);
         if (number == 0)
             return 0;
         shard->chunked += bytes;
@@ -164,8 +165,8 @@ static struct hf_atomic_u64 *free_link(struct hf_limiter *limiter,
     return &limiter_cell_at(limiter, number)->words[0];
 }
 
-uint32_t limiter_cell_take(struct hf_limiter *limiter,
-                           struct limiter_shard *shard, uint32_t key_len)
+uint32_t hf_limiter_cell_take(struct hf_limiter *limiter,
+                              struct limiter_shard *shard, uint32_t key_len)
 {
     uint32_t granules = cell_granules(key_len);
     uint32_t number = shard->free[granules];
@@ -180,8 +181,9 @@ uint32_t limiter_cell_take(struct hf_limiter *limiter,
     return number;
 }
 
-void limiter_cell_give(struct hf_limiter *limiter, struct limiter_shard *shard,
-                       uint32_t number, uint32_t key_len)
+void hf_limiter_cell_give(struct hf_limiter *limiter,
+                          struct limiter_shard *shard, uint32_t number,
+                          uint32_t key_len)
 {
     uint32_t granules = cell_granules(key_len);
 
@@ -191,8 +193,8 @@ void limiter_cell_give(struct hf_limiter *limiter, struct limiter_shard *shard,
     shard->free[granules] = number;
 }
 
-uint32_t limiter_more_take(struct hf_limiter *limiter,
-                           struct limiter_shard *shard)
+uint32_t hf_limiter_more_take(struct hf_limiter *limiter,
+                              struct limiter_shard *shard)
 {
     uint32_t number = shard->free_more;
 
@@ -205,8 +207,8 @@ uint32_t limiter_more_take(struct hf_limiter *limiter,
     return number;
 }
 
-void limiter_more_give(struct hf_limiter *limiter, struct limiter_shard *shard,
-                       uint32_t number)
+void hf_limiter_more_give(struct hf_limiter *limiter,
+                          struct limiter_shard *shard, uint32_t number)
 {
     struct limiter_bucket *bucket = limiter_memory_at(limiter, number);
 

@@ -31,8 +31,8 @@ static uint32_t numbers_head(const struct hf_limiter_rule *rule)
     return (uint32_t)(mixed >> 56) % NAME_HEADS;
 }
 
-bool limiter_version_is(const struct limiter_version *version,
-                        const struct hf_limiter_rule *rule)
+bool hf_limiter_version_is(const struct limiter_version *version,
+                           const struct hf_limiter_rule *rule)
 {
     bool same = true;
 
@@ -53,15 +53,15 @@ bool limiter_version_is(const struct limiter_version *version,
                (uint32_t)rule->shadow;
 }
 
-void limiter_version_know(const struct limiter_version *version,
-                          uint32_t number, struct limiter_known *known)
+void hf_limiter_version_know(const struct limiter_version *version,
+                             uint32_t number, struct limiter_known *known)
 {
     known->version = number + 1;
     /* Acquire, here and below: the look at the lock that follows comes last. */
     known->stamp = hf_u32_load(&version->stamp, __ATOMIC_ACQUIRE);
     known->shadow = hf_u32_load(&version->shadow, __ATOMIC_ACQUIRE) != 0;
     limiter_version_plan(version, &known->plan);
-    limiter_version_name(version, known->name);
+    hf_limiter_version_name(version, known->name);
     for (uint32_t i = 0; i < HF_LIMITER_CLASSES; i++)
         known->keep_back[i] =
             hf_u64_load(&version->keep_back[i], __ATOMIC_ACQUIRE);
@@ -74,8 +74,8 @@ void limiter_version_know(const struct limiter_version *version,
     };
 }
 
-void limiter_version_name(const struct limiter_version *version,
-                          char name[HF_NAME_BYTES])
+void hf_limiter_version_name(const struct limiter_version *version,
+                             char name[HF_NAME_BYTES])
 {
     uint64_t words[HF_NAME_BYTES / 8];
 
@@ -169,7 +169,7 @@ static void version_retire(struct hf_limiter *limiter, uint32_t number)
     version_reap(limiter, number);
 }
 
-void limiter_version_drop(struct hf_limiter *limiter, uint32_t number)
+void hf_limiter_version_drop(struct hf_limiter *limiter, uint32_t number)
 {
     struct limiter_version *version = limiter_version_at(limiter, number);
 
@@ -190,7 +190,7 @@ static bool version_take(struct hf_limiter *limiter, uint32_t number)
     if (!(hf_u32_add(&version->users, 1, __ATOMIC_SEQ_CST) &
           (USERS_RETIRED | USERS_DEAD)))
         return true;
-    limiter_version_drop(limiter, number);
+    hf_limiter_version_drop(limiter, number);
     return false;
 }
 
@@ -223,11 +223,9 @@ static enum hf_status version_make(struct hf_limiter *limiter, uint32_t *number)
         return HF_FULL;
     if (rules->version_top % VERSION_CHUNK == 0) {
         size_t bytes = VERSION_CHUNK * sizeof(struct limiter_version);
-        struct limiter_version *chunk =
-            hf_alloc_aligned(_Alignof(struct limiter_version), bytes);
+        struct limiter_version *chunk = hf_alloc_lines(bytes);
         if (chunk == NULL)
             return HF_NOMEM;
-        memset(chunk, 0, bytes);
         for (uint32_t i = 0; i < VERSION_CHUNK; i++)
             hf_u32_store(&chunk[i].users, USERS_DEAD, __ATOMIC_RELAXED);
         /* Release: the chunk. */
@@ -245,8 +243,8 @@ static void version_revive(struct limiter_version *version)
     hf_u32_and(&version->users, ~USERS_DEAD, __ATOMIC_RELEASE);
 }
 
-bool limiter_version_lives(const struct hf_limiter *limiter,
-                           const struct limiter_version *version)
+bool hf_limiter_version_lives(const struct hf_limiter *limiter,
+                              const struct limiter_version *version)
 {
     uint32_t family = hf_u32_load(&version->family, __ATOMIC_RELAXED);
 
@@ -267,7 +265,7 @@ static enum hf_status own_make(struct hf_limiter *limiter,
                                uint32_t *number)
 {
     struct hf_rate_plan plan;
-    enum hf_status status = rate_plan_make(&plan, &rule->rate);
+    enum hf_status status = hf_rate_plan_make(&plan, &rule->rate);
 
     if (status == HF_OK)
         status = version_make(limiter, number);
@@ -295,14 +293,14 @@ static enum hf_status own_use(struct hf_limiter *limiter,
         struct limiter_version *version = limiter_version_at(limiter, *number);
         /* Relaxed: we are a user. */
         if (hf_u32_load(&version->family, __ATOMIC_RELAXED) == FAMILY_OWN &&
-            limiter_version_is(version, rule))
+            hf_limiter_version_is(version, rule))
             return HF_OK;
-        limiter_version_drop(limiter, *number);
+        hf_limiter_version_drop(limiter, *number);
     }
     hf_mutex_lock(&limiter->rules.mutex);
     uint32_t found = limiter->rules.by_numbers[numbers_head(rule)];
     while (found != 0 &&
-           !limiter_version_is(limiter_version_at(limiter, found - 1), rule))
+           !hf_limiter_version_is(limiter_version_at(limiter, found - 1), rule))
         found = limiter_version_at(limiter, found - 1)->next;
     *number = found - 1;
     if (found == 0)
@@ -317,10 +315,10 @@ static enum hf_status own_use(struct hf_limiter *limiter,
     return status;
 }
 
-enum hf_status limiter_version_use(struct hf_limiter *limiter,
-                                   struct limiter_local *local,
-                                   const struct hf_limiter_ask *ask,
-                                   uint32_t *number)
+enum hf_status hf_limiter_version_use(struct hf_limiter *limiter,
+                                      struct limiter_local *local,
+                                      const struct hf_limiter_ask *ask,
+                                      uint32_t *number)
 {
     if (ask->own != NULL)
         return own_use(limiter, local, ask->own, number);
@@ -334,7 +332,7 @@ enum hf_status limiter_version_use(struct hf_limiter *limiter,
          * another rule: only now does it stay what it is. */
         if (limiter_rule_version(limiter, ask->rule) == *number)
             return HF_OK;
-        limiter_version_drop(limiter, *number);
+        hf_limiter_version_drop(limiter, *number);
     }
 }
 
@@ -423,7 +421,7 @@ static enum hf_status define(struct hf_limiter *limiter, const char *name,
     uint32_t slot = found - 1;
     uint32_t version;
     struct hf_rate_plan plan;
-    enum hf_status status = rate_plan_make(&plan, &rule->rate);
+    enum hf_status status = hf_rate_plan_make(&plan, &rule->rate);
 
     if (status == HF_OK)
         status = version_make(limiter, &version);
@@ -443,7 +441,7 @@ static enum hf_status define(struct hf_limiter *limiter, const char *name,
     if (found == 0)
         policy_name(limiter, slot, name);
     /* seq_cst: before the old one is marked, so that who finds that mark finds
-     * this one; see limiter_version_use. */
+     * this one; see hf_limiter_version_use. */
     hf_u32_store(&policy->current, version, __ATOMIC_SEQ_CST);
     if (old != VERSION_NONE)
         version_retire(limiter, old);
@@ -467,7 +465,7 @@ enum hf_status hf_limiter_define(struct hf_limiter *limiter, const char *name,
     enum hf_status status = define(limiter, name, rule, number);
     hf_mutex_unlock(&limiter->rules.mutex);
     if (status == HF_OK)
-        limiter_wait_call_all(limiter); /* it may allow more */
+        hf_limiter_wait_call_all(limiter); /* it may allow more */
     return status;
 }
 
@@ -496,7 +494,7 @@ enum hf_status hf_limiter_remove(struct hf_limiter *limiter, const char *name)
     }
     hf_mutex_unlock(&rules->mutex);
     if (found > 1)
-        limiter_wait_call_all(limiter);
+        hf_limiter_wait_call_all(limiter);
     return found == 0 ? HF_NOTFOUND : found == 1 ? HF_INVALID : HF_OK;
 }
 
@@ -555,8 +553,8 @@ enum hf_status hf_limiter_list(struct hf_limiter *limiter,
 
 /* ---- Beginning and end. ---- */
 
-enum hf_status limiter_rules_init(struct hf_limiter *limiter,
-                                  const struct hf_limiter_rule *rule)
+enum hf_status hf_limiter_rules_init(struct hf_limiter *limiter,
+                                     const struct hf_limiter_rule *rule)
 {
     static const struct hf_limiter_rule classic = {
         .rate = {
@@ -565,7 +563,7 @@ enum hf_status limiter_rules_init(struct hf_limiter *limiter,
     return define(limiter, "default", rule != NULL ? rule : &classic, NULL);
 }
 
-void limiter_rules_release(struct hf_limiter *limiter)
+void hf_limiter_rules_release(struct hf_limiter *limiter)
 {
     for (uint32_t i = 0; i < VERSIONS_MAX / VERSION_CHUNK; i++)
         hf_free(hf_ptr_load(&limiter->rules.versions[i], __ATOMIC_RELAXED));

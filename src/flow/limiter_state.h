@@ -224,7 +224,7 @@ struct hf_limiter {
     _Alignas(HF_CACHE_LINE) struct hf_atomic_u64 keys;   /* (a) */
     struct hf_atomic_u32 waiting; /* (a) threads in queues */
     struct limiter_stripe stripes[WAIT_STRIPES];
-    void (*freed)(void *context, uint64_t id); /* (i) limiter_watch.h */
+    void (*freed)(void *context, uint64_t id); /* (i) */
     void *freed_context;                       /* (i) */
     struct hf_waits waits;                     /* (a) */
     struct hf_atomic_u32 evict_turn; /* (a) shard to look in when it is full */
@@ -233,25 +233,26 @@ struct hf_limiter {
 
 /* ---- limiter_memory.c ---- */
 
-enum hf_status limiter_arena_init(struct limiter_arena *arena);
-void limiter_arena_release(struct limiter_arena *arena);
+enum hf_status hf_limiter_arena_init(struct limiter_arena *arena);
+void hf_limiter_arena_release(struct limiter_arena *arena);
 /* The first of so many granules, 64-byte aligned and zeroed; 0: no memory. At
  * most CHUNK_MAX bytes. */
-uint32_t limiter_arena_take(struct limiter_arena *arena, uint32_t granules);
+uint32_t hf_limiter_arena_take(struct limiter_arena *arena, uint32_t granules);
 /* Puts `item` at `place` of an array that may have to grow. HF_NOMEM. */
-enum hf_status limiter_array_set(struct hf_atomic_ptr *array, uint32_t place,
-                                 void *item);
-void limiter_array_release(struct hf_atomic_ptr *array);
+enum hf_status hf_limiter_array_set(struct hf_atomic_ptr *array, uint32_t place,
+                                    void *item);
+void hf_limiter_array_release(struct hf_atomic_ptr *array);
 /* A cell for a key of that length, 0 without memory; and back. (m) */
-uint32_t limiter_cell_take(struct hf_limiter *limiter,
-                           struct limiter_shard *shard, uint32_t key_len);
-void limiter_cell_give(struct hf_limiter *limiter, struct limiter_shard *shard,
-                       uint32_t number, uint32_t key_len);
+uint32_t hf_limiter_cell_take(struct hf_limiter *limiter,
+                              struct limiter_shard *shard, uint32_t key_len);
+void hf_limiter_cell_give(struct hf_limiter *limiter,
+                          struct limiter_shard *shard, uint32_t number,
+                          uint32_t key_len);
 /* An empty bucket to chain, likewise. */
-uint32_t limiter_more_take(struct hf_limiter *limiter,
-                           struct limiter_shard *shard);
-void limiter_more_give(struct hf_limiter *limiter, struct limiter_shard *shard,
-                       uint32_t number);
+uint32_t hf_limiter_more_take(struct hf_limiter *limiter,
+                              struct limiter_shard *shard);
+void hf_limiter_more_give(struct hf_limiter *limiter,
+                          struct limiter_shard *shard, uint32_t number);
 
 static inline void *limiter_array_at(const struct hf_atomic_ptr *array,
                                      uint32_t place)
@@ -278,42 +279,44 @@ limiter_cell_at(const struct hf_limiter *limiter, uint32_t number)
 
 /* ---- limiter_table.c ---- */
 
-enum hf_status limiter_shards_init(struct hf_limiter *limiter, uint32_t count);
-void limiter_shards_release(struct hf_limiter *limiter);
+enum hf_status hf_limiter_shards_init(struct hf_limiter *limiter,
+                                      uint32_t count);
+void hf_limiter_shards_release(struct hf_limiter *limiter);
 
 /* The cell of a key under the shard's lock, or 0: certain. */
-uint32_t limiter_find_locked(struct hf_limiter *limiter,
-                             struct limiter_shard *shard,
-                             const struct limiter_key *key);
+uint32_t hf_limiter_find_locked(struct hf_limiter *limiter,
+                                struct limiter_shard *shard,
+                                const struct limiter_key *key);
 /* Adds a key that is not there, with a version that it becomes a user of (the
  * caller has counted it) and the words. Forgets some others first. HF_FULL,
  * HF_NOMEM: nothing was added. (m) */
-enum hf_status limiter_add(struct hf_limiter *limiter,
-                           struct limiter_shard *shard,
-                           const struct limiter_key *key, uint32_t version,
-                           const struct rate_state *words, uint32_t flags,
-                           uint64_t now_ns, uint32_t *number);
+enum hf_status hf_limiter_add(struct hf_limiter *limiter,
+                              struct limiter_shard *shard,
+                              const struct limiter_key *key, uint32_t version,
+                              const struct rate_state *words, uint32_t flags,
+                              uint64_t now_ns, uint32_t *number);
 /* ---- limiter_evict.c ---- */
 
 /* Looks at about `count` keys of a shard, forgets those that are idle and adds
  * their number to `*evicted`. Returns how many it looked at. (m) */
-uint32_t limiter_evict(struct hf_limiter *limiter, struct limiter_shard *shard,
-                       uint32_t count, uint64_t now_ns, uint32_t *evicted);
+uint32_t hf_limiter_evict(struct hf_limiter *limiter,
+                          struct limiter_shard *shard, uint32_t count,
+                          uint64_t now_ns, uint32_t *evicted);
 
 /* The same for a new key: twice as many. (m) */
-void limiter_evict_some(struct hf_limiter *limiter, struct limiter_shard *shard,
-                        uint64_t now_ns);
+void hf_limiter_evict_some(struct hf_limiter *limiter,
+                           struct limiter_shard *shard, uint64_t now_ns);
 /* One more key is allowed, and counted. (m) */
-bool limiter_keys_reserve(struct hf_limiter *limiter,
-                          struct limiter_shard *shard, uint64_t now_ns);
+bool hf_limiter_keys_reserve(struct hf_limiter *limiter,
+                             struct limiter_shard *shard, uint64_t now_ns);
 /* Frees what the cells of a chain own, before close. */
-void limiter_chain_clear(struct hf_limiter *limiter,
-                         struct limiter_bucket *bucket);
+void hf_limiter_chain_clear(struct hf_limiter *limiter,
+                            struct limiter_bucket *bucket);
 
 /* ---- limiter_lock.c ---- */
 
-void limiter_cell_set_key(struct limiter_cell *cell,
-                          const struct limiter_key *key, uint32_t flags);
+void hf_limiter_cell_set_key(struct limiter_cell *cell,
+                             const struct limiter_key *key, uint32_t flags);
 /* The last, shorter word of a key, padded with zeros. */
 static inline uint64_t limiter_key_tail(const unsigned char *bytes,
                                         uint32_t len)
@@ -346,10 +349,10 @@ static inline bool limiter_cell_is(const struct limiter_cell *cell,
                limiter_key_tail(key->bytes + (size_t)i * 8, key->len - i * 8);
 }
 
-void limiter_lock(struct hf_limiter *limiter, struct limiter_cell *cell);
+void hf_limiter_lock(struct hf_limiter *limiter, struct limiter_cell *cell);
 /* Waits until the lock is free, and returns the view. */
-uint32_t limiter_lock_await(struct hf_limiter *limiter,
-                            struct limiter_cell *cell);
+uint32_t hf_limiter_lock_await(struct hf_limiter *limiter,
+                               struct limiter_cell *cell);
 
 /* Locks the cell if its lock still is as in the view. */
 static inline bool limiter_lock_seen(struct limiter_cell *cell, uint32_t word)
@@ -382,9 +385,9 @@ limiter_shard_of(const struct hf_limiter *limiter, uint64_t hash)
 
 /* ---- limiter_rules.c ---- */
 
-enum hf_status limiter_rules_init(struct hf_limiter *limiter,
-                                  const struct hf_limiter_rule *rule);
-void limiter_rules_release(struct hf_limiter *limiter);
+enum hf_status hf_limiter_rules_init(struct hf_limiter *limiter,
+                                     const struct hf_limiter_rule *rule);
+void hf_limiter_rules_release(struct hf_limiter *limiter);
 
 static inline struct limiter_version *
 limiter_version_at(const struct hf_limiter *limiter, uint32_t number)
@@ -419,15 +422,15 @@ static inline uint32_t limiter_rule_version(const struct hf_limiter *limiter,
 
 /* The version that an ask is to be decided by, with one more user for it.
  * HF_NOTFOUND: the rule was removed; HF_INVALID, HF_FULL, HF_NOMEM: own. */
-enum hf_status limiter_version_use(struct hf_limiter *limiter,
-                                   struct limiter_local *local,
-                                   const struct hf_limiter_ask *ask,
-                                   uint32_t *version);
+enum hf_status hf_limiter_version_use(struct hf_limiter *limiter,
+                                      struct limiter_local *local,
+                                      const struct hf_limiter_ask *ask,
+                                      uint32_t *version);
 /* One user less. */
-void limiter_version_drop(struct hf_limiter *limiter, uint32_t version);
+void hf_limiter_version_drop(struct hf_limiter *limiter, uint32_t version);
 /* True if it has these numbers. Certain while it has a user. */
-bool limiter_version_is(const struct limiter_version *version,
-                        const struct hf_limiter_rule *rule);
+bool hf_limiter_version_is(const struct limiter_version *version,
+                           const struct hf_limiter_rule *rule);
 /* Copies a rule's plan. Certain while it has a user. */
 static inline void limiter_version_plan(const struct limiter_version *version,
                                         struct hf_rate_plan *out)
@@ -440,14 +443,14 @@ static inline void limiter_version_plan(const struct limiter_version *version,
     memcpy(out, words, sizeof *out);
 }
 /* Copies all of it. Certain while it has a user. */
-void limiter_version_know(const struct limiter_version *version,
-                          uint32_t number, struct limiter_known *known);
+void hf_limiter_version_know(const struct limiter_version *version,
+                             uint32_t number, struct limiter_known *known);
 /* False if the rule that it is of has been removed. */
-bool limiter_version_lives(const struct hf_limiter *limiter,
-                           const struct limiter_version *version);
+bool hf_limiter_version_lives(const struct hf_limiter *limiter,
+                              const struct limiter_version *version);
 /* The name of its rule; "" for own numbers. Certain while it has a user. */
-void limiter_version_name(const struct limiter_version *version,
-                          char name[HF_NAME_BYTES]);
+void hf_limiter_version_name(const struct limiter_version *version,
+                             char name[HF_NAME_BYTES]);
 
 /* ---- limiter.c ---- */
 
@@ -458,11 +461,11 @@ static inline bool limiter_shut(const struct hf_limiter *limiter)
 }
 
 /* hf_limiter_take() that does not count a refusal. */
-enum hf_status limiter_try(struct hf_limiter *limiter,
-                           const struct hf_limiter_call *call,
-                           struct hf_limiter_answer *answer);
+enum hf_status hf_limiter_try(struct hf_limiter *limiter,
+                              const struct hf_limiter_call *call,
+                              struct hf_limiter_answer *answer);
 
-struct limiter_local *limiter_local_mine(struct hf_limiter *limiter);
+struct limiter_local *hf_limiter_local_mine(struct hf_limiter *limiter);
 static inline enum hf_status limiter_key_make(const struct hf_limiter *limiter,
                                               const struct hf_limiter_ask *ask,
                                               struct limiter_key *key)
@@ -500,23 +503,24 @@ struct limiter_open {
 };
 
 /* Reads it. The cell's version is the plan. */
-void limiter_cell_open(struct hf_limiter *limiter, struct limiter_cell *cell,
-                       uint32_t number, struct limiter_open *open);
+void hf_limiter_cell_open(struct hf_limiter *limiter, struct limiter_cell *cell,
+                          uint32_t number, struct limiter_open *open);
 /* Writes the words back. */
-void limiter_cell_store(const struct limiter_open *open);
+void hf_limiter_cell_store(const struct limiter_open *open);
 /* True if the cell's words are by the rule that the ask means. */
-bool limiter_up_to_date(struct hf_limiter *limiter,
-                        const struct limiter_open *open,
-                        const struct hf_limiter_ask *ask);
+bool hf_limiter_up_to_date(struct hf_limiter *limiter,
+                           const struct limiter_open *open,
+                           const struct hf_limiter_ask *ask);
 /* Brings it to the rule that the ask means, and takes back holds whose time is
  * over. The words are written. HF_NOTFOUND, HF_NOMEM, ...: as it was. */
-enum hf_status limiter_cell_refresh(struct hf_limiter *limiter,
-                                    struct limiter_local *local,
-                                    struct limiter_open *open,
-                                    const struct hf_limiter_ask *ask,
-                                    uint64_t now_ns);
+enum hf_status hf_limiter_cell_refresh(struct hf_limiter *limiter,
+                                       struct limiter_local *local,
+                                       struct limiter_open *open,
+                                       const struct hf_limiter_ask *ask,
+                                       uint64_t now_ns);
 /* Frees what the words own: the cell is about to go. */
-void limiter_cell_clear(struct hf_limiter *limiter, struct limiter_open *open);
+void hf_limiter_cell_clear(struct hf_limiter *limiter,
+                           struct limiter_open *open);
 
 /* ---- limiter_many.c ---- */
 
@@ -540,61 +544,54 @@ struct limiter_parts {
 /* Finds the cells of a call, locks them and brings them up to date. Those that
  * are not there are made or, if not `make`, left out. On failure nothing is
  * locked. */
-enum hf_status limiter_parts_lock(struct hf_limiter *limiter,
-                                  struct limiter_local *local,
-                                  const struct hf_limiter_call *call, bool make,
-                                  uint64_t now_ns, struct limiter_parts *parts);
-void limiter_parts_unlock(struct hf_limiter *limiter,
-                          struct limiter_parts *parts);
+enum hf_status hf_limiter_parts_lock(struct hf_limiter *limiter,
+                                     struct limiter_local *local,
+                                     const struct hf_limiter_call *call,
+                                     bool make, uint64_t now_ns,
+                                     struct limiter_parts *parts);
+void hf_limiter_parts_unlock(struct hf_limiter *limiter,
+                             struct limiter_parts *parts);
 /* Asks every part. True: none denies, but for shadows. */
-bool limiter_parts_ask(struct hf_limiter *limiter, struct limiter_parts *parts,
-                       uint32_t priority);
+bool hf_limiter_parts_ask(struct hf_limiter *limiter,
+                          struct limiter_parts *parts, uint32_t priority);
 /* Takes from every part that does not deny. HF_NOMEM: from none. */
-enum hf_status limiter_parts_take(struct hf_limiter *limiter,
-                                  struct limiter_parts *parts);
+enum hf_status hf_limiter_parts_take(struct hf_limiter *limiter,
+                                     struct limiter_parts *parts);
 /* After ask, and after take if that was done; still locked. */
-void limiter_parts_answer(struct hf_limiter *limiter,
-                          const struct hf_limiter_call *call,
-                          const struct limiter_parts *parts, uint64_t given_ns,
-                          struct hf_limiter_answer *answer);
+void hf_limiter_parts_answer(struct hf_limiter *limiter,
+                             const struct hf_limiter_call *call,
+                             const struct limiter_parts *parts,
+                             uint64_t given_ns,
+                             struct hf_limiter_answer *answer);
 
-enum hf_status limiter_refund(struct hf_limiter *limiter,
-                              struct limiter_local *local,
-                              const struct hf_limiter_call *call,
-                              uint64_t taken_ns);
-enum hf_status limiter_many(struct hf_limiter *limiter,
-                            struct limiter_local *local,
-                            const struct hf_limiter_call *call, bool peek,
-                            uint64_t now_ns, struct hf_limiter_answer *answer);
-
-/* ---- limiter_hold.c ---- */
-
-enum hf_status limiter_hold(struct hf_limiter *limiter,
-                            struct limiter_local *local,
-                            const struct hf_limiter_call *call,
-                            uint64_t hold_ns, uint64_t now_ns,
-                            struct hf_limiter_answer *answer, uint64_t *number);
-enum hf_status limiter_settle(struct hf_limiter *limiter, uint64_t number,
-                              uint64_t cost, uint64_t now_ns);
+enum hf_status hf_limiter_give_back(struct hf_limiter *limiter,
+                                    struct limiter_local *local,
+                                    const struct hf_limiter_call *call,
+                                    uint64_t taken_ns);
+enum hf_status hf_limiter_many(struct hf_limiter *limiter,
+                               struct limiter_local *local,
+                               const struct hf_limiter_call *call, bool peek,
+                               uint64_t now_ns,
+                               struct hf_limiter_answer *answer);
 
 /* ---- limiter_wait.c ---- */
 
 /* The queue of a cell: by the lower half of its hash and its identity. */
-uint64_t limiter_wait_id(uint32_t hash, uint32_t identity);
+uint64_t hf_limiter_wait_id(uint32_t hash, uint32_t identity);
 /* The first in a queue, or all in all, are to look again. */
-void limiter_wait_call(struct hf_limiter *limiter, uint64_t id);
-void limiter_wait_call_all(struct hf_limiter *limiter);
-enum hf_status limiter_acquire(struct hf_limiter *limiter,
-                               const struct hf_limiter_call *call,
-                               uint64_t deadline_ns,
-                               struct hf_limiter_answer *answer);
+void hf_limiter_wait_call(struct hf_limiter *limiter, uint64_t id);
+void hf_limiter_wait_call_all(struct hf_limiter *limiter);
+enum hf_status hf_limiter_await(struct hf_limiter *limiter,
+                                const struct hf_limiter_call *call,
+                                uint64_t deadline_ns,
+                                struct hf_limiter_answer *answer);
 
 /* ---- limiter_top.c ---- */
 
 /* A key was denied; `id` is its hash. */
-void limiter_top_note(struct hf_limiter *limiter, struct limiter_local *local,
-                      uint64_t id, const struct hf_limiter_ask *ask,
-                      const char *rule);
-void limiter_top_release(struct hf_limiter *limiter);
+void hf_limiter_top_note(struct hf_limiter *limiter,
+                         struct limiter_local *local, uint64_t id,
+                         const struct hf_limiter_ask *ask, const char *rule);
+void hf_limiter_top_release(struct hf_limiter *limiter);
 
 #endif

@@ -14,9 +14,9 @@
 
 /* ---- Finding. ---- */
 
-uint32_t limiter_find_locked(struct hf_limiter *limiter,
-                             struct limiter_shard *shard,
-                             const struct limiter_key *key)
+uint32_t hf_limiter_find_locked(struct hf_limiter *limiter,
+                                struct limiter_shard *shard,
+                                const struct limiter_key *key)
 {
     struct limiter_bucket *bucket = bucket_of(shard, (uint32_t)key->hash);
 
@@ -52,7 +52,7 @@ static enum hf_status chain_enter(struct hf_limiter *limiter,
             break;
         bucket = next;
     }
-    uint32_t more = limiter_more_take(limiter, shard);
+    uint32_t more = hf_limiter_more_take(limiter, shard);
     if (more == 0)
         return HF_NOMEM;
     (void)slot_fill(limiter_memory_at(limiter, more), tag, number);
@@ -80,7 +80,7 @@ static void chain_trim(struct hf_limiter *limiter, struct limiter_shard *shard,
     while (more != 0) {
         bucket = limiter_memory_at(limiter, more);
         uint32_t behind = hf_u32_load(&bucket->more, __ATOMIC_RELAXED);
-        limiter_more_give(limiter, shard, more);
+        hf_limiter_more_give(limiter, shard, more);
         more = behind;
     }
 }
@@ -100,12 +100,12 @@ static bool segment_make(struct hf_limiter *limiter,
     } else {
         segment = 30 - (uint32_t)__builtin_clz(number);
     }
-    uint32_t memory = limiter_arena_take(
+    uint32_t memory = hf_limiter_arena_take(
         &limiter->arena,
         count * (uint32_t)sizeof(struct limiter_bucket) / GRANULE);
     return memory != 0 &&
-           limiter_array_set(&shard->segments, segment,
-                             limiter_memory_at(limiter, memory)) == HF_OK;
+           hf_limiter_array_set(&shard->segments, segment,
+                                limiter_memory_at(limiter, memory)) == HF_OK;
 }
 
 /* True if `number` is the first bucket of a segment. */
@@ -115,9 +115,10 @@ static bool segment_starts(uint32_t number)
                                      : (number & (number - 1)) == 0;
 }
 
-/* Moves the keys that belong to bucket `to` there. On failure some are in
- * both, and the new bucket is not published: those there are cleared. */
-static bool split_copy(struct hf_limiter *limiter, struct limiter_shard *shard,
+/* The keys of a chain that belong to the new bucket: copied `to` there, or, if
+ * that is NULL, taken out. On failure some are in both, and the new bucket is
+ * not published: those there are to be taken out. */
+static bool split_keys(struct hf_limiter *limiter, struct limiter_shard *shard,
                        struct limiter_bucket *from, struct limiter_bucket *to,
                        uint32_t low)
 {
@@ -129,27 +130,14 @@ static bool split_copy(struct hf_limiter *limiter, struct limiter_shard *shard,
             struct limiter_cell *cell = limiter_cell_at(limiter, number);
             if (!(hf_u32_load(&cell->hash, __ATOMIC_RELAXED) & low))
                 continue;
-            if (chain_enter(limiter, shard, to, tag_get(from, slot), number))
+            if (to == NULL)
+                slot_clear(from, slot);
+            else if (chain_enter(limiter, shard, to, tag_get(from, slot),
+                                 number))
                 return false;
         }
     }
     return true;
-}
-
-/* Takes the keys that have moved out of the old chain. */
-static void split_clear(struct hf_limiter *limiter, struct limiter_bucket *from,
-                        uint32_t low)
-{
-    for (; from != NULL; from = bucket_next(limiter, from)) {
-        for (uint32_t slot = 0; slot < BUCKET_SLOTS; slot++) {
-            uint32_t number = hf_u32_load(&from->cells[slot], __ATOMIC_RELAXED);
-            if (number == 0)
-                continue;
-            struct limiter_cell *cell = limiter_cell_at(limiter, number);
-            if (hf_u32_load(&cell->hash, __ATOMIC_RELAXED) & low)
-                slot_clear(from, slot);
-        }
-    }
 }
 
 /* Moves keys from chained buckets into free places before them. */
@@ -184,45 +172,45 @@ static void split(struct hf_limiter *limiter, struct limiter_shard *shard)
         return;
     struct limiter_bucket *from = bucket_at(shard, buckets - low);
     struct limiter_bucket *to = bucket_at(shard, buckets);
-    if (!split_copy(limiter, shard, from, to, low)) {
-        split_clear(limiter, to, low);
+    if (!split_keys(limiter, shard, from, to, low)) {
+        (void)split_keys(limiter, shard, to, NULL, low);
         chain_trim(limiter, shard, to);
         return;
     }
     /* Release: the bucket and what is in it. */
     hf_u32_store(&shard->buckets, buckets + 1, __ATOMIC_RELEASE);
-    split_clear(limiter, from, low);
+    (void)split_keys(limiter, shard, from, NULL, low);
     chain_pack(limiter, shard, from);
 }
 
 /* ---- Adding. ---- */
 
-enum hf_status limiter_add(struct hf_limiter *limiter,
-                           struct limiter_shard *shard,
-                           const struct limiter_key *key, uint32_t version,
-                           const struct rate_state *words, uint32_t flags,
-                           uint64_t now_ns, uint32_t *number)
+enum hf_status hf_limiter_add(struct hf_limiter *limiter,
+                              struct limiter_shard *shard,
+                              const struct limiter_key *key, uint32_t version,
+                              const struct rate_state *words, uint32_t flags,
+                              uint64_t now_ns, uint32_t *number)
 {
     assert(hf_mutex_held(&shard->mutex));
-    limiter_evict_some(limiter, shard, now_ns);
-    if (!limiter_keys_reserve(limiter, shard, now_ns))
+    hf_limiter_evict_some(limiter, shard, now_ns);
+    if (!hf_limiter_keys_reserve(limiter, shard, now_ns))
         return HF_FULL;
-    *number = limiter_cell_take(limiter, shard, key->len);
+    *number = hf_limiter_cell_take(limiter, shard, key->len);
     if (*number == 0)
         goto no_memory;
     struct limiter_cell *cell = limiter_cell_at(limiter, *number);
-    limiter_lock(limiter, cell);
-    limiter_cell_set_key(cell, key, flags);
+    hf_limiter_lock(limiter, cell);
+    hf_limiter_cell_set_key(cell, key, flags);
     hf_u32_store(&cell->version, version, __ATOMIC_RELAXED);
     for (uint32_t i = 0; i < CELL_WORDS; i++)
         hf_u64_store(&cell->words[i], words->word[i], __ATOMIC_RELAXED);
     limiter_unlock(limiter, cell);
     if (chain_enter(limiter, shard, bucket_of(shard, (uint32_t)key->hash),
                     tag_of(key->hash), *number) != HF_OK) {
-        limiter_lock(limiter, cell);
+        hf_limiter_lock(limiter, cell);
         hf_u32_store(&cell->identity, 0, __ATOMIC_RELAXED);
         limiter_unlock(limiter, cell);
-        limiter_cell_give(limiter, shard, *number, key->len);
+        hf_limiter_cell_give(limiter, shard, *number, key->len);
         goto no_memory;
     }
     limiter_count(&shard->keys, 1);
@@ -238,14 +226,14 @@ no_memory:
 
 /* ---- Shards. ---- */
 
-enum hf_status limiter_shards_init(struct hf_limiter *limiter, uint32_t count)
+enum hf_status hf_limiter_shards_init(struct hf_limiter *limiter,
+                                      uint32_t count)
 {
     size_t bytes = count * sizeof(struct limiter_shard);
 
-    limiter->shards = hf_alloc_aligned(HF_CACHE_LINE, bytes);
+    limiter->shards = hf_alloc_lines(bytes);
     if (limiter->shards == NULL)
         return HF_NOMEM;
-    memset(limiter->shards, 0, bytes);
     limiter->shard_count = count;
     limiter->shard_shift = 32 - (uint32_t)__builtin_ctz(count);
     for (uint32_t i = 0; i < count; i++) {
@@ -257,7 +245,7 @@ enum hf_status limiter_shards_init(struct hf_limiter *limiter, uint32_t count)
     return HF_OK;
 }
 
-void limiter_shards_release(struct hf_limiter *limiter)
+void hf_limiter_shards_release(struct hf_limiter *limiter)
 {
     for (uint32_t i = 0; i < limiter->shard_count; i++) {
         struct limiter_shard *shard = &limiter->shards[i];
@@ -266,8 +254,8 @@ void limiter_shards_release(struct hf_limiter *limiter)
         bool owns = hf_u64_load(&limiter->array_bytes, __ATOMIC_RELAXED) ||
                     limiter->holds.cap != 0;
         for (uint32_t j = 0; owns && j < buckets; j++)
-            limiter_chain_clear(limiter, bucket_at(shard, j));
-        limiter_array_release(&shard->segments);
+            hf_limiter_chain_clear(limiter, bucket_at(shard, j));
+        hf_limiter_array_release(&shard->segments);
     }
     hf_free(limiter->shards);
 }

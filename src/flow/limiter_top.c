@@ -75,9 +75,9 @@ static void row_give(struct limiter_top_table *table, uint32_t place,
     hf_mutex_unlock(&table->mutex);
 }
 
-void limiter_top_note(struct hf_limiter *limiter, struct limiter_local *local,
-                      uint64_t id, const struct hf_limiter_ask *ask,
-                      const char *rule)
+void hf_limiter_top_note(struct hf_limiter *limiter,
+                         struct limiter_local *local, uint64_t id,
+                         const struct hf_limiter_ask *ask, const char *rule)
 {
     struct limiter_top_table *table = table_of(limiter, local);
 
@@ -195,7 +195,7 @@ size_t hf_limiter_top(struct hf_limiter *limiter, struct hf_limiter_top *rows,
     return count;
 }
 
-void limiter_top_release(struct hf_limiter *limiter)
+void hf_limiter_top_release(struct hf_limiter *limiter)
 {
     struct limiter_top_table *table;
     uint32_t slot = 0;

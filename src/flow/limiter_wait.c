@@ -14,7 +14,6 @@
  * what a cell tells of its key without the key: half of the hash, rule, length.
  */
 #include "flow/limiter_state.h"
-#include "flow/limiter_watch.h"
 
 /* On the stack of a thread inside acquire. */
 struct limiter_waiter {
@@ -30,7 +29,7 @@ static struct limiter_stripe *stripe_of(struct hf_limiter *limiter, uint64_t id)
     return &limiter->stripes[id % WAIT_STRIPES];
 }
 
-uint64_t limiter_wait_id(uint32_t hash, uint32_t identity)
+uint64_t hf_limiter_wait_id(uint32_t hash, uint32_t identity)
 {
     return (uint64_t)(identity & IDENTITY_MASK) << 32 | hash;
 }
@@ -121,7 +120,7 @@ static bool sleep_until(struct hf_limiter *limiter,
     }
 }
 
-void limiter_wait_call(struct hf_limiter *limiter, uint64_t id)
+void hf_limiter_wait_call(struct hf_limiter *limiter, uint64_t id)
 {
     struct limiter_stripe *stripe = stripe_of(limiter, id);
 
@@ -135,10 +134,10 @@ void limiter_wait_call(struct hf_limiter *limiter, uint64_t id)
     hf_mutex_unlock(&stripe->mutex);
 }
 
-void limiter_wait_call_all(struct hf_limiter *limiter)
+void hf_limiter_wait_call_all(struct hf_limiter *limiter)
 {
     if (limiter->freed != NULL)
-        limiter->freed(limiter->freed_context, LIMITER_WATCH_ALL);
+        limiter->freed(limiter->freed_context, HF_LIMITER_WATCH_ALL);
     /* As above. */
     if (hf_u32_add(&limiter->waiting, 0, __ATOMIC_SEQ_CST) == 0)
         return;
@@ -161,32 +160,36 @@ static enum hf_status attempt(struct hf_limiter *limiter,
     struct hf_limiter_call now = *call_;
 
     *now_ns = now.now_ns = hf_clock_now_ns(limiter->clock);
-    enum hf_status status = limiter_try(limiter, &now, answer);
+    enum hf_status status = hf_limiter_try(limiter, &now, answer);
     if (status != HF_OK || answer->allowed)
         return status;
     return answer->retry_after_ns == HF_LIMITER_NEVER ? HF_FULL : HF_PENDING;
 }
 
-void limiter_watch(struct hf_limiter *limiter,
-                   void (*freed)(void *context, uint64_t id), void *context)
+void hf_limiter_watch(struct hf_limiter *limiter,
+                      void (*freed)(void *context, uint64_t id), void *context)
 {
+    if (limiter == NULL)
+        return;
     limiter->freed = freed;
     limiter->freed_context = context;
 }
 
-uint64_t limiter_watch_id(struct hf_limiter *limiter,
-                          const struct hf_limiter_ask *ask)
+uint64_t hf_limiter_watch_id(struct hf_limiter *limiter,
+                             const struct hf_limiter_ask *ask)
 {
     struct limiter_key key = {.hash = 0};
 
+    if (limiter == NULL || ask == NULL)
+        return HF_LIMITER_WATCH_ALL;
     (void)limiter_key_make(limiter, ask, &key);
-    return limiter_wait_id((uint32_t)key.hash, key.identity);
+    return hf_limiter_wait_id((uint32_t)key.hash, key.identity);
 }
 
 static uint64_t ask_id(struct hf_limiter *limiter,
                        const struct hf_limiter_call *call_, uint32_t ask)
 {
-    return limiter_watch_id(limiter, &call_->asks[ask]);
+    return hf_limiter_watch_id(limiter, &call_->asks[ask]);
 }
 
 /* The first of the call's keys that others wait for already; or NOBODY. */
@@ -198,7 +201,7 @@ static uint32_t queued_ask(struct hf_limiter *limiter,
     for (uint32_t i = 0; i < call_->count; i++) {
         if (limiter_key_make(limiter, &call_->asks[i], &key) != HF_OK)
             break;
-        uint64_t id = limiter_wait_id((uint32_t)key.hash, key.identity);
+        uint64_t id = hf_limiter_wait_id((uint32_t)key.hash, key.identity);
         struct limiter_stripe *stripe = stripe_of(limiter, id);
         hf_mutex_lock(&stripe->mutex);
         bool queued = queue_first(stripe, id) != NULL;
@@ -251,10 +254,10 @@ static enum hf_status wait_turn(struct hf_limiter *limiter,
     return status;
 }
 
-enum hf_status limiter_acquire(struct hf_limiter *limiter,
-                               const struct hf_limiter_call *call_,
-                               uint64_t deadline_ns,
-                               struct hf_limiter_answer *answer)
+enum hf_status hf_limiter_await(struct hf_limiter *limiter,
+                                const struct hf_limiter_call *call_,
+                                uint64_t deadline_ns,
+                                struct hf_limiter_answer *answer)
 {
     enum hf_status status = HF_PENDING;
     uint32_t ask = HF_LIMITER_NOBODY;

@@ -15,8 +15,8 @@ static bool has_slots(const struct hf_rate_plan *plan)
     return plan->words == 0;
 }
 
-enum hf_status words_ready(const struct hf_rate_plan *plan,
-                           struct rate_state *words)
+enum hf_status hf_words_ready(const struct hf_rate_plan *plan,
+                              struct rate_state *words)
 {
     if (!has_slots(plan) || slots_of(words) != NULL)
         return HF_OK;
@@ -25,47 +25,50 @@ enum hf_status words_ready(const struct hf_rate_plan *plan,
     return slots == NULL ? HF_NOMEM : HF_OK;
 }
 
-uint64_t words_wait(const struct hf_rate_plan *plan,
-                    const struct rate_state *words, uint64_t count,
-                    uint64_t keep_back, uint64_t now_ns)
+uint64_t hf_words_wait(const struct hf_rate_plan *plan,
+                       const struct rate_state *words, uint64_t count,
+                       uint64_t keep_back, uint64_t now_ns)
 {
     struct rate_state next;
 
     if (!has_slots(plan))
-        return rate_state_take(plan, words, count, keep_back, now_ns, &next);
+        return hf_rate_state_take(plan, words, count, keep_back, now_ns, &next);
     if (slots_of(words) != NULL)
-        return rate_slots_wait(plan, slots_of(words), count, keep_back, now_ns);
+        return hf_rate_slots_wait(plan, slots_of(words), count, keep_back,
+                                  now_ns);
     return keep_back > plan->limit || count > plan->limit - keep_back
                ? HF_RATE_NEVER
                : 0;
 }
 
-enum hf_status words_take(const struct hf_rate_plan *plan,
-                          struct rate_state *words, uint64_t count,
-                          uint64_t keep_back, uint64_t now_ns)
+enum hf_status hf_words_take(const struct hf_rate_plan *plan,
+                             struct rate_state *words, uint64_t count,
+                             uint64_t keep_back, uint64_t now_ns)
 {
     struct rate_state next = *words;
 
     if (count == 0)
         return HF_OK;
-    if (words_ready(plan, words) != HF_OK)
+    if (hf_words_ready(plan, words) != HF_OK)
         return HF_NOMEM;
     if (has_slots(plan)) {
-        (void)rate_slots_take(plan, slots_of(words), count, keep_back, now_ns);
+        (void)hf_rate_slots_take(plan, slots_of(words), count, keep_back,
+                                 now_ns);
         return HF_OK;
     }
-    if (rate_state_take(plan, words, count, keep_back, now_ns, &next) == 0)
+    if (hf_rate_state_take(plan, words, count, keep_back, now_ns, &next) == 0)
         *words = next;
     return HF_OK;
 }
 
-void words_tell(const struct hf_rate_plan *plan, const struct rate_state *words,
-                uint64_t now_ns, struct hf_rate_answer *answer)
+void hf_words_tell(const struct hf_rate_plan *plan,
+                   const struct rate_state *words, uint64_t now_ns,
+                   struct hf_rate_answer *answer)
 {
     if (!has_slots(plan))
-        rate_state_tell(plan, words, now_ns, answer);
+        hf_rate_state_tell(plan, words, now_ns, answer);
     else if (slots_of(words) != NULL)
-        rate_slots_tell(plan, slots_of(words), now_ns, answer);
+        hf_rate_slots_tell(plan, slots_of(words), now_ns, answer);
     else
         *answer = (struct hf_rate_answer){
             .limit = plan->limit, .remaining = plan->limit, .taken_ns = now_ns};
@@ -89,8 +92,8 @@ static void line_spend(const struct hf_rate_plan *plan,
         words->word[0] = to;
 }
 
-void words_spend(const struct hf_rate_plan *plan, struct rate_state *words,
-                 uint64_t count, uint64_t now_ns)
+void hf_words_spend(const struct hf_rate_plan *plan, struct rate_state *words,
+                    uint64_t count, uint64_t now_ns)
 {
     struct hf_rate_answer answer;
 
@@ -98,43 +101,44 @@ void words_spend(const struct hf_rate_plan *plan, struct rate_state *words,
         line_spend(plan, words, count, now_ns);
         return;
     }
-    words_tell(plan, words, now_ns, &answer);
+    hf_words_tell(plan, words, now_ns, &answer);
     if (count > answer.remaining)
         count = answer.remaining;
-    (void)words_take(plan, words, count, 0, now_ns);
+    (void)hf_words_take(plan, words, count, 0, now_ns);
 }
 
-void words_refund(const struct hf_rate_plan *plan, struct rate_state *words,
-                  uint64_t count, uint64_t taken_ns)
+void hf_words_refund(const struct hf_rate_plan *plan, struct rate_state *words,
+                     uint64_t count, uint64_t taken_ns)
 {
     struct rate_state next = *words;
 
     if (!has_slots(plan)) {
-        rate_state_refund(plan, words, count, taken_ns, &next);
+        hf_rate_state_refund(plan, words, count, taken_ns, &next);
         *words = next;
     } else if (slots_of(words) != NULL) {
-        rate_slots_refund(plan, slots_of(words), count, taken_ns);
+        hf_rate_slots_refund(plan, slots_of(words), count, taken_ns);
     }
 }
 
-bool words_idle(const struct hf_rate_plan *plan, const struct rate_state *words,
-                uint64_t now_ns)
+bool hf_words_idle(const struct hf_rate_plan *plan,
+                   const struct rate_state *words, uint64_t now_ns)
 {
     if (!has_slots(plan))
-        return rate_state_idle(plan, words, now_ns);
+        return hf_rate_state_idle(plan, words, now_ns);
     return slots_of(words) == NULL ||
-           rate_slots_idle(plan, slots_of(words), now_ns);
+           hf_rate_slots_idle(plan, slots_of(words), now_ns);
 }
 
-void words_clear(const struct hf_rate_plan *plan, struct rate_state *words)
+void hf_words_clear(const struct hf_rate_plan *plan, struct rate_state *words)
 {
     if (has_slots(plan))
         hf_free(slots_of(words));
     memset(words, 0, sizeof *words);
 }
 
-bool words_fit(const struct hf_rate_plan *plan, const struct rate_state *words,
-               const struct hf_atomic_u64 *used, uint64_t most)
+bool hf_words_fit(const struct hf_rate_plan *plan,
+                  const struct rate_state *words,
+                  const struct hf_atomic_u64 *used, uint64_t most)
 {
     /* Relaxed: a figure, which others may see a little late. */
     return !has_slots(plan) || slots_of(words) != NULL ||
@@ -143,8 +147,8 @@ bool words_fit(const struct hf_rate_plan *plan, const struct rate_state *words,
                most;
 }
 
-uint64_t words_bytes(const struct hf_rate_plan *plan,
-                     const struct rate_state *words)
+uint64_t hf_words_bytes(const struct hf_rate_plan *plan,
+                        const struct rate_state *words)
 {
     return has_slots(plan) && slots_of(words) != NULL
                ? RATE_SLOTS_BYTES(plan->limit)
@@ -159,30 +163,30 @@ static enum hf_status convert_count(const struct hf_rate_plan *from,
 {
     struct hf_rate_answer answer;
 
-    words_tell(from, words, now_ns, &answer);
+    hf_words_tell(from, words, now_ns, &answer);
     uint64_t spent = answer.limit - answer.remaining;
-    return words_take(to, next, spent < to->limit ? spent : to->limit, 0,
-                      now_ns);
+    return hf_words_take(to, next, spent < to->limit ? spent : to->limit, 0,
+                         now_ns);
 }
 
-enum hf_status words_convert(const struct hf_rate_plan *from,
-                             const struct hf_rate_plan *to,
-                             struct rate_state *words, uint64_t now_ns)
+enum hf_status hf_words_convert(const struct hf_rate_plan *from,
+                                const struct hf_rate_plan *to,
+                                struct rate_state *words, uint64_t now_ns)
 {
     struct rate_state next = {{0, 0}};
 
     if (!has_slots(from) && !has_slots(to)) {
-        rate_state_convert(from, to, words, now_ns, &next);
+        hf_rate_state_convert(from, to, words, now_ns, &next);
     } else if (has_slots(from) && has_slots(to)) {
         if (slots_of(words) != NULL) {
-            if (words_ready(to, &next) != HF_OK)
+            if (hf_words_ready(to, &next) != HF_OK)
                 return HF_NOMEM;
-            rate_slots_convert(from, slots_of(words), to, slots_of(&next));
+            hf_rate_slots_convert(from, slots_of(words), to, slots_of(&next));
         }
     } else if (convert_count(from, to, words, &next, now_ns) != HF_OK) {
         return HF_NOMEM;
     }
-    words_clear(from, words);
+    hf_words_clear(from, words);
     *words = next;
     return HF_OK;
 }

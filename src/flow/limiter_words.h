@@ -17,40 +17,42 @@
 
 /* How long until `count` can be taken and `keep_back` left; 0: now; or
  * HF_RATE_NEVER. */
-uint64_t words_wait(const struct hf_rate_plan *plan,
-                    const struct rate_state *words, uint64_t count,
-                    uint64_t keep_back, uint64_t now_ns);
+uint64_t hf_words_wait(const struct hf_rate_plan *plan,
+                       const struct rate_state *words, uint64_t count,
+                       uint64_t keep_back, uint64_t now_ns);
 /* Takes what can be taken: the caller has asked. HF_NOMEM: nothing. */
-enum hf_status words_take(const struct hf_rate_plan *plan,
-                          struct rate_state *words, uint64_t count,
-                          uint64_t keep_back, uint64_t now_ns);
-/* Makes sure that words_take() has memory. */
-enum hf_status words_ready(const struct hf_rate_plan *plan,
-                           struct rate_state *words);
+enum hf_status hf_words_take(const struct hf_rate_plan *plan,
+                             struct rate_state *words, uint64_t count,
+                             uint64_t keep_back, uint64_t now_ns);
+/* Makes sure that hf_words_take() has memory. */
+enum hf_status hf_words_ready(const struct hf_rate_plan *plan,
+                              struct rate_state *words);
 /* Takes it though it cannot be taken, as far as the kind can note it: of
  * buckets and fixed windows up to one limit more than all, of others all. */
-void words_spend(const struct hf_rate_plan *plan, struct rate_state *words,
-                 uint64_t count, uint64_t now_ns);
-void words_refund(const struct hf_rate_plan *plan, struct rate_state *words,
-                  uint64_t count, uint64_t taken_ns);
-void words_tell(const struct hf_rate_plan *plan, const struct rate_state *words,
-                uint64_t now_ns, struct hf_rate_answer *answer);
-bool words_idle(const struct hf_rate_plan *plan, const struct rate_state *words,
-                uint64_t now_ns);
+void hf_words_spend(const struct hf_rate_plan *plan, struct rate_state *words,
+                    uint64_t count, uint64_t now_ns);
+void hf_words_refund(const struct hf_rate_plan *plan, struct rate_state *words,
+                     uint64_t count, uint64_t taken_ns);
+void hf_words_tell(const struct hf_rate_plan *plan,
+                   const struct rate_state *words, uint64_t now_ns,
+                   struct hf_rate_answer *answer);
+bool hf_words_idle(const struct hf_rate_plan *plan,
+                   const struct rate_state *words, uint64_t now_ns);
 /* The words of one rule as words of another. Without memory for an array the
  * key starts anew with everything spent that it had, as far as words can tell:
  * HF_NOMEM and nothing changed. */
-enum hf_status words_convert(const struct hf_rate_plan *from,
-                             const struct hf_rate_plan *to,
-                             struct rate_state *words, uint64_t now_ns);
+enum hf_status hf_words_convert(const struct hf_rate_plan *from,
+                                const struct hf_rate_plan *to,
+                                struct rate_state *words, uint64_t now_ns);
 /* Frees an array; the words are zero. */
-void words_clear(const struct hf_rate_plan *plan, struct rate_state *words);
+void hf_words_clear(const struct hf_rate_plan *plan, struct rate_state *words);
 /* True if the words have their array, need none, or it fits: all arrays have
  * `used` bytes. */
-bool words_fit(const struct hf_rate_plan *plan, const struct rate_state *words,
-               const struct hf_atomic_u64 *used, uint64_t most);
+bool hf_words_fit(const struct hf_rate_plan *plan,
+                  const struct rate_state *words,
+                  const struct hf_atomic_u64 *used, uint64_t most);
 /* Bytes of arrays that these words have. */
-uint64_t words_bytes(const struct hf_rate_plan *plan,
-                     const struct rate_state *words);
+uint64_t hf_words_bytes(const struct hf_rate_plan *plan,
+                        const struct rate_state *words);
 
 #endif

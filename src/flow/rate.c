@@ -39,7 +39,7 @@ size_t hf_rate_memory(const struct hf_rate_rule *rule)
 {
     struct hf_rate_plan plan;
 
-    if (rule == NULL || rate_plan_make(&plan, rule) != HF_OK)
+    if (rule == NULL || hf_rate_plan_make(&plan, rule) != HF_OK)
         return 0;
     return memory_of(&plan);
 }
@@ -49,7 +49,7 @@ enum hf_status hf_rate_open(struct hf_rate *rate,
 {
     struct hf_rate_plan plan;
 
-    if (rate == NULL || rate_plan_make(&plan, rule) != HF_OK)
+    if (rate == NULL || hf_rate_plan_make(&plan, rule) != HF_OK)
         return HF_INVALID;
     size_t bytes = memory_of(&plan);
     if (bytes != 0 && (memory == NULL || (uintptr_t)memory % 8 != 0))
@@ -105,7 +105,7 @@ take_other(struct hf_rate *rate, uint32_t count, uint64_t now_ns)
     if (plan->words == 1) {
         state.word[0] = load(rate);
         do {
-            wait_ns = rate_state_take(plan, &state, count, 0, now_ns, &next);
+            wait_ns = hf_rate_state_take(plan, &state, count, 0, now_ns, &next);
             if (wait_ns != 0)
                 return wait_ns;
         } while (!swap(rate, &state.word[0], next.word[0]));
@@ -113,9 +113,9 @@ take_other(struct hf_rate *rate, uint32_t count, uint64_t now_ns)
     }
     struct store *store = lock(rate);
     wait_ns = plan->words == 2
-                  ? rate_state_take(plan, words_of(store), count, 0, now_ns,
-                                    words_of(store))
-                  : rate_slots_take(plan, slots_of(store), count, 0, now_ns);
+                  ? hf_rate_state_take(plan, words_of(store), count, 0, now_ns,
+                                       words_of(store))
+                  : hf_rate_slots_take(plan, slots_of(store), count, 0, now_ns);
     hf_mutex_unlock(&store->mutex);
     return wait_ns;
 }
@@ -138,7 +138,7 @@ uint64_t hf_rate_take(struct hf_rate *rate, uint32_t count, uint64_t now_ns)
     do {
         end = rate_line_end(word, mark, cost);
         if (end > mark + plan->edge)
-            return rate_line_wait(plan, end - plan->edge, now_ns);
+            return hf_rate_line_wait(plan, end - plan->edge, now_ns);
     } while (!swap(rate, &word, end));
     return 0;
 }
@@ -150,7 +150,7 @@ static void tell(const struct hf_rate_plan *plan,
                  uint64_t now_ns, struct hf_rate_answer *answer)
 {
     answer->wait_ns = wait_ns;
-    rate_state_tell(plan, state, now_ns, answer);
+    hf_rate_state_tell(plan, state, now_ns, answer);
 }
 
 static uint64_t decide_locked(const struct hf_rate *rate, uint32_t count,
@@ -163,15 +163,15 @@ static uint64_t decide_locked(const struct hf_rate *rate, uint32_t count,
     uint64_t wait_ns;
 
     if (plan->words == 2) {
-        wait_ns = rate_state_take(plan, words_of(store), count, 0, now_ns,
-                                  takes ? words_of(store) : &unused);
+        wait_ns = hf_rate_state_take(plan, words_of(store), count, 0, now_ns,
+                                     takes ? words_of(store) : &unused);
         tell(plan, words_of(store), wait_ns, now_ns, answer);
     } else {
         wait_ns =
-            takes ? rate_slots_take(plan, slots_of(store), count, 0, now_ns)
-                  : rate_slots_wait(plan, slots_of(store), count, 0, now_ns);
+            takes ? hf_rate_slots_take(plan, slots_of(store), count, 0, now_ns)
+                  : hf_rate_slots_wait(plan, slots_of(store), count, 0, now_ns);
         answer->wait_ns = wait_ns;
-        rate_slots_tell(plan, slots_of(store), now_ns, answer);
+        hf_rate_slots_tell(plan, slots_of(store), now_ns, answer);
     }
     hf_mutex_unlock(&store->mutex);
     return wait_ns;
@@ -190,7 +190,7 @@ uint64_t hf_rate_ask(struct hf_rate *rate, uint32_t count, uint64_t now_ns,
     state.word[0] = load(rate);
     for (;;) {
         uint64_t wait_ns =
-            rate_state_take(&rate->plan, &state, count, 0, now_ns, &next);
+            hf_rate_state_take(&rate->plan, &state, count, 0, now_ns, &next);
         if (wait_ns == 0 && !swap(rate, &state.word[0], next.word[0]))
             continue;
         tell(&rate->plan, wait_ns == 0 ? &next : &state, wait_ns, now_ns,
@@ -211,7 +211,7 @@ uint64_t hf_rate_look(const struct hf_rate *rate, uint32_t count,
         return decide_locked(rate, count, now_ns, false, answer);
     state.word[0] = load(rate);
     uint64_t wait_ns =
-        rate_state_take(&rate->plan, &state, count, 0, now_ns, &next);
+        hf_rate_state_take(&rate->plan, &state, count, 0, now_ns, &next);
     tell(&rate->plan, &state, wait_ns, now_ns, answer);
     return wait_ns;
 }
@@ -235,15 +235,15 @@ void hf_rate_refund(struct hf_rate *rate, uint32_t count, uint64_t taken_ns)
     if (plan->words == 1) {
         state.word[0] = load(rate);
         do {
-            rate_state_refund(plan, &state, count, taken_ns, &next);
+            hf_rate_state_refund(plan, &state, count, taken_ns, &next);
         } while (!swap(rate, &state.word[0], next.word[0]));
         return;
     }
     struct store *store = lock(rate);
     if (plan->words == 2)
-        rate_state_refund(plan, words_of(store), count, taken_ns,
-                          words_of(store));
+        hf_rate_state_refund(plan, words_of(store), count, taken_ns,
+                             words_of(store));
     else
-        rate_slots_refund(plan, slots_of(store), count, taken_ns);
+        hf_rate_slots_refund(plan, slots_of(store), count, taken_ns);
     hf_mutex_unlock(&store->mutex);
 }

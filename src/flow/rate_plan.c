@@ -83,8 +83,8 @@ static bool plan_sliding(struct hf_rate_plan *plan,
     return true;
 }
 
-enum hf_status rate_plan_make(struct hf_rate_plan *plan,
-                              const struct hf_rate_rule *rule)
+enum hf_status hf_rate_plan_make(struct hf_rate_plan *plan,
+                                 const struct hf_rate_rule *rule)
 {
     struct hf_rate_plan made = {0};
     bool good = false;
@@ -117,7 +117,7 @@ enum hf_status rate_plan_make(struct hf_rate_plan *plan,
     return HF_OK;
 }
 
-uint64_t rate_instant(const struct hf_rate_plan *plan, uint64_t mark)
+uint64_t hf_rate_instant(const struct hf_rate_plan *plan, uint64_t mark)
 {
     if (plan->inverse == 0)
         return mark;
@@ -126,10 +126,10 @@ uint64_t rate_instant(const struct hf_rate_plan *plan, uint64_t mark)
     return instant < UINT64_MAX - 1 ? (uint64_t)instant : UINT64_MAX - 1;
 }
 
-uint64_t rate_line_wait(const struct hf_rate_plan *plan, uint64_t mark,
-                        uint64_t now_ns)
+uint64_t hf_rate_line_wait(const struct hf_rate_plan *plan, uint64_t mark,
+                           uint64_t now_ns)
 {
-    uint64_t instant_ns = rate_instant(plan, mark);
+    uint64_t instant_ns = hf_rate_instant(plan, mark);
 
     assert(instant_ns > now_ns);
     return instant_ns - now_ns;

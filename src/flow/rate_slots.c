@@ -48,9 +48,9 @@ static uint64_t count_until(const struct hf_rate_plan *plan,
     return low;
 }
 
-uint64_t rate_slots_wait(const struct hf_rate_plan *plan,
-                         const struct rate_slots *slots, uint64_t count,
-                         uint64_t keep_back, uint64_t now_ns)
+uint64_t hf_rate_slots_wait(const struct hf_rate_plan *plan,
+                            const struct rate_slots *slots, uint64_t count,
+                            uint64_t keep_back, uint64_t now_ns)
 {
     if (keep_back > plan->limit || count > plan->limit - keep_back)
         return HF_RATE_NEVER;
@@ -61,11 +61,12 @@ uint64_t rate_slots_wait(const struct hf_rate_plan *plan,
     return back_ns > now_ns ? back_ns - now_ns : 0;
 }
 
-uint64_t rate_slots_take(const struct hf_rate_plan *plan,
-                         struct rate_slots *slots, uint64_t count,
-                         uint64_t keep_back, uint64_t now_ns)
+uint64_t hf_rate_slots_take(const struct hf_rate_plan *plan,
+                            struct rate_slots *slots, uint64_t count,
+                            uint64_t keep_back, uint64_t now_ns)
 {
-    uint64_t wait_ns = rate_slots_wait(plan, slots, count, keep_back, now_ns);
+    uint64_t wait_ns =
+        hf_rate_slots_wait(plan, slots, count, keep_back, now_ns);
 
     if (wait_ns != 0)
         return wait_ns;
@@ -79,9 +80,9 @@ uint64_t rate_slots_take(const struct hf_rate_plan *plan,
     return 0;
 }
 
-void rate_slots_tell(const struct hf_rate_plan *plan,
-                     const struct rate_slots *slots, uint64_t now_ns,
-                     struct hf_rate_answer *answer)
+void hf_rate_slots_tell(const struct hf_rate_plan *plan,
+                        const struct rate_slots *slots, uint64_t now_ns,
+                        struct hf_rate_answer *answer)
 {
     uint64_t last_ns = newest(plan, slots);
 
@@ -115,9 +116,9 @@ static void remove_slots(const struct hf_rate_plan *plan,
         slots->back_ns[place(plan, slots, first + i)] = 0;
 }
 
-void rate_slots_refund(const struct hf_rate_plan *plan,
-                       struct rate_slots *slots, uint64_t count,
-                       uint64_t taken_ns)
+void hf_rate_slots_refund(const struct hf_rate_plan *plan,
+                          struct rate_slots *slots, uint64_t count,
+                          uint64_t taken_ns)
 {
     uint64_t back_ns = rate_clip(taken_ns) + plan->span_ns;
     uint64_t end = count_until(plan, slots, back_ns);
@@ -130,10 +131,10 @@ void rate_slots_refund(const struct hf_rate_plan *plan,
         remove_slots(plan, slots, end - equal, equal);
 }
 
-void rate_slots_convert(const struct hf_rate_plan *from_plan,
-                        const struct rate_slots *from,
-                        const struct hf_rate_plan *to_plan,
-                        struct rate_slots *to)
+void hf_rate_slots_convert(const struct hf_rate_plan *from_plan,
+                           const struct rate_slots *from,
+                           const struct hf_rate_plan *to_plan,
+                           struct rate_slots *to)
 {
     uint64_t kept =
         from_plan->limit < to_plan->limit ? from_plan->limit : to_plan->limit;
@@ -149,8 +150,8 @@ void rate_slots_convert(const struct hf_rate_plan *from_plan,
     }
 }
 
-bool rate_slots_idle(const struct hf_rate_plan *plan,
-                     const struct rate_slots *slots, uint64_t now_ns)
+bool hf_rate_slots_idle(const struct hf_rate_plan *plan,
+                        const struct rate_slots *slots, uint64_t now_ns)
 {
     return newest(plan, slots) <= rate_clip(now_ns);
 }

@@ -30,28 +30,28 @@ struct rate_slots {
 #define RATE_SLOTS_BYTES(limit) \
     (sizeof(struct rate_slots) + (size_t)(limit) * sizeof(uint64_t))
 
-/* As rate_state_take(); `*slots` is changed if it returns 0. */
-uint64_t rate_slots_take(const struct hf_rate_plan *plan,
-                         struct rate_slots *slots, uint64_t count,
-                         uint64_t keep_back, uint64_t now_ns);
-uint64_t rate_slots_wait(const struct hf_rate_plan *plan,
-                         const struct rate_slots *slots, uint64_t count,
-                         uint64_t keep_back, uint64_t now_ns);
-/* As rate_state_tell(). */
-void rate_slots_tell(const struct hf_rate_plan *plan,
-                     const struct rate_slots *slots, uint64_t now_ns,
-                     struct hf_rate_answer *answer);
+/* As hf_rate_state_take(); `*slots` is changed if it returns 0. */
+uint64_t hf_rate_slots_take(const struct hf_rate_plan *plan,
+                            struct rate_slots *slots, uint64_t count,
+                            uint64_t keep_back, uint64_t now_ns);
+uint64_t hf_rate_slots_wait(const struct hf_rate_plan *plan,
+                            const struct rate_slots *slots, uint64_t count,
+                            uint64_t keep_back, uint64_t now_ns);
+/* As hf_rate_state_tell(). */
+void hf_rate_slots_tell(const struct hf_rate_plan *plan,
+                        const struct rate_slots *slots, uint64_t now_ns,
+                        struct hf_rate_answer *answer);
 /* As hf_rate_refund() says. */
-void rate_slots_refund(const struct hf_rate_plan *plan,
-                       struct rate_slots *slots, uint64_t count,
-                       uint64_t taken_ns);
+void hf_rate_slots_refund(const struct hf_rate_plan *plan,
+                          struct rate_slots *slots, uint64_t count,
+                          uint64_t taken_ns);
 /* Fills `to`, which is new: the newest permits stay taken, as many as fit, for
  * as long as the new span says. */
-void rate_slots_convert(const struct hf_rate_plan *from_plan,
-                        const struct rate_slots *from,
-                        const struct hf_rate_plan *to_plan,
-                        struct rate_slots *to);
-bool rate_slots_idle(const struct hf_rate_plan *plan,
-                     const struct rate_slots *slots, uint64_t now_ns);
+void hf_rate_slots_convert(const struct hf_rate_plan *from_plan,
+                           const struct rate_slots *from,
+                           const struct hf_rate_plan *to_plan,
+                           struct rate_slots *to);
+bool hf_rate_slots_idle(const struct hf_rate_plan *plan,
+                        const struct rate_slots *slots, uint64_t now_ns);
 
 #endif

@@ -181,7 +181,7 @@ static void line_tell(const struct hf_rate_plan *plan, uint64_t word,
 
     answer->remaining =
         spent < plan->edge ? (plan->edge - spent) / plan->cost : 0;
-    answer->reset_ns = spent == 0 ? 0 : rate_line_wait(plan, word, now_ns);
+    answer->reset_ns = spent == 0 ? 0 : hf_rate_line_wait(plan, word, now_ns);
     answer->taken_ns = now_ns;
 }
 
@@ -200,10 +200,10 @@ static uint64_t line_refund(const struct hf_rate_plan *plan, uint64_t word,
 
 /* ---- Whatever the kind. ---- */
 
-uint64_t rate_state_take(const struct hf_rate_plan *plan,
-                         const struct rate_state *state, uint64_t count,
-                         uint64_t keep_back, uint64_t now_ns,
-                         struct rate_state *next)
+uint64_t hf_rate_state_take(const struct hf_rate_plan *plan,
+                            const struct rate_state *state, uint64_t count,
+                            uint64_t keep_back, uint64_t now_ns,
+                            struct rate_state *next)
 {
     assert(plan->words != 0);
     if (rate_on_line(plan))
@@ -212,9 +212,9 @@ uint64_t rate_state_take(const struct hf_rate_plan *plan,
     return pair_take(plan, state, count, keep_back, rate_clip(now_ns), next);
 }
 
-void rate_state_tell(const struct hf_rate_plan *plan,
-                     const struct rate_state *state, uint64_t now_ns,
-                     struct hf_rate_answer *answer)
+void hf_rate_state_tell(const struct hf_rate_plan *plan,
+                        const struct rate_state *state, uint64_t now_ns,
+                        struct hf_rate_answer *answer)
 {
     assert(plan->words != 0);
     now_ns = rate_clip(now_ns);
@@ -225,9 +225,9 @@ void rate_state_tell(const struct hf_rate_plan *plan,
         pair_tell(plan, state, now_ns, answer);
 }
 
-void rate_state_refund(const struct hf_rate_plan *plan,
-                       const struct rate_state *state, uint64_t count,
-                       uint64_t taken_ns, struct rate_state *next)
+void hf_rate_state_refund(const struct hf_rate_plan *plan,
+                          const struct rate_state *state, uint64_t count,
+                          uint64_t taken_ns, struct rate_state *next)
 {
     assert(plan->words != 0);
     taken_ns = rate_clip(taken_ns);
@@ -237,8 +237,8 @@ void rate_state_refund(const struct hf_rate_plan *plan,
         pair_refund(plan, state, count, taken_ns, next);
 }
 
-bool rate_state_idle(const struct hf_rate_plan *plan,
-                     const struct rate_state *state, uint64_t now_ns)
+bool hf_rate_state_idle(const struct hf_rate_plan *plan,
+                        const struct rate_state *state, uint64_t now_ns)
 {
     now_ns = rate_clip(now_ns);
     if (rate_on_line(plan))
@@ -279,10 +279,10 @@ static uint64_t convert_fixed(const struct hf_rate_plan *from,
     return window * to->limit + min_u64(taken, to->limit);
 }
 
-void rate_state_convert(const struct hf_rate_plan *from,
-                        const struct hf_rate_plan *to,
-                        const struct rate_state *state, uint64_t now_ns,
-                        struct rate_state *next)
+void hf_rate_state_convert(const struct hf_rate_plan *from,
+                           const struct hf_rate_plan *to,
+                           const struct rate_state *state, uint64_t now_ns,
+                           struct rate_state *next)
 {
     struct hf_rate_answer answer;
 
@@ -303,7 +303,7 @@ void rate_state_convert(const struct hf_rate_plan *from,
         pair.before = min_u64(pair.before, to->limit);
         pair.current = min_u64(pair.current, to->limit);
     } else {
-        rate_state_tell(from, state, now_ns, &answer);
+        hf_rate_state_tell(from, state, now_ns, &answer);
         pair.current = min_u64(from->limit - answer.remaining, to->limit);
     }
     if (rate_on_line(to))

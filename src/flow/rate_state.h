@@ -4,11 +4,11 @@
  * state of one key is one or two words that say nothing without the plan, so
  * that a million keys can share one plan:
  *
- *   (plan, state, count, now) -> wait, new state         rate_state_take
- *   (plan, state, now)        -> remaining, reset        rate_state_tell
- *   (plan, state, count, t)   -> new state               rate_state_refund
- *   (old plan, new plan, state, now) -> new state        rate_state_convert
- *   (plan, state, now)        -> as good as a new one?   rate_state_idle
+ *   (plan, state, count, now) -> wait, new state         hf_rate_state_take
+ *   (plan, state, now)        -> remaining, reset        hf_rate_state_tell
+ *   (plan, state, count, t)   -> new state               hf_rate_state_refund
+ *   (old plan, new plan, state, now) -> new state        hf_rate_state_convert
+ *   (plan, state, now)        -> as good as a new one?   hf_rate_state_idle
  *
  * A new state is all zero: every permit is free. With plan->words == 1 only
  * word[0] is used (the other is left alone), and a compare-and-swap of it makes
@@ -45,13 +45,9 @@ struct rate_state {
     uint64_t word[2];
 };
 
-/* HF_INVALID as hf_rate_open() says; `*plan` is then untouched. */
-enum hf_status rate_plan_make(struct hf_rate_plan *plan,
-                              const struct hf_rate_rule *rule);
-
 /* The first instant at which mark() is `mark` or more; at most UINT64_MAX - 1.
  */
-uint64_t rate_instant(const struct hf_rate_plan *plan, uint64_t mark);
+uint64_t hf_rate_instant(const struct hf_rate_plan *plan, uint64_t mark);
 
 HF_INLINE uint64_t rate_clip(uint64_t now_ns)
 {
@@ -78,8 +74,8 @@ HF_INLINE uint64_t rate_mark(const struct hf_rate_plan *plan, uint64_t now_ns)
 }
 
 /* How long until mark() is `mark`, which it is not yet. */
-uint64_t rate_line_wait(const struct hf_rate_plan *plan, uint64_t mark,
-                        uint64_t now_ns);
+uint64_t hf_rate_line_wait(const struct hf_rate_plan *plan, uint64_t mark,
+                           uint64_t now_ns);
 
 /* Where the word goes if `cost` units are taken. No sum can wrap: it is at most
  * HF_RATE_NOW_MAX_NS and twice the edge. */
@@ -88,7 +84,7 @@ HF_INLINE uint64_t rate_line_end(uint64_t word, uint64_t mark, uint64_t cost)
     return (word > mark ? word : mark) + cost;
 }
 
-/* rate_state_take() for plans on a line, which rate_on_line() tells. */
+/* hf_rate_state_take() for plans on a line, which rate_on_line() tells. */
 HF_INLINE uint64_t rate_line_take(const struct hf_rate_plan *plan,
                                   uint64_t word, uint64_t count,
                                   uint64_t keep_back, uint64_t now_ns,
@@ -101,7 +97,7 @@ HF_INLINE uint64_t rate_line_take(const struct hf_rate_plan *plan,
     uint64_t room = plan->edge - keep_back * plan->cost;
     uint64_t end = rate_line_end(word, mark, count * plan->cost);
     if (end > mark + room)
-        return rate_line_wait(plan, end - room, now_ns);
+        return hf_rate_line_wait(plan, end - room, now_ns);
     *next = end;
     return 0;
 }
@@ -113,30 +109,30 @@ static inline bool rate_on_line(const struct hf_rate_plan *plan)
 
 /* 0 and `*next`, or the wait, or HF_RATE_NEVER; `*next` is then not written. It
  * may be `*state`, here and below. */
-uint64_t rate_state_take(const struct hf_rate_plan *plan,
-                         const struct rate_state *state, uint64_t count,
-                         uint64_t keep_back, uint64_t now_ns,
-                         struct rate_state *next);
+uint64_t hf_rate_state_take(const struct hf_rate_plan *plan,
+                            const struct rate_state *state, uint64_t count,
+                            uint64_t keep_back, uint64_t now_ns,
+                            struct rate_state *next);
 /* Writes limit, remaining, reset_ns, taken_ns of `*answer`; a take at now_ns
  * that led to `state` counts as taken at taken_ns. */
-void rate_state_tell(const struct hf_rate_plan *plan,
-                     const struct rate_state *state, uint64_t now_ns,
-                     struct hf_rate_answer *answer);
+void hf_rate_state_tell(const struct hf_rate_plan *plan,
+                        const struct rate_state *state, uint64_t now_ns,
+                        struct hf_rate_answer *answer);
 /* As hf_rate_refund() says. */
-void rate_state_refund(const struct hf_rate_plan *plan,
-                       const struct rate_state *state, uint64_t count,
-                       uint64_t taken_ns, struct rate_state *next);
+void hf_rate_state_refund(const struct hf_rate_plan *plan,
+                          const struct rate_state *state, uint64_t count,
+                          uint64_t taken_ns, struct rate_state *next);
 /* What was spent stays spent, at most all of the new limit: fractions of a
  * permit too from bucket to bucket, else rounded up. Between windows of one
  * length the windows stay. Neither plan has slots. now_ns should be the newest
  * that is known: what an older one sees as spent is earned in its time. */
-void rate_state_convert(const struct hf_rate_plan *from,
-                        const struct hf_rate_plan *to,
-                        const struct rate_state *state, uint64_t now_ns,
-                        struct rate_state *next);
+void hf_rate_state_convert(const struct hf_rate_plan *from,
+                           const struct hf_rate_plan *to,
+                           const struct rate_state *state, uint64_t now_ns,
+                           struct rate_state *next);
 /* True if every call from now_ns on would be answered as by a new state: the
  * key may be forgotten. */
-bool rate_state_idle(const struct hf_rate_plan *plan,
-                     const struct rate_state *state, uint64_t now_ns);
+bool hf_rate_state_idle(const struct hf_rate_plan *plan,
+                        const struct rate_state *state, uint64_t now_ns);
 
 #endif

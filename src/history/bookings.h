@@ -44,6 +44,7 @@ enum mention_kind {
     MENTION_EXTEND,
     MENTION_SEEN,   /* only its status */
     MENTION_ABSENT, /* NOTFOUND */
+    MENTION_CLASH,  /* CONFLICT: the id is another's */
 };
 
 struct mention {

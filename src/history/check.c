@@ -59,15 +59,17 @@ uint64_t check_us(const struct check *c, uint32_t at)
     return at < c->end ? c->history->events[at].time_us : UINT64_MAX;
 }
 
-/* The first start behind `at`: its place in c->starts. */
-static size_t next_start(const struct check *c, uint32_t at)
+size_t check_below(const void *items, size_t count, size_t bytes, size_t field,
+                   uint64_t bound)
 {
     size_t low = 0;
-    size_t high = c->start_count;
+    size_t high = count;
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (c->starts[middle] <= at)
+        uint32_t key;
+        memcpy(&key, (const char *)items + middle * bytes + field, sizeof key);
+        if (key < bound)
             low = middle + 1;
         else
             high = middle;
@@ -75,9 +77,21 @@ static size_t next_start(const struct check *c, uint32_t at)
     return low;
 }
 
+size_t check_next_start(const struct check *c, uint32_t at)
+{
+    return check_below(c->starts, c->start_count, sizeof *c->starts, 0,
+                       (uint64_t)at + 1);
+}
+
+size_t check_calls_until(const struct check *c, uint32_t at)
+{
+    return check_below(c->calls, c->count, sizeof *c->calls,
+                       offsetof(struct call, call_at), (uint64_t)at + 1);
+}
+
 uint32_t check_until(const struct check *c, uint32_t from, uint64_t until_us)
 {
-    for (size_t i = next_start(c, from); i < c->start_count; i++) {
+    for (size_t i = check_next_start(c, from); i < c->start_count; i++) {
         if (check_us(c, c->starts[i]) >= until_us)
             break;
         if (c->dated_at < c->starts[i])
@@ -92,7 +106,7 @@ uint32_t check_until(const struct check *c, uint32_t from, uint64_t until_us)
 uint64_t check_kept_us(const struct check *c, uint32_t from, uint32_t at,
                        uint64_t until_us)
 {
-    for (size_t i = next_start(c, from); i < c->start_count; i++) {
+    for (size_t i = check_next_start(c, from); i < c->start_count; i++) {
         if (c->starts[i] > at)
             break;
         if (c->dated_at < c->starts[i] || until_us < c->opts.start_slack_us)
@@ -110,7 +124,7 @@ uint64_t check_over_us(const struct check *c, uint32_t at, uint64_t ttl_ms)
         __builtin_mul_overflow(ttl_ms + 1, (uint64_t)US_PER_MS, &over_us) ||
         __builtin_add_overflow(over_us, check_us(c, at), &over_us))
         return UINT64_MAX;
-    for (size_t i = next_start(c, at); i < c->start_count; i++) {
+    for (size_t i = check_next_start(c, at); i < c->start_count; i++) {
         if (c->dated_at < c->starts[i])
             return UINT64_MAX;
         /* its date may be behind, and what was over is not yet */
@@ -200,17 +214,8 @@ static enum hf_status allocate(struct check *c)
 static struct call *find_call(struct check *c, uint64_t id)
 {
     uint32_t event = history_find(c->history, id)->event;
-    size_t low = 0;
-    size_t high = c->count;
 
-    while (low + 1 < high) {
-        size_t middle = low + (high - low) / 2;
-        if (c->calls[middle].call_at <= event)
-            low = middle;
-        else
-            high = middle;
-    }
-    return &c->calls[low];
+    return &c->calls[check_calls_until(c, event) - 1];
 }
 
 static void add_call(struct check *c, uint32_t at, size_t *word)
@@ -252,6 +257,7 @@ static enum hf_status read_events(struct check *c)
     for (uint32_t i = 0; i < c->end; i++) {
         const struct event *event = &c->history->events[i];
         struct call *call;
+        uint32_t *place;
         switch (event->kind) {
         case HISTORY_CALL:
             add_call(c, i, &word);
@@ -280,11 +286,27 @@ static enum hf_status read_events(struct check *c)
             if (add_gone(c, i) != HF_OK)
                 return HF_NOMEM;
             break;
+        case HISTORY_FAILED:
+            place = check_push(&c->failed, sizeof *place);
+            if (place == NULL)
+                return HF_NOMEM;
+            *place = i;
+            break;
         default:
             break;
         }
     }
     return HF_OK;
+}
+
+/* The calls from `from` up to `*tail` are of one run, which ended so. */
+static void doubt(struct check *c, size_t from, size_t *tail, bool crashed,
+                  bool broken)
+{
+    for (; *tail > from; --*tail) {
+        c->calls[*tail - 1].doubtful = crashed || broken;
+        c->calls[*tail - 1].broken = broken;
+    }
 }
 
 /* Where each call's run ended, and whether what it told may be undone. */
@@ -300,10 +322,10 @@ static void find_runs(struct check *c)
         struct call *call = &c->calls[i];
         for (; at > call->call_at; at--) {
             enum history_event kind = c->history->events[at - 1].kind;
+            broken = broken || kind == HISTORY_FAILED;
             if (kind != HISTORY_CRASH && kind != HISTORY_STOP)
                 continue;
-            for (; tail > i + 1; tail--)
-                c->calls[tail - 1].doubtful = crashed || broken;
+            doubt(c, i + 1, &tail, crashed, broken);
             run_end = at - 1;
             crashed = kind == HISTORY_CRASH;
             broken = false;
@@ -311,28 +333,42 @@ static void find_runs(struct check *c)
         call->run_end = run_end;
         broken = broken || check_code(call, "JOURNAL");
     }
-    for (; tail > 0; tail--)
-        c->calls[tail - 1].doubtful = crashed || broken;
+    doubt(c, 0, &tail, crashed, broken);
 }
 
-/* After JOURNAL it is not known what a restart will find, so what is told up
- * to then may turn out otherwise. */
+/* From where on it is not known what a restart will find: the first failure
+ * in the run whose calls begin at `first`, and that began behind `from`. */
+static uint32_t find_failure(const struct check *c, size_t first, uint32_t from)
+{
+    const uint32_t *marks = (const uint32_t *)(const void *)c->failed.data;
+    uint32_t run_end = c->calls[first].run_end;
+    uint32_t failed = CHECK_NEVER;
+
+    for (size_t i = 0; i < c->failed.count && failed == CHECK_NEVER; i++) {
+        if (marks[i] >= from && marks[i] < run_end)
+            failed = marks[i];
+    }
+    for (size_t i = first; c->opts.failed_doubted && i < c->count &&
+                           c->calls[i].run_end == run_end;
+         i++) {
+        if (check_code(&c->calls[i], "JOURNAL") &&
+            c->calls[i].answer_at < failed)
+            failed = c->calls[i].answer_at;
+    }
+    return failed;
+}
+
+/* What is told from there up to the end of the run may turn out otherwise. */
 static void doubt_failed(struct check *c)
 {
-    uint32_t run_end = CHECK_NEVER;
-    uint32_t failed = CHECK_NEVER; /* when that was first told in the run */
+    uint32_t run_end = 0;
+    uint32_t failed = CHECK_NEVER;
 
     for (size_t i = 0; i < c->count; i++) {
         const struct call *call = &c->calls[i];
         if (call->run_end != run_end) {
+            failed = find_failure(c, i, run_end);
             run_end = call->run_end;
-            failed = CHECK_NEVER;
-            for (size_t j = i; j < c->count && c->calls[j].run_end == run_end;
-                 j++) {
-                if (check_code(&c->calls[j], "JOURNAL") &&
-                    c->calls[j].answer_at < failed)
-                    failed = c->calls[j].answer_at;
-            }
         }
         uint32_t told =
             call->sent_at < call->answer_at ? call->sent_at : call->answer_at;
@@ -369,8 +405,11 @@ static void find_told(struct check *c)
             call->told_us = check_us(c, call->arrived_at);
         call->alone =
             known && (before == NULL || before->answer_at < call->call_at);
-        if (call->sent_at != CHECK_NEVER && call->alone)
-            call->told_us = check_us(c, call->sent_at);
+        if (call->sent_at != CHECK_NEVER && call->alone) {
+            uint64_t sent_us = check_us(c, call->sent_at);
+            if (sent_us > call->told_us + c->opts.made_slack_us)
+                call->told_us = sent_us - c->opts.made_slack_us;
+        }
     }
 }
 
@@ -407,7 +446,7 @@ static enum hf_status find_flushes(struct check *c)
         const struct call *call = &c->calls[i];
         if (call->verb == VERB_FLUSHALL && call->may)
             c->flushes[c->flush_count++] =
-                (struct window){call->lo, call->hi, call->sure};
+                (struct window){call->lo, call->hi, call->sure, call->id};
     }
     return HF_OK;
 }
@@ -442,8 +481,7 @@ static enum hf_status run(struct check *c)
     }
     c->report->calls = c->count;
     find_runs(c);
-    if (c->opts.failed_doubted)
-        doubt_failed(c);
+    doubt_failed(c);
     find_told(c);
     find_windows(c);
     if (status == HF_OK)
@@ -486,6 +524,7 @@ enum hf_status history_check(const struct history *history,
     hf_free(check.flushes);
     hf_free(check.numbers.data);
     hf_free(check.gone.data);
+    hf_free(check.failed.data);
     hf_free(check.listings.data);
     hf_free(check.bookings.data);
     hf_free(check.shares.data);

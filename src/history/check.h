@@ -83,7 +83,9 @@ struct call {
     uint32_t first; /* the lowest `lo` of the calls with its REQ */
     uint32_t run_end;
     bool doubtful; /* its run ended in a crash or with a broken journal */
+    bool broken;   /* with a broken journal */
     bool alone;    /* all before it on its connection was answered before */
+    bool clashes;  /* its REQ was used with other words, too */
     enum outcome outcome;
     bool sure;
     bool may;
@@ -93,6 +95,7 @@ struct window {
     uint32_t lo;
     uint32_t hi;
     bool sure;
+    uint64_t id; /* of the call */
 };
 
 struct gone {
@@ -129,6 +132,7 @@ struct check {
     size_t start_count;
     struct list numbers;  /* of struct number */
     struct list gone;     /* of struct gone */
+    struct list failed;   /* of uint32_t: batches that were written after all */
     struct list listings; /* of const struct call *: those that are whole */
     struct list bookings; /* of struct booking */
     struct list shares;   /* of struct share */
@@ -145,6 +149,14 @@ void check_found(struct check *c, const char *rule, uint64_t id, uint64_t other,
 uint32_t check_at(const struct check *c, uint64_t us);
 /* The instant of an event; UINT64_MAX at the end. */
 uint64_t check_us(const struct check *c, uint32_t at);
+/* How many of the items are below `bound`. They have `bytes` bytes each and
+ * are sorted by a uint32_t, `field` bytes behind their beginning. */
+size_t check_below(const void *items, size_t count, size_t bytes, size_t field,
+                   uint64_t bound);
+/* How many calls were made up to there. */
+size_t check_calls_until(const struct check *c, uint32_t at);
+/* The first start behind `at`: its place in c->starts. */
+size_t check_next_start(const struct check *c, uint32_t at);
 /* Something was promised at `from` until that instant: the position up to
  * which it surely holds, though the server may have started meanwhile. */
 uint32_t check_until(const struct check *c, uint32_t from, uint64_t until_us);

@@ -1,4 +1,4 @@
-/* check_answers.c - nobody waits for ever.
+/* check_answers.c - nobody waits for ever, nor too short.
  *
  * A call on a connection that stays open is answered, and one that waits for a
  * lock is told so or otherwise when its time is over. It may be behind others
@@ -6,6 +6,9 @@
  */
 #include "base/memory.h"
 #include "history/check.h"
+
+/* Two clocks may run apart by one in so many. */
+#define APART 1000u
 
 /* When a client's connection ended; what it sent last. */
 struct client {
@@ -38,16 +41,9 @@ static int by_number(const void *a, const void *b)
 static uint32_t closed_at(const struct list *ends, uint32_t number)
 {
     const struct client *all = (const struct client *)ends->data;
-    size_t low = 0;
-    size_t high = ends->count;
+    size_t low = check_below(all, ends->count, sizeof *all,
+                             offsetof(struct client, number), number);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (all[middle].number < number)
-            low = middle + 1;
-        else
-            high = middle;
-    }
     return low < ends->count && all[low].number == number ? all[low].closed_at
                                                           : CHECK_NEVER;
 }
@@ -68,6 +64,49 @@ static enum hf_status find_ends(const struct check *c, struct list *ends)
     return HF_OK;
 }
 
+/* TIMEOUT is told when the time is over, or when the server stops, which it
+ * says. What a REQ is told may be of another wait. */
+static void judge_early(struct check *c, const struct call *call)
+{
+    static const char stops[] = "the server stops";
+    uint32_t told =
+        call->sent_at < call->answer_at ? call->sent_at : call->answer_at;
+    uint64_t slack_us = CHECK_ROUNDED_US + call->wait_ms * US_PER_MS / APART;
+
+    if (call->verb != VERB_LOCK || !check_code(call, "TIMEOUT") ||
+        call->first != call->lo || call->clashes ||
+        check_next_start(c, call->lo) != check_next_start(c, told) ||
+        memmem(call->reply.data, call->reply.len, stops, sizeof stops - 1) !=
+            NULL)
+        return;
+    uint64_t waited_us = check_us(c, told) - check_us(c, call->lo);
+    if (waited_us + slack_us < call->wait_ms * US_PER_MS)
+        check_found(c, "early", call->id, 0,
+                    "the wait of %llu ms was ended after %llu ms",
+                    (unsigned long long)call->wait_ms,
+                    (unsigned long long)(waited_us / US_PER_MS));
+}
+
+/* A wait ends in time, for a lock or for permits, also while the disk hangs. */
+static void judge_wait(struct check *c, const struct call *call,
+                       uint32_t closed)
+{
+    uint64_t within_us = c->opts.wait_within_us;
+    uint32_t told = call->sent_at;
+
+    if (within_us == 0 || call->wait_ms == 0 || !call->alone ||
+        call->arrived_at == CHECK_NEVER)
+        return;
+    if (told == CHECK_NEVER)
+        told = closed < call->run_end ? closed : call->run_end;
+    within_us += call->wait_ms * US_PER_MS;
+    uint64_t since_us = check_us(c, call->arrived_at);
+    if (told < c->end && check_us(c, told) > since_us + within_us)
+        check_found(
+            c, "late", call->id, 0, "the wait was not ended after %llu ms",
+            (unsigned long long)((check_us(c, told) - since_us) / US_PER_MS));
+}
+
 static void judge(struct check *c, const struct call *call, uint64_t since_us,
                   uint32_t closed)
 {
@@ -75,21 +114,13 @@ static void judge(struct check *c, const struct call *call, uint64_t since_us,
         call->sent_at < call->answer_at ? call->sent_at : call->answer_at;
     uint64_t within_us = c->opts.answer_within_us + call->wait_ms * US_PER_MS;
     uint64_t until_us = check_us(c, c->end - 1);
-    bool waits = call->verb == VERB_LOCK && call->wait_ms > 0;
 
-    if (call->verb != VERB_LOCK && call->word_count > 2)
-        for (uint32_t i = 2; i + 1 < call->word_count; i++) {
-            uint64_t wait_ms; /* of LIMIT, whose words are read elsewhere */
-            if (hf_bytes_is(call->words[i], "WAIT") &&
-                hf_parse_u64(call->words[i + 1], &wait_ms) == HF_OK)
-                within_us += wait_ms * US_PER_MS;
-        }
     if (closed != CHECK_NEVER && closed < told)
         until_us = check_us(c, closed);
     if (call->run_end < told && check_us(c, call->run_end) < until_us)
         until_us = check_us(c, call->run_end);
     if (told != CHECK_NEVER) {
-        if (!waits)
+        if (call->wait_ms == 0)
             return;
         until_us = check_us(c, told);
     }
@@ -106,6 +137,8 @@ enum hf_status check_answers(struct check *c)
     struct list ends = {0};
     uint64_t since_us = 0;
 
+    for (size_t i = 0; i < c->count; i++)
+        judge_early(c, &c->calls[i]);
     if (c->opts.answer_within_us == 0 || c->count == 0)
         return HF_OK;
     all = hf_alloc(c->count * sizeof *all);
@@ -129,6 +162,7 @@ enum hf_status check_answers(struct check *c)
         if (before != NULL && check_us(c, before->answer_at) > since_us)
             since_us = check_us(c, before->answer_at);
         judge(c, call, since_us, closed_at(&ends, call->client));
+        judge_wait(c, call, closed_at(&ends, call->client));
     }
     hf_free(all);
     hf_free(ends.data);

@@ -75,6 +75,10 @@ static bool understand(struct check *c, const struct call *call,
         return call->may && !star && call->verb != VERB_RESERVATION;
     if (star)
         return false;
+    if (call->verb == VERB_RESERVE && check_code(call, "CONFLICT")) {
+        out->kind = MENTION_CLASH;
+        return !call->clashes;
+    }
     out->status = refused_status(call);
     out->kind = out->status != BOOKING_NONE ? MENTION_SEEN : MENTION_ABSENT;
     return out->status != BOOKING_NONE ||

@@ -6,6 +6,9 @@
 #include "base/memory.h"
 #include "history/check.h"
 
+/* One call makes less than that: it waits, is granted, and its hold ends. */
+#define NUMBERS_PER_CALL 16u
+
 static int by_resource(const void *a, const void *b)
 {
     const struct call *left = *(const struct call *const *)a;
@@ -51,20 +54,13 @@ static void judge_accepted(struct check *c, const struct call **calls,
     }
     for (size_t i = 0; i < count; i++) {
         const struct call *call = calls[i];
-        size_t low = 0;
-        size_t high = n;
-        while (low < high) {
-            size_t middle = low + (high - low) / 2;
-            if (known[middle] < call->first)
-                low = middle + 1;
-            else
-                high = middle;
-        }
-        if (low > 0 && call->sure && accepted[low - 1]->token > call->token)
-            check_found(c, "fence", call->id, accepted[low - 1]->id,
+        size_t before = check_below(known, n, sizeof *known, 0, call->first);
+        if (before > 0 && call->sure &&
+            accepted[before - 1]->token > call->token)
+            check_found(c, "fence", call->id, accepted[before - 1]->id,
                         "resource %.*s accepted token %llu after %llu",
                         SHOW(call->name), (unsigned long long)call->token,
-                        (unsigned long long)accepted[low - 1]->token);
+                        (unsigned long long)accepted[before - 1]->token);
     }
 }
 
@@ -138,6 +134,51 @@ static enum hf_status judge(struct check *c, const struct call **calls,
     return status;
 }
 
+/* For each run the smallest number that was surely given in it or later;
+ * UINT64_MAX: none. A start may leave numbers out. */
+static void find_least(const struct check *c, uint64_t *least)
+{
+    const struct number *all = (const struct number *)c->numbers.data;
+
+    for (size_t i = 0; i <= c->start_count; i++)
+        least[i] = UINT64_MAX;
+    for (size_t i = 0; i < c->numbers.count; i++) {
+        size_t run = check_next_start(c, all[i].lo);
+        if (all[i].lo > 0 && all[i].number < least[run])
+            least[run] = all[i].number;
+    }
+    for (size_t i = c->start_count; i-- > 0;)
+        least[i] = least[i + 1] < least[i] ? least[i + 1] : least[i];
+}
+
+/* What is accepted was given: so it is not above all that can have been, and
+ * what is given later is larger. */
+static enum hf_status judge_given(struct check *c, const struct call **fences,
+                                  size_t count)
+{
+    uint64_t *least = hf_alloc((c->start_count + 1) * sizeof *least);
+    enum hf_status status = least == NULL ? HF_NOMEM : HF_OK;
+
+    if (status == HF_OK)
+        find_least(c, least);
+    for (size_t i = 0; status == HF_OK && i < count; i++) {
+        const struct call *call = fences[i];
+        if (call->outcome != OUTCOME_DONE)
+            continue;
+        uint64_t number = least[check_next_start(c, call->hi)];
+        uint64_t more = check_calls_until(c, call->hi) * NUMBERS_PER_CALL;
+        if (c->closed && call->token > number && call->token - number > more)
+            check_found(c, "fence", call->id, 0,
+                        "resource %.*s accepted token %llu, which cannot have "
+                        "been given",
+                        SHOW(call->name), (unsigned long long)call->token);
+        else
+            status = check_number_given(c, call->token, 0, call->hi, call->id);
+    }
+    hf_free(least);
+    return status;
+}
+
 enum hf_status check_fences(struct check *c)
 {
     const struct call **all = hf_alloc((c->count + 1) * sizeof *all);
@@ -157,6 +198,7 @@ enum hf_status check_fences(struct check *c)
         else
             all[count++] = call;
     }
+    status = judge_given(c, all, count);
     qsort(all, count, sizeof *all, by_resource);
     for (size_t start = 0, i = 1; status == HF_OK && i <= count; i++) {
         if (i < count && hf_bytes_equal(all[i]->name, all[start]->name))

@@ -334,7 +334,22 @@ static bool judge_origin(struct lock_view *view, const struct hold *hold)
     return asked != NULL;
 }
 
-/* Something was done with it, or promised of it, when it was over. */
+/* Is more time promised than anybody can have asked for? */
+static bool promises_too_much(const struct check *c, const struct hold *hold,
+                              const struct fact *fact)
+{
+    uint64_t until_us;
+
+    if (!c->closed || hold->over_us > UINT64_MAX - CHECK_ROUNDED_US)
+        return false;
+    return __builtin_mul_overflow((uint64_t)fact->safe_ms, (uint64_t)US_PER_MS,
+                                  &until_us) ||
+           __builtin_add_overflow(until_us, fact->call->told_us, &until_us) ||
+           until_us > hold->over_us + CHECK_ROUNDED_US;
+}
+
+/* Something was done with it, or promised of it, when it was over; or more was
+ * promised than there is. */
 static void judge_late(struct lock_view *view, const struct hold *hold,
                        const struct fact *fact)
 {
@@ -350,6 +365,12 @@ static void judge_late(struct lock_view *view, const struct hold *hold,
     else if (promises && fact->safe_ms > 0 && fact->call->lo > hold->over)
         check_found(c, "promise", fact->call->id, hold->proof->id,
                     "lock %.*s, token %llu was over, and safe_ms is %lld",
+                    SHOW(view->name), (unsigned long long)hold->token,
+                    (long long)fact->safe_ms);
+    else if (promises && fact->safe_ms > 0 && promises_too_much(c, hold, fact))
+        check_found(c, "expiry", fact->call->id, hold->proof->id,
+                    "lock %.*s, token %llu is promised for %lld ms, which is "
+                    "longer than anybody asked for",
                     SHOW(view->name), (unsigned long long)hold->token,
                     (long long)fact->safe_ms);
 }

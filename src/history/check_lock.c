@@ -36,16 +36,8 @@ static const struct hold *held_through(const struct hold *const *longest,
                                        const uint32_t *known, size_t count,
                                        const struct fact *fact)
 {
-    size_t low = 0;
-    size_t high = count;
+    size_t low = check_below(known, count, sizeof *known, 0, fact->lo);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (known[middle] < fact->lo)
-            low = middle + 1;
-        else
-            high = middle;
-    }
     if (low == 0 || longest[low - 1]->end <= fact->hi)
         return NULL;
     return longest[low - 1];
@@ -194,15 +186,16 @@ static void judge_order(const struct lock_view *view, const struct fact **queue)
 /* Holds of those who were gone. */
 
 /* Must this LOCK, if it was granted, have been given back before the read?
- * It waited, had no REQ, its connection had ended, and either the hold is
- * younger than that end, or nobody was ever told of it. */
+ * It had no REQ, its connection had ended, and either the hold is younger than
+ * that end, or nobody was ever told of it. A journal that fails meanwhile
+ * cannot take the record that gives it back. */
 static bool was_gone(const struct check *c, const struct fact *asked,
                      const struct fact *shown)
 {
     const struct call *call = asked->call;
     uint32_t gone = check_gone(c, call->client);
 
-    if (call->wait_ms == 0 || call->request.len > 0 || gone == CHECK_NEVER ||
+    if (call->request.len > 0 || gone == CHECK_NEVER || call->broken ||
         call->outcome != OUTCOME_UNKNOWN || !call->alone ||
         shown->hi > call->run_end)
         return false;

@@ -76,11 +76,14 @@ static enum hf_status add_lock(struct gather *g, const struct call *call)
         fact = add(g, call, FACT_ASKED);
     } else if (check_code(call, "TIMEOUT")) {
         fact = add(g, call, FACT_TIMED_OUT);
-        /* what was told may be undone, at the end of the run */
+        /* what was told may be undone, at the end of the run; or earlier, if
+         * the journal failed before it took the record that says so */
         if (fact != NULL && call->doubtful) {
             fact = add(g, call, FACT_ASKED);
-            if (fact != NULL)
-                fact->lo = fact->hi = call->run_end;
+            if (fact != NULL) {
+                fact->lo = call->broken ? call->hi : call->run_end;
+                fact->hi = call->run_end;
+            }
         }
     } else {
         return HF_OK;

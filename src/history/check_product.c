@@ -31,16 +31,9 @@ static void sort(struct tally *tally)
 /* The sum of the quantities at positions below `at`. */
 static int64_t below(const struct tally *tally, uint64_t at)
 {
-    size_t low = 0;
-    size_t high = tally->count;
+    size_t low = check_below(tally->steps, tally->count, sizeof *tally->steps,
+                             offsetof(struct tally_step, at), at);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (tally->steps[middle].at < at)
-            low = middle + 1;
-        else
-            high = middle;
-    }
     return low == 0 ? 0 : tally->steps[low - 1].quantity;
 }
 
@@ -110,20 +103,12 @@ static int by_version(const void *a, const void *b)
 
 static void sum_up(struct product_view *view)
 {
-    struct tally *tallies[] = {
-        &view->reserved_from, &view->reserved_to, &view->pending_from,
-        &view->pending_to,    &view->kept_from,   &view->kept_to,
-        &view->taken_from,    &view->taken_to,    &view->sold_from,
-        &view->selling_from,
-    };
-    enum { COUNT = sizeof tallies / sizeof tallies[0] };
-
-    for (size_t i = 0; i < COUNT; i++)
-        tallies[i]->count = 0;
+    for (size_t i = 0; i < TALLIES; i++)
+        view->tallies[i].count = 0;
     for (size_t i = 0; i < view->share_count; i++)
         add_share(view, &view->shares[i]);
-    for (size_t i = 0; i < COUNT; i++)
-        sort(tallies[i]);
+    for (size_t i = 0; i < TALLIES; i++)
+        sort(&view->tallies[i]);
 }
 
 /* SET and ADD of the era: those that were told, and the others. */
@@ -197,28 +182,16 @@ static void widen(const struct product_view *view, const struct note *note,
     range->high = plus(range->high, more);
 }
 
-/* How many of the totals may have been set before the position's end. */
-static size_t totals_until(const struct product_view *view, uint32_t hi)
-{
-    size_t low = 0;
-    size_t high = view->total_count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (view->total_lo[middle] <= hi)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 static struct range total_range(const struct product_view *view,
                                 const struct note *note, int64_t wanted)
 {
     struct range range = {.low = INT64_MAX, .high = INT64_MIN, .exact = true};
 
-    for (size_t i = totals_until(view, note->hi); i-- > 0;) {
+    /* those that may have been set before the note's end */
+    size_t i = check_below(view->total_lo, view->total_count,
+                           sizeof *view->total_lo, 0, (uint64_t)note->hi + 1);
+
+    while (i-- > 0) {
         const struct note *total = view->totals[i];
         if (total->lo > note->hi)
             continue;
@@ -284,7 +257,8 @@ static void judge_numbers(struct product_view *view, const struct note *note)
         outside(view, note, "committed", committed, low, high);
 }
 
-/* SHORT tells what was available, and that must be possible too. */
+/* SHORT tells what was available, and that must be possible too; and there was
+ * not enough. A total is short if less than what is reserved and sold. */
 static void judge_short(struct product_view *view, const struct note *note)
 {
     struct range range = total_range(view, note, 0);
@@ -296,12 +270,31 @@ static void judge_short(struct product_view *view, const struct note *note)
         return;
     int64_t low = plus(range.low, -taken);
     int64_t high = plus(range.high, -kept);
-    if (note->available < low || note->available > high)
+    bool enough = note->call->verb == VERB_STOCK_SET ? note->wanted >= taken
+                                                     : note->wanted <= low;
+    if (enough)
+        check_found(view->check, "short", note->call->id, 0,
+                    "product %.*s is short, but there must be %lld to %lld "
+                    "available",
+                    SHOW(view->sku), (long long)low, (long long)high);
+    else if (note->available >= 0 &&
+             (note->available < low || note->available > high))
         check_found(view->check, "short", note->call->id, 0,
                     "product %.*s is short with %lld available, but there "
                     "must be %lld to %lld",
                     SHOW(view->sku), (long long)note->available, (long long)low,
                     (long long)high);
+}
+
+/* STATE: something was reserved. */
+static void judge_kept(struct product_view *view, const struct note *note)
+{
+    if (view->check->closed &&
+        most(&view->pending_from, &view->pending_to, note->lo, note->hi) == 0)
+        check_found(view->check, "state", note->call->id, 0,
+                    "product %.*s is not deleted, but nothing of it can be "
+                    "reserved",
+                    SHOW(view->sku));
 }
 
 static void judge_absent(struct product_view *view, const struct note *note)
@@ -381,12 +374,29 @@ static void judge_reserved(struct product_view *view, const struct share *share)
                     (long long)kept, (long long)range.high);
 }
 
+/* A product with reserved units stays. Asked before any era: what is surely
+ * reserved is so whatever else was deleted, and what a flush may have
+ * forgotten is not sure. */
+static void judge_deletion(struct product_view *view, const struct note *note)
+{
+    int64_t reserved =
+        least(&view->reserved_from, &view->reserved_to, note->lo, note->hi);
+
+    if (view->check->closed && note->call->sure && reserved > 0)
+        check_found(view->check, "deleted", note->call->id, 0,
+                    "product %.*s was deleted, but %lld of it were reserved "
+                    "all the time",
+                    SHOW(view->sku), (long long)reserved);
+}
+
 void product_judge(struct product_view *view)
 {
     sum_up(view);
     find_totals(view);
     for (size_t i = 0; i < view->note_count; i++) {
         const struct note *note = &view->notes[i];
+        if (note->kind == NOTE_RESET && view->reset.hi == 0)
+            judge_deletion(view, note);
         if (note->hi >= view->end || !product_surely_in(view, note->lo))
             continue;
         switch (note->kind) {
@@ -396,6 +406,9 @@ void product_judge(struct product_view *view)
             break;
         case NOTE_SHORT:
             judge_short(view, note);
+            break;
+        case NOTE_KEPT:
+            judge_kept(view, note);
             break;
         case NOTE_ABSENT:
             judge_absent(view, note);

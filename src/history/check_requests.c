@@ -157,7 +157,8 @@ static void settle(struct check *c, struct call **calls, size_t count,
                         !(check_code(call, "TIMEOUT") && call->doubtful));
         if (!is_kept(call))
             continue;
-        if (kept != NULL && !same_answer(kept, call) &&
+        /* a loose one's first answer may be an old one, forgotten earlier */
+        if (kept != NULL && !loose && !same_answer(kept, call) &&
             !may_differ(c, kept, call))
             check_found(c, "request", call->id, kept->id,
                         "REQ %.*s was answered twice, and not alike",
@@ -168,10 +169,15 @@ static void settle(struct check *c, struct call **calls, size_t count,
     for (size_t i = 0; i < count; i++)
         calls[i]->first = *first;
     struct call *chosen = choose(calls, count);
-    if (chosen == NULL || (refused && chosen->outcome == OUTCOME_UNKNOWN))
-        return;
+    if (chosen == NULL || (refused && chosen->outcome == OUTCOME_UNKNOWN &&
+                           !c->opts.requests_full))
+        return; /* else the refusal may have been forgotten */
     chosen->may = true;
     chosen->sure = chosen->outcome == OUTCOME_DONE && !loose;
+    for (size_t i = 0; i < count && loose; i++) {
+        if (calls[i]->outcome == OUTCOME_DONE)
+            calls[i]->may = true; /* it was forgotten again, perhaps */
+    }
 }
 
 /* All calls with one id and one set of words, in the order of calling. */
@@ -197,7 +203,7 @@ static void split(struct check *c, struct call **calls, size_t count)
 /* Is `call` refused as CONFLICT, though nobody used its id for anything else?
  * Or taken, though the id stood for something else? */
 static void judge_conflict(struct check *c, struct call **calls, size_t count,
-                           const struct call *call)
+                           struct call *call)
 {
     bool others = false;
 
@@ -205,7 +211,7 @@ static void judge_conflict(struct check *c, struct call **calls, size_t count,
         const struct call *other = calls[i];
         if (other == call || same_words(other, call))
             continue;
-        others = true;
+        call->clashes = others = true;
         uint32_t until = check_until(c, other->call_at,
                                      other->call_us + c->opts.request_keep_us);
         if (call->outcome == OUTCOME_DONE && other->outcome == OUTCOME_DONE &&

@@ -300,12 +300,33 @@ static void judge_items(struct booking_view *view, const struct mention *m)
                     SHOW(view->id));
 }
 
+/* CONFLICT: somebody used the id before, perhaps. */
+static void judge_clash(struct booking_view *view, const struct mention *m)
+{
+    struct check *c = view->check;
+
+    if (!c->closed || view->anonymous)
+        return;
+    for (size_t i = 0; i < view->count; i++) {
+        const struct mention *other = &view->mentions[i];
+        if (other->kind == MENTION_RESERVE && other->call->first <= m->call->hi)
+            return;
+    }
+    check_found(c, "conflict", m->call->id, 0,
+                "reservation %.*s is another's, but nobody can have made it",
+                SHOW(view->id));
+}
+
 void booking_judge(struct booking_view *view)
 {
     struct check *c = view->check;
     const struct booking *b = view->booking;
     const struct mention *ended = NULL;
 
+    for (size_t i = 0; i < view->count; i++) {
+        if (view->mentions[i].kind == MENTION_CLASH)
+            judge_clash(view, &view->mentions[i]);
+    }
     if (b->proof == NULL)
         return;
     if (b->reserve == NULL && c->closed && !view->anonymous)

@@ -116,29 +116,92 @@ static bool is_plain(struct hf_bytes name)
     return name.len > 0 && name.len < 128;
 }
 
-static enum hf_status add_refusal(struct gather *g, const struct call *call)
+/* The product that is short: as the reply tells, else the only one that was
+ * asked for. */
+static bool find_short(const struct call *call, struct hf_bytes *sku)
+{
+    struct hf_bytes item;
+    int64_t quantity;
+    size_t at = 0;
+
+    *sku = call->name;
+    if (call->verb != VERB_RESERVE ||
+        (between(call->reply, "sku '", "': requested", sku) && is_plain(*sku)))
+        return true;
+    if (!check_item(call, &at, sku, &quantity))
+        return false;
+    while (check_item(call, &at, &item, &quantity)) {
+        if (!hf_bytes_equal(item, *sku))
+            return false;
+    }
+    return true;
+}
+
+/* How much of the product was asked for. False: that cannot be said. */
+static bool find_wanted(const struct call *call, struct hf_bytes sku,
+                        int64_t *out)
+{
+    struct hf_bytes item;
+    int64_t quantity;
+    int64_t sum = 0;
+
+    if (call->verb == VERB_STOCK_ADD)
+        return !__builtin_sub_overflow(sum, call->amount, out);
+    *out = call->amount;
+    if (call->verb == VERB_STOCK_SET)
+        return true;
+    for (size_t at = 0; check_item(call, &at, &item, &quantity);) {
+        if (hf_bytes_equal(item, sku) &&
+            __builtin_add_overflow(sum, quantity, &sum))
+            return false;
+    }
+    *out = sum;
+    return sum > 0;
+}
+
+static enum hf_status add_short(struct gather *g, const struct call *call)
 {
     struct hf_bytes sku;
     struct hf_bytes number;
-    int64_t available = 0;
-    bool is_short = check_code(call, "SHORT");
+    int64_t wanted;
+    int64_t available;
 
-    if (is_short) {
-        if (!between(call->reply, "sku '", "': requested", &sku) ||
-            !between(call->reply, ", available ", "\r", &number) ||
-            hf_parse_i64(number, &available) != HF_OK)
-            return HF_OK;
-    } else if (!check_code(call, "NOTFOUND") ||
-               !between(call->reply, "no product '", "'\r", &sku)) {
+    if (!find_short(call, &sku) || !find_wanted(call, sku, &wanted))
+        return HF_OK;
+    if (!is_plain(sku) ||
+        !between(call->reply, ", available ", "\r", &number) ||
+        hf_parse_i64(number, &available) != HF_OK)
+        available = -1;
+    if (available >= wanted && call->verb != VERB_STOCK_SET) {
+        check_found(g->check, "short", call->id, 0,
+                    "product %.*s is short of %lld with %lld available",
+                    SHOW(sku), (long long)wanted, (long long)available);
         return HF_OK;
     }
-    if (!is_plain(sku))
-        return HF_OK;
-    struct note *note = add(g, call, is_short ? NOTE_SHORT : NOTE_ABSENT);
+    struct note *note = add(g, call, NOTE_SHORT);
     if (note == NULL)
         return HF_NOMEM;
     note->sku = sku;
-    note->available = available;
+    note->wanted = wanted;
+    note->available = call->verb == VERB_STOCK_SET ? -1 : available;
+    return HF_OK;
+}
+
+static enum hf_status add_refusal(struct gather *g, const struct call *call)
+{
+    struct hf_bytes sku = call->name;
+    bool kept = call->verb == VERB_STOCK_DEL && check_code(call, "STATE");
+
+    if (check_code(call, "SHORT"))
+        return add_short(g, call);
+    if (!kept &&
+        (!check_code(call, "NOTFOUND") ||
+         !between(call->reply, "no product '", "'\r", &sku) || !is_plain(sku)))
+        return HF_OK;
+    struct note *note = add(g, call, kept ? NOTE_KEPT : NOTE_ABSENT);
+    if (note == NULL)
+        return HF_NOMEM;
+    note->sku = sku;
     return HF_OK;
 }
 
@@ -253,7 +316,8 @@ static size_t find_resets(const struct check *c, const struct note *notes,
     for (size_t i = 0; i < count; i++) {
         if (notes[i].kind == NOTE_RESET)
             out[resets++] =
-                (struct window){notes[i].lo, notes[i].hi, notes[i].call->sure};
+                (struct window){notes[i].lo, notes[i].hi, notes[i].call->sure,
+                                notes[i].call->id};
     }
     for (size_t i = 0; i < c->flush_count; i++)
         out[resets++] = c->flushes[i];
@@ -267,6 +331,61 @@ static size_t find_resets(const struct check *c, const struct note *notes,
     return resets;
 }
 
+/* The SETs, by lo, in `makers`: nothing else makes a product. How many. */
+static size_t find_makers(const struct product_view *view,
+                          const struct note **makers)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < view->note_count; i++) {
+        if (view->notes[i].kind == NOTE_TOTAL &&
+            view->notes[i].call->verb == VERB_STOCK_SET)
+            makers[count++] = &view->notes[i];
+    }
+    return count;
+}
+
+/* May one of the makers have come after the deletion and before the read? */
+static bool may_be_made(const struct note *const *makers, size_t count,
+                        const struct window *reset, const struct note *read)
+{
+    size_t low = 0;
+    size_t high = count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (makers[middle]->lo <= read->hi)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    while (low > 0 && makers[low - 1]->hi < reset->lo)
+        low--;
+    return low > 0;
+}
+
+/* What was surely deleted is not shown until it may have been set again. */
+static void judge_deleted(struct product_view *view, size_t reads,
+                          const struct window *resets, size_t reset_count)
+{
+    struct check *c = view->check;
+    size_t makers = find_makers(view, view->maybes);
+
+    for (size_t i = 0; c->closed && i < reads; i++) {
+        const struct note *read = &view->notes[i];
+        size_t last = reset_count;
+        while (last > 0 &&
+               (!resets[last - 1].sure || resets[last - 1].hi >= read->lo))
+            last--;
+        if (last > 0 &&
+            !may_be_made(view->maybes, makers, &resets[last - 1], read))
+            check_found(c, "deleted", read->call->id, resets[last - 1].id,
+                        "product %.*s is shown, but was deleted and not set "
+                        "again",
+                        SHOW(view->sku));
+    }
+}
+
 static enum hf_status judge(struct product_view *view, struct window *resets)
 {
     struct check *c = view->check;
@@ -277,6 +396,7 @@ static enum hf_status judge(struct product_view *view, struct window *resets)
     while (reads < view->note_count && view->notes[reads].kind == NOTE_READ)
         reads++;
     judge_versions(c, view->notes, reads);
+    judge_deleted(view, reads, resets, count);
     for (size_t i = 0; i <= count; i++) {
         view->reset = last;
         view->end = i < count ? resets[i].lo : c->end;
@@ -322,21 +442,14 @@ static enum hf_status judge_all(struct check *c, struct note *notes,
 static enum hf_status allocate(struct product_view *view, size_t shares,
                                size_t notes)
 {
-    struct tally *tallies[] = {
-        &view->reserved_from, &view->reserved_to, &view->pending_from,
-        &view->pending_to,    &view->kept_from,   &view->kept_to,
-        &view->taken_from,    &view->taken_to,    &view->sold_from,
-        &view->selling_from,
-    };
-    enum { COUNT = sizeof tallies / sizeof tallies[0] };
     struct tally_step *steps =
-        hf_alloc((shares + 1) * COUNT * sizeof(struct tally_step));
+        hf_alloc((shares + 1) * TALLIES * sizeof(struct tally_step));
 
     view->totals = hf_alloc((notes + 1) * sizeof *view->totals);
     view->maybes = hf_alloc((notes + 1) * sizeof *view->maybes);
     view->total_lo = hf_alloc((notes + 1) * sizeof *view->total_lo);
-    for (size_t i = 0; steps != NULL && i < COUNT; i++)
-        tallies[i]->steps = steps + i * (shares + 1);
+    for (size_t i = 0; steps != NULL && i < TALLIES; i++)
+        view->tallies[i].steps = steps + i * (shares + 1);
     return steps == NULL || view->totals == NULL || view->maybes == NULL ||
                    view->total_lo == NULL
                ? HF_NOMEM
@@ -366,7 +479,7 @@ enum hf_status check_stock(struct check *c)
         status = judge_all(c, (struct note *)g.notes.data, g.notes.count, &view,
                            resets);
     }
-    hf_free(view.reserved_from.steps);
+    hf_free(view.tallies[0].steps);
     hf_free(view.totals);
     hf_free(view.maybes);
     hf_free(view.total_lo);

@@ -36,7 +36,7 @@ const char *history_event_name(enum history_event kind)
         [HISTORY_ANSWER] = "answer",   [HISTORY_CLOSED] = "closed",
         [HISTORY_GONE] = "gone",       [HISTORY_START] = "start",
         [HISTORY_CRASH] = "crash",     [HISTORY_STOP] = "stop",
-        [HISTORY_DATE] = "date",
+        [HISTORY_DATE] = "date",       [HISTORY_FAILED] = "failed",
     };
 
     return (size_t)kind < sizeof names / sizeof names[0] ? names[kind] : NULL;

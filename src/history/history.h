@@ -27,6 +27,8 @@
  *   TIME 0 start | crash | stop  the harness started the server; the server is
  *                                dead, killed or stopped cleanly
  *   TIME 0 date                  the machine's date was set
+ *   TIME 0 failed                a write of the journal failed, and its batch
+ *                                is on disk all the same            (optional)
  *
  * TIME is in microseconds and never goes back. Bytes outside 0x21..0x7e and
  * '%' are written %XX, the empty word as a lone '%'. Events at the same TIME
@@ -70,6 +72,7 @@ enum history_event {
     HISTORY_CRASH,
     HISTORY_STOP,
     HISTORY_DATE,
+    HISTORY_FAILED,
 };
 
 /* NULL without memory. */
@@ -93,8 +96,6 @@ enum hf_status history_mark(struct history *history, uint64_t time_us,
 /* Files. `error` gets a sentence of at most HISTORY_ERROR_MAX bytes, with the
  * line's number where there is one. HF_NOMEM, HF_IO; HF_CORRUPT: not a
  * history. */
-enum hf_status history_save(const struct history *history, const char *path,
-                            char *error);
 enum hf_status history_load(struct history **out, const char *path,
                             char *error);
 /* A history that goes to a file as it is recorded, for long runs. Only
@@ -111,6 +112,11 @@ struct history_opts {
     uint64_t answer_within_us; /* not 0: at the end every call of a live
                                   connection must be answered, and a waiting
                                   one within WAIT and this */
+    uint64_t wait_within_us;   /* not 0: a LOCK with WAIT that was read when
+                                  nothing was before it is answered within
+                                  WAIT and this, whatever the disk does */
+    uint64_t made_slack_us;    /* how long before it is sent a reply, and the
+                                  times in it, may have been made */
     uint64_t start_slack_us;   /* how far the server's date may be off when it
                                   starts; 0: a second */
     bool requests_full;        /* the table of REQ may have been full: a

@@ -159,6 +159,15 @@ static bool take_options(struct call *call, size_t at)
     return true;
 }
 
+/* Of the words of LIMIT, only how long it may wait. */
+static void take_wait(struct call *call)
+{
+    for (uint32_t i = 2; i + 1 < call->word_count; i++) {
+        if (hf_bytes_is(call->words[i], "WAIT"))
+            (void)hf_parse_u64(call->words[i + 1], &call->wait_ms);
+    }
+}
+
 static bool take_words(struct call *call, size_t row)
 {
     size_t name = verbs[row].second != NULL ? 2 : 1;
@@ -183,10 +192,12 @@ static bool take_words(struct call *call, size_t row)
         if (hf_parse_i64(last, &call->amount) != HF_OK)
             return false;
         break;
+    case VERB_LIMIT:
+        take_wait(call);
+        return true;
     case VERB_LOCKS: /* the subjects read the rest themselves */
     case VERB_STOCK_GET:
     case VERB_STOCK_LIST:
-    case VERB_LIMIT:
         return true;
     default:
         break;

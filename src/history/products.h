@@ -17,7 +17,8 @@ enum note_kind {
     NOTE_READ,  /* all its numbers; also the reply of SET and ADD */
     NOTE_TOTAL, /* SET or ADD, done (then its reply is a NOTE_READ too) or
                    perhaps */
-    NOTE_SHORT, /* `available` and no more */
+    NOTE_SHORT, /* less than `wanted`: `available` and no more */
+    NOTE_KEPT,  /* not deleted, since units are reserved */
     NOTE_ABSENT,
     NOTE_RESET, /* STOCK DEL */
 };
@@ -27,7 +28,8 @@ struct note {
     struct hf_bytes sku;
     enum note_kind kind;
     int64_t total;
-    int64_t available;
+    int64_t available; /* of a SHORT: -1 if it is not told */
+    int64_t wanted;    /* units; of a SET that is SHORT: the total */
     int64_t reserved;
     int64_t sold;
     int64_t version;
@@ -43,6 +45,8 @@ struct tally {
     } * steps;
     size_t count;
 };
+
+#define TALLIES 10u /* of one product */
 
 /* One product in one era. */
 struct product_view {
@@ -60,12 +64,17 @@ struct product_view {
     const struct note **maybes; /* SET and ADD of unknown outcome */
     size_t maybe_count;
     const struct note *set; /* the first that surely made the product */
-    struct tally reserved_from, reserved_to; /* surely pending */
-    struct tally pending_from, pending_to;   /* possibly pending */
-    struct tally kept_from, kept_to;         /* surely pending or sold */
-    struct tally taken_from, taken_to;       /* possibly pending or sold */
-    struct tally sold_from;                  /* surely sold */
-    struct tally selling_from;               /* possibly sold */
+    union {
+        struct tally tallies[TALLIES];
+        struct {
+            struct tally reserved_from, reserved_to; /* surely pending */
+            struct tally pending_from, pending_to;   /* possibly pending */
+            struct tally kept_from, kept_to;   /* surely pending or sold */
+            struct tally taken_from, taken_to; /* possibly pending or sold */
+            struct tally sold_from;            /* surely sold */
+            struct tally selling_from;         /* possibly sold */
+        };
+    };
 };
 
 /* Does it belong to the era, surely or possibly? */

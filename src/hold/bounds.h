@@ -7,7 +7,10 @@
 #ifndef HOLD_BOUNDS_H
 #define HOLD_BOUNDS_H
 
+#include <stddef.h>
 #include <stdint.h>
+
+#include "base/bytes.h"
 
 #define HOLD_NAME_MAX   512u       /* bytes: lock, resource */
 #define HOLD_SKU_MAX    256u       /* bytes: product */
@@ -20,6 +23,10 @@
 
 #define HOLD_TTL_MAX_MS 1000000000000000u /* 31,000 years */
 #define HOLD_STOCK_MAX  INT64_MAX         /* units of one product */
+
+/* Of LIMIT, which the engine does not know: server and clients share them. */
+#define LIMIT_RATE_MAX   1000000000u    /* permits, and burst */
+#define LIMIT_PER_MAX_MS 4000000000000u /* 126 years */
 
 /* Things that fall due, handled by one command at most. */
 #define HOLD_STEP_MAX 256u
@@ -40,9 +47,27 @@ struct hold_bounds {
     uint64_t ended_keep_ms;    /* how long an ended reservation is */
 };
 
-#define HOLD_BOUNDS_COUNT 8u
+#define HOLD_BOUNDS_COUNT (sizeof(struct hold_bounds) / sizeof(uint64_t))
+
+/* A row for each, in the order of the struct. */
+struct hold_bound {
+    const char *name;    /* in records and refusals */
+    const char *setting; /* as users write it */
+    uint64_t usual;      /* what an engine starts with */
+    uint64_t max;        /* more is taken for it */
+    const char *help;
+};
+extern const struct hold_bound hold_bound_rows[HOLD_BOUNDS_COUNT];
+
+static inline uint64_t *hold_bound(struct hold_bounds *bounds, size_t row)
+{
+    return (uint64_t *)(void *)((char *)bounds + row * sizeof(uint64_t));
+}
 
 /* What an engine starts with. */
 struct hold_bounds hold_bounds_default(void);
+/* Sets one by name; no other name has an effect. */
+void hold_bounds_set(struct hold_bounds *bounds, struct hf_bytes name,
+                     uint64_t value);
 
 #endif

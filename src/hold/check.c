@@ -47,9 +47,10 @@ static enum hf_status check_queue(struct checker *checker, uint32_t number)
     uint32_t count = 0;
     uint32_t prev = 0;
 
-    for (uint32_t n = lock->first; n != 0; n = waiter_at(e, n)->next) {
+    for (uint32_t n = lock->queue.first; n != 0;
+         n = waiter_at(e, n)->listed.next) {
         const struct waiter *waiter = waiter_at(e, n);
-        if (waiter->lock != number || waiter->prev != prev)
+        if (waiter->lock != number || waiter->listed.prev != prev)
             return broken(checker, "waiter %llu is not linked to its lock",
                           (unsigned long long)waiter->ticket);
         if (!in_heap(e, waiter->due, DUE_WAITER, n, waiter->deadline_us))
@@ -62,7 +63,7 @@ static enum hf_status check_queue(struct checker *checker, uint32_t number)
             break;
         prev = n;
     }
-    if (count != lock->waiting || lock->last != prev)
+    if (count != lock->waiting || lock->queue.last != prev)
         return broken(checker, "a queue counts %u waiters and has %u",
                       lock->waiting, count);
     checker->waiters += count;
@@ -135,7 +136,8 @@ static enum hf_status check_reservations(struct checker *checker)
         if (status != HF_OK)
             return status;
     }
-    for (uint32_t i = e->ended.first; i != 0; i = reservation_at(e, i)->next) {
+    for (uint32_t i = e->ended.first; i != 0;
+         i = reservation_at(e, i)->listed.next) {
         const struct reservation *r = reservation_at(e, i);
         if (r->status == RESERVATION_PENDING || r->ended_us < last_us)
             return broken(checker, "the list of ended reservations is wrong");
@@ -189,7 +191,7 @@ static enum hf_status check_answered(struct checker *checker, uint32_t first,
     const struct hold_engine *e = checker->e;
     uint64_t last_us = 0;
 
-    for (uint32_t i = first; i != 0; i = request_at(e, i)->next) {
+    for (uint32_t i = first; i != 0; i = request_at(e, i)->listed.next) {
         const struct request *q = request_at(e, i);
         if (q->waiter != 0 || q->stored_us < last_us ||
             (q->code == HOLD_OK) != done)

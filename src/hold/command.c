@@ -4,43 +4,72 @@
 #include <assert.h>
 
 #include "base/little.h"
+#include "hold/schema.h"
 
-/* The fields behind the head, in the order of their bits. */
 enum {
-    TEXT_COUNT = 4,
-    NUMBER_COUNT = 10,
-    ITEMS_BIT = TEXT_COUNT + NUMBER_COUNT,
     TOLD_BIT = 23,
     HEAD_BYTES = 12,
 };
 
-static const size_t text_max[TEXT_COUNT] = {HOLD_NAME_MAX, HOLD_OWNER_MAX,
-                                            HOLD_REASON_MAX, HOLD_ID_MAX};
+#define AT(field) .place = offsetof(struct hold_command, field)
 
-/* Where field n stands in the struct. */
-#define PLACE(field) offsetof(struct hold_command, field)
-static const size_t text_place[TEXT_COUNT] = {PLACE(name), PLACE(owner),
-                                              PLACE(reason), PLACE(request)};
-/* Bits that had a meaning once; no record has them. */
-#define RETIRED      SIZE_MAX
-#define RETIRED_BITS (0xfu << (TEXT_COUNT + 4))
-static const size_t number_place[NUMBER_COUNT] = {
-    PLACE(token), PLACE(ttl_ms), PLACE(wait_ms), PLACE(amount), RETIRED,
-    RETIRED,      RETIRED,       RETIRED,        PLACE(cursor), PLACE(count)};
+const struct hold_arg hold_args[HOLD_ARGS] = {
+    [ARG_NAME] = {"name", .type = TYPE_TEXT, AT(name), .max = HOLD_NAME_MAX},
+    [ARG_OWNER] = {"OWNER", "owner", .type = TYPE_TEXT, AT(owner),
+                   .max = HOLD_OWNER_MAX},
+    [ARG_REASON] = {"REASON", "text", .type = TYPE_TEXT, AT(reason),
+                    .max = HOLD_REASON_MAX},
+    [ARG_REQ] = {"REQ", "id", .type = TYPE_TEXT, AT(request),
+                 .max = HOLD_ID_MAX},
+    [ARG_TOKEN] = {"token", .type = TYPE_NUMBER, AT(token)},
+    [ARG_TTL] = {"TTL", "ms", .type = TYPE_NUMBER, AT(ttl_ms), .strict = true,
+                 .min = 1, .max = HOLD_TTL_MAX_MS},
+    [ARG_WAIT] = {"WAIT", "ms", .type = TYPE_NUMBER, AT(wait_ms),
+                  .strict = true, .max = HOLD_TTL_MAX_MS},
+    [ARG_AMOUNT] = {"amount", .type = TYPE_SIGNED, AT(amount)},
+    [ARG_CURSOR] = {"CURSOR", "n", .type = TYPE_NUMBER, AT(cursor),
+                    .max = UINT32_MAX},
+    [ARG_COUNT] = {"COUNT", "n", .type = TYPE_NUMBER, AT(count), .min = 1,
+                   .max = HOLD_LIST_MAX},
+    [ARG_ITEM] = {"ITEM", "sku qty", .many = true,
+                  .form = "ITEM sku qty [ITEM sku qty ...]", .type = TYPE_ITEM,
+                  AT(items), .max = HOLD_ITEMS_MAX},
+};
 
-static struct hf_bytes text_of(const struct hold_command *command, int i)
+const struct hold_arg hold_words[HOLD_WORDS] = {
+    [WORD_NAME] = {"name", .type = TYPE_TEXT, AT(name), .max = HOLD_NAME_MAX},
+    [WORD_RESOURCE] = {"resource", .type = TYPE_TEXT, AT(name),
+                       .max = HOLD_NAME_MAX},
+    [WORD_SKU] = {"sku", .type = TYPE_TEXT, AT(name), .max = HOLD_SKU_MAX},
+    [WORD_ID] = {"id", .type = TYPE_TEXT, AT(name), .max = HOLD_ID_MAX},
+    [WORD_NEW_ID] = {"id", .form = "id|*", .type = TYPE_NEW_ID, AT(name),
+                     .max = HOLD_ID_MAX},
+    [WORD_PATTERN] = {"pattern", .type = TYPE_TEXT, .optional = true, AT(name),
+                      .max = HOLD_NAME_MAX},
+    [WORD_TOKEN] = {"token", .type = TYPE_NUMBER, AT(token), .min = 1,
+                    .max = INT64_MAX},
+    [WORD_TOTAL] = {"total", .type = TYPE_NUMBER, AT(amount), .strict = true,
+                    .max = HOLD_STOCK_MAX},
+    [WORD_CHANGE] = {"n", .type = TYPE_CHANGE, AT(amount)},
+    [WORD_SKUS] = {"sku", .form = "sku [sku ...]", .type = TYPE_SKUS, AT(items),
+                   .max = HOLD_ITEMS_MAX},
+    [WORD_SKIP] = {"skip", .type = TYPE_NUMBER, AT(amount), .strict = true,
+                   .max = INT64_MAX},
+};
+
+static const void *place_of(const struct hold_arg *arg,
+                            const struct hold_command *command)
 {
-    return *(const struct hf_bytes *)((const char *)command + text_place[i]);
+    return (const char *)command + arg->place;
 }
 
 /* By memcpy, because `amount` is signed. */
-static uint64_t number_of(const struct hold_command *command, int i)
+static uint64_t number_of(const struct hold_arg *arg,
+                          const struct hold_command *command)
 {
     uint64_t number;
 
-    if (number_place[i] == RETIRED)
-        return 0;
-    memcpy(&number, (const char *)command + number_place[i], sizeof number);
+    memcpy(&number, place_of(arg, command), sizeof number);
     return number;
 }
 
@@ -63,33 +92,42 @@ static char *put_items(char *out, const struct hold_command *command)
     return out;
 }
 
+/* Writes an argument, unless it is 0 or empty; returns where it ends. */
+static inline char *put_arg(char *out, const struct hold_arg *arg,
+                            const struct hold_command *command)
+{
+    switch (arg->type) {
+    case TYPE_NONE:
+        return out;
+    case TYPE_TEXT: {
+        struct hf_bytes text = *(const struct hf_bytes *)place_of(arg, command);
+        assert(text.len <= arg->max);
+        return text.len == 0 ? out : put_text(out, text);
+    }
+    case TYPE_ITEM:
+        return command->item_count == 0 ? out : put_items(out, command);
+    default: {
+        uint64_t number = number_of(arg, command);
+        if (number == 0)
+            return out;
+        hf_put_u64(out, number);
+        return out + 8;
+    }
+    }
+}
+
 size_t hold_encode(const struct hold_command *command, char *out)
 {
     char *at = out + HEAD_BYTES;
-    uint32_t mask = 0;
+    uint32_t mask = (uint32_t)command->told << TOLD_BIT;
 
-    for (int i = 0; i < TEXT_COUNT; i++) {
-        struct hf_bytes text = text_of(command, i);
-        if (text.len == 0)
-            continue;
-        assert(text.len <= text_max[i]);
-        mask |= 1u << i;
-        at = put_text(at, text);
+    /* unrolled, the compiler knows what each row says */
+#pragma GCC unroll 16
+    for (unsigned bit = 0; bit < HOLD_ARGS; bit++) {
+        char *end = put_arg(at, &hold_args[bit], command);
+        mask |= (uint32_t)(end != at) << bit;
+        at = end;
     }
-    for (int i = 0; i < NUMBER_COUNT; i++) {
-        uint64_t number = number_of(command, i);
-        if (number == 0)
-            continue;
-        mask |= 1u << (TEXT_COUNT + i);
-        hf_put_u64(at, number);
-        at += 8;
-    }
-    if (command->item_count > 0) {
-        mask |= 1u << ITEMS_BIT;
-        at = put_items(at, command);
-    }
-    if (command->told)
-        mask |= 1u << TOLD_BIT;
     hf_put_u64(out, command->now_us);
     hf_put_u32(out + 8, (uint32_t)command->kind | mask << 8);
     return (size_t)(at - out);
@@ -137,77 +175,40 @@ static enum hf_status get_items(struct hf_bytes record, size_t *at,
     return HF_OK;
 }
 
-static bool kind_is_known(unsigned kind)
+/* What the engine's arithmetic and promises rely on, whoever wrote the record:
+ * its words and what is required are there. `mask` is what it has. */
+static enum hf_status check_words(const struct hold_command *c, uint32_t mask)
 {
-    switch (kind) {
-    case HOLD_TICK:
-    case HOLD_RESTART:
-    case HOLD_ABANDON:
-    case HOLD_BOUNDS:
-    case HOLD_FLUSH:
-    case HOLD_TIMEOUT:
-    case HOLD_LOCK:
-    case HOLD_UNLOCK:
-    case HOLD_RENEW:
-    case HOLD_FENCE:
-    case HOLD_FENCE_DEL:
-    case HOLD_STOCK_SET:
-    case HOLD_STOCK_ADD:
-    case HOLD_STOCK_DEL:
-    case HOLD_RESERVE:
-    case HOLD_CONFIRM:
-    case HOLD_CANCEL:
-    case HOLD_EXTEND:
-    case HOLD_LOCK_INFO:
-    case HOLD_LOCK_LIST:
-    case HOLD_STOCK_GET:
-    case HOLD_STOCK_LIST:
-    case HOLD_RESERVATION:
-        return true;
-    default:
-        return false;
+    const struct hold_operation *operation = &hold_operations[c->kind];
+    uint32_t must = operation->required;
+
+    if (operation->ttl_ms > 0)
+        must |= HOLD_BIT(ARG_TTL);
+    if ((must & ~mask) != 0 || c->now_us > UINT64_MAX / 4 ||
+        (c->told && !hold_kind_waits(c->kind)))
+        return HF_CORRUPT;
+    for (unsigned i = 0; i < HOLD_WORDS_MAX && operation->words[i] != WORD_END;
+         i++) {
+        const struct hold_arg *word = &hold_words[operation->words[i]];
+        if (word->type == TYPE_TEXT || word->type == TYPE_NEW_ID) {
+            size_t len = c->name.len;
+            if (len > word->max ||
+                (len == 0 && word->type == TYPE_TEXT && !word->optional))
+                return HF_CORRUPT;
+        } else if ((word->strict && number_of(word, c) > word->max) ||
+                   (word->type == TYPE_SKUS && c->item_count == 0)) {
+            return HF_CORRUPT;
+        }
     }
+    return HF_OK;
 }
 
-/* What the engine's arithmetic and promises rely on, whoever wrote the
- * record. */
-static enum hf_status check_ranges(const struct hold_command *c)
+/* Below 0, 0 or above: how two names are sorted. */
+static int compare(struct hf_bytes a, struct hf_bytes b)
 {
-    if (c->now_us > UINT64_MAX / 4 || c->ttl_ms > HOLD_TTL_MAX_MS ||
-        c->wait_ms > HOLD_TTL_MAX_MS || (c->told && c->kind != HOLD_LOCK))
-        return HF_CORRUPT;
-    switch (c->kind) {
-    case HOLD_LOCK:
-        return c->name.len && c->owner.len && c->ttl_ms ? HF_OK : HF_CORRUPT;
-    case HOLD_RENEW:
-    case HOLD_EXTEND:
-        return c->name.len && c->ttl_ms ? HF_OK : HF_CORRUPT;
-    case HOLD_STOCK_SET:
-        if (c->amount < 0)
-            return HF_CORRUPT;
-        return c->name.len && c->name.len <= HOLD_SKU_MAX ? HF_OK : HF_CORRUPT;
-    case HOLD_STOCK_ADD:
-    case HOLD_STOCK_DEL:
-        return c->name.len && c->name.len <= HOLD_SKU_MAX ? HF_OK : HF_CORRUPT;
-    case HOLD_RESERVE:
-        return c->item_count && c->ttl_ms && c->name.len <= HOLD_ID_MAX
-                   ? HF_OK
-                   : HF_CORRUPT;
-    case HOLD_RESTART:
-        return c->amount >= 0 ? HF_OK : HF_CORRUPT;
-    case HOLD_STOCK_GET:
-        return c->item_count ? HF_OK : HF_CORRUPT;
-    case HOLD_UNLOCK:
-    case HOLD_FENCE:
-    case HOLD_FENCE_DEL:
-    case HOLD_CONFIRM:
-    case HOLD_CANCEL:
-    case HOLD_LOCK_INFO:
-    case HOLD_RESERVATION:
-        return c->name.len ? HF_OK : HF_CORRUPT;
-    default:
-        return HF_OK;
-    }
+    int order = memcmp(a.data, b.data, a.len < b.len ? a.len : b.len);
+
+    return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
 }
 
 /* Reserved quantities are summed up without an overflow check later on: each
@@ -215,44 +216,52 @@ static enum hf_status check_ranges(const struct hold_command *c)
  * product comes once, in order. */
 static enum hf_status check_items(const struct hold_command *c)
 {
-    if (c->kind != HOLD_RESERVE)
+    if ((hold_operations[c->kind].options & HOLD_BIT(ARG_ITEM)) == 0)
         return HF_OK;
     for (uint32_t i = 0; i < c->item_count; i++) {
         uint64_t quantity = c->items[i].quantity;
-        if (quantity == 0 || quantity > (uint64_t)HOLD_STOCK_MAX)
-            return HF_CORRUPT;
-        if (i == 0)
-            continue;
-        struct hf_bytes a = c->items[i - 1].sku;
-        struct hf_bytes b = c->items[i].sku;
-        int order = memcmp(a.data, b.data, a.len < b.len ? a.len : b.len);
-        if (order > 0 || (order == 0 && a.len >= b.len))
+        if (quantity == 0 || quantity > (uint64_t)HOLD_STOCK_MAX ||
+            (i > 0 && compare(c->items[i - 1].sku, c->items[i].sku) >= 0))
             return HF_CORRUPT;
     }
     return HF_OK;
 }
 
-/* Reads the fields that `mask` names, the lowest bit first. */
-static enum hf_status get_fields(struct hf_bytes record, uint32_t mask,
-                                 struct hold_command *command)
+/* Reads an argument from `*at` on. */
+static inline enum hf_status get_arg(struct hf_bytes record, size_t *at,
+                                     const struct hold_arg *arg,
+                                     struct hold_command *command)
 {
-    size_t at = HEAD_BYTES;
+    char *place = (char *)command + arg->place;
     uint64_t number;
 
-    for (; mask != 0; mask &= mask - 1) {
-        int bit = __builtin_ctz(mask);
-        if (bit < TEXT_COUNT) {
-            if (get_text(record, &at, text_max[bit],
-                         (void *)((char *)command + text_place[bit])) != HF_OK)
-                return HF_CORRUPT;
-        } else if (bit < ITEMS_BIT) {
-            if (get_number(record, &at, &number) != HF_OK || number == 0)
-                return HF_CORRUPT; /* a 0 is left out: one form only */
-            memcpy((char *)command + number_place[bit - TEXT_COUNT], &number,
-                   sizeof number);
-        } else if (get_items(record, &at, command) != HF_OK) {
+    switch (arg->type) {
+    case TYPE_NONE:
+        return HF_CORRUPT;
+    case TYPE_TEXT:
+        return get_text(record, at, arg->max, (void *)place);
+    case TYPE_ITEM:
+        return get_items(record, at, command);
+    default: /* a 0 is left out: one form only */
+        if (get_number(record, at, &number) != HF_OK || number == 0 ||
+            (arg->strict && number > arg->max))
             return HF_CORRUPT;
-        }
+        memcpy(place, &number, sizeof number);
+        return HF_OK;
+    }
+}
+
+/* Reads the arguments that `mask` names, the lowest bit first. */
+static enum hf_status get_args(struct hf_bytes record, uint32_t mask,
+                               struct hold_command *command)
+{
+    size_t at = HEAD_BYTES;
+
+#pragma GCC unroll 16
+    for (unsigned bit = 0; bit < HOLD_ARGS; bit++) {
+        if ((mask & HOLD_BIT(bit)) != 0 &&
+            get_arg(record, &at, &hold_args[bit], command) != HF_OK)
+            return HF_CORRUPT;
     }
     return at == record.len ? HF_OK : HF_CORRUPT;
 }
@@ -262,16 +271,17 @@ enum hf_status hold_decode(struct hf_bytes record, struct hold_command *command)
     if (record.len < HEAD_BYTES)
         return HF_CORRUPT;
     uint32_t head = hf_get_u32(record.data + 8);
+    uint32_t kind = head & 0xff;
     uint32_t mask = head >> 8 & ~(1u << TOLD_BIT);
-    if (!kind_is_known(head & 0xff) || mask >> (ITEMS_BIT + 1) != 0 ||
-        (mask & RETIRED_BITS) != 0)
+    if (kind >= HOLD_KINDS || hold_operations[kind].class == CLASS_NONE ||
+        mask >> HOLD_ARGS != 0)
         return HF_CORRUPT;
     memset(command, 0, offsetof(struct hold_command, items));
     command->now_us = hf_get_u64(record.data);
-    command->kind = (enum hold_kind)(head & 0xff);
+    command->kind = (enum hold_kind)kind;
     command->told = (head >> 8 & 1u << TOLD_BIT) != 0;
-    if (get_fields(record, mask, command) != HF_OK ||
-        check_ranges(command) != HF_OK)
+    if (get_args(record, mask, command) != HF_OK ||
+        check_words(command, mask) != HF_OK)
         return HF_CORRUPT;
     return check_items(command);
 }
@@ -283,16 +293,15 @@ enum hf_status hold_add_item(struct hold_command *command, struct hf_bytes sku,
 
     for (; i < command->item_count; i++) {
         struct hold_item *item = &command->items[i];
-        size_t len = item->sku.len < sku.len ? item->sku.len : sku.len;
-        int order = memcmp(item->sku.data, sku.data, len);
-        if (order == 0 && item->sku.len == sku.len) {
+        int order = compare(item->sku, sku);
+        if (order == 0) {
             if (__builtin_add_overflow(item->quantity, quantity, &quantity) ||
                 quantity > (uint64_t)HOLD_STOCK_MAX)
                 return HF_INVALID;
             item->quantity = quantity;
             return HF_OK;
         }
-        if (order > 0 || (order == 0 && item->sku.len > sku.len))
+        if (order > 0)
             break;
     }
     if (quantity > (uint64_t)HOLD_STOCK_MAX)

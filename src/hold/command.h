@@ -5,13 +5,14 @@
  *   offset  bytes
  *        0      8  now, microseconds since 1970
  *        8      1  kind
- *        9      3  which fields follow: bit n is field n of the list below;
- *                  the highest bit is `told`, which has no bytes of its own
- *       12    ...  the fields, in the order of their bits:
+ *        9      3  which arguments follow: bit n is row n of `hold_args`
+ *                  (schema.h); the highest bit is `told`, which has no bytes
+ *                  of its own
+ *       12    ...  the arguments, in the order of their bits:
  *                  numbers as 8 bytes; texts as 2 bytes length and the bytes;
  *                  items as 2 bytes count, then per item a text and a number
  *
- * All little endian. A field that is 0 or empty is left out, so a record has
+ * All little endian. What is 0 or empty is left out, so a record has
  * one form only: equal commands have equal bytes, which is how a repeated REQ
  * is compared with the first.
  */
@@ -23,41 +24,14 @@
 
 #include "base/bytes.h"
 #include "hold/bounds.h"
-
-enum hold_kind {
-    /* journaled: they change state */
-    HOLD_TICK = 1,       /* time has passed; amount: see engine.h */
-    HOLD_RESTART = 2,    /* a server starts: nobody waits; seq + amount */
-    HOLD_ABANDON = 3,    /* an answer reaches nobody; see engine.h */
-    HOLD_BOUNDS = 4,     /* settings: items are name = value */
-    HOLD_FLUSH = 5,      /* everything goes, the sequence goes on */
-    HOLD_TIMEOUT = 6,    /* somebody was told TIMEOUT; see engine.h */
-    HOLD_LOCK = 10,      /* name owner ttl wait */
-    HOLD_UNLOCK = 11,    /* name token */
-    HOLD_RENEW = 12,     /* name token ttl */
-    HOLD_FENCE = 13,     /* name token */
-    HOLD_FENCE_DEL = 14, /* name */
-    HOLD_STOCK_SET = 20, /* name amount */
-    HOLD_STOCK_ADD = 21, /* name amount (signed) reason */
-    HOLD_STOCK_DEL = 22, /* name */
-    HOLD_RESERVE = 30,   /* name (empty: make one) items ttl owner */
-    HOLD_CONFIRM = 31,   /* name */
-    HOLD_CANCEL = 32,    /* name reason */
-    HOLD_EXTEND = 33,    /* name ttl */
-    /* answered without the journal */
-    HOLD_LOCK_INFO = 65,   /* name */
-    HOLD_LOCK_LIST = 66,   /* name (pattern) cursor count */
-    HOLD_STOCK_GET = 67,   /* items (names) */
-    HOLD_STOCK_LIST = 68,  /* name (pattern) cursor count */
-    HOLD_RESERVATION = 69, /* name */
-};
+#include "hold/kinds.h"
 
 struct hold_item {
     struct hf_bytes sku;
     uint64_t quantity;
 };
 
-/* The fields, in the order of their bits. Texts are borrowed. */
+/* All that a command may carry. Texts are borrowed. */
 struct hold_command {
     uint64_t now_us;
     enum hold_kind kind;
@@ -76,16 +50,10 @@ struct hold_command {
     struct hold_item items[HOLD_ITEMS_MAX];
 };
 
-/* True for the kinds that go through the journal. */
-static inline bool hold_kind_is_write(enum hold_kind kind)
-{
-    return kind < HOLD_LOCK_INFO;
-}
-
 /* The longest record. */
 #define HOLD_RECORD_MAX                                               \
     (12u + 4 * 2 + HOLD_NAME_MAX + HOLD_OWNER_MAX + HOLD_REASON_MAX + \
-     HOLD_ID_MAX + 10 * 8 + 2 + HOLD_ITEMS_MAX * (2 + HOLD_SKU_MAX + 8))
+     HOLD_ID_MAX + 6 * 8 + 2 + HOLD_ITEMS_MAX * (2 + HOLD_SKU_MAX + 8))
 
 /* Where the part begins that two repetitions of a command share. */
 #define HOLD_RECORD_BODY 8u
@@ -105,9 +73,8 @@ static inline void hold_record_untell(char *record)
 /* At most so many bytes are written by encode. */
 static inline size_t hold_record_bound(const struct hold_command *command)
 {
-    size_t bytes = 12 + 4 * 2 + 10 * 8 + command->name.len +
-                   command->owner.len + command->reason.len +
-                   command->request.len;
+    size_t bytes = 12 + 4 * 2 + 6 * 8 + command->name.len + command->owner.len +
+                   command->reason.len + command->request.len;
 
     for (uint32_t i = 0; i < command->item_count; i++)
         bytes += 2 + command->items[i].sku.len + 8;
@@ -115,8 +82,9 @@ static inline size_t hold_record_bound(const struct hold_command *command)
 }
 /* Writes the record to `out`, which has room; returns its length. */
 size_t hold_encode(const struct hold_command *command, char *out);
-/* The texts point into `record`. HF_CORRUPT if it is none, or if a field is
- * beyond its bound; `*command` is then undefined. */
+/* The texts point into `record`. HF_CORRUPT if it is none, if its kind has no
+ * row in `hold_operations`, or if an argument is missing or beyond its bound;
+ * `*command` is then undefined. */
 enum hf_status hold_decode(struct hf_bytes record,
                            struct hold_command *command);
 

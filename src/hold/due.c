@@ -37,6 +37,16 @@ void due_add(struct hold_engine *e, enum due_kind kind, uint32_t number,
     (void)status;
 }
 
+enum hf_status due_load(struct hold_engine *e, enum due_kind kind,
+                        uint32_t number, uint64_t when, uint64_t tie)
+{
+    if (hf_heap_promise(&e->due) != HF_OK)
+        return HF_NOMEM;
+    hf_heap_unpromise(&e->due);
+    due_add(e, kind, number, when, tie);
+    return HF_OK;
+}
+
 /* Handles the first entry of the heap, which is due. */
 static void handle(struct hold_engine *e, uint32_t ref)
 {

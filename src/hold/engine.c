@@ -6,39 +6,12 @@
 #include "base/memory.h"
 #include "hold/state.h"
 
-struct hold_bounds hold_bounds_default(void)
-{
-    return (struct hold_bounds){
-        .locks_max = 10000000,
-        .waiters_max = HOLD_QUEUE_MAX,
-        .products_max = 100000000,
-        .reservations_max = 10000000,
-        .fences_max = 1000000,
-        .requests_max = 1000000,
-        .request_keep_ms = 600000,
-        .ended_keep_ms = 600000,
-    };
-}
-
 static enum hf_status init_indexes(struct hold_engine *e)
 {
-    const struct {
-        struct hf_index *index;
-        size_t bytes;
-        struct hf_texts *texts;
-    } all[] = {
-        {&e->locks, sizeof(struct lock), &e->texts},
-        {&e->waiters, sizeof(struct waiter), &e->texts},
-        {&e->products, sizeof(struct product), &e->texts},
-        {&e->reservations, sizeof(struct reservation), &e->texts},
-        {&e->fences, sizeof(struct fence), &e->texts},
-        {&e->requests, sizeof(struct request), &e->texts},
-    };
-
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        size_t bytes = (all[i].bytes + 7) / 8 * 8;
-        if (hf_index_init(all[i].index, bytes, all[i].texts, e->seed,
-                          &e->memory_bytes) != HF_OK)
+    for (size_t i = 0; i < SUBJECTS; i++) {
+        size_t bytes = (hold_subjects[i].bytes + 7) / 8 * 8;
+        if (hf_index_init(subject_index(e, &hold_subjects[i]), bytes, &e->texts,
+                          e->seed, &e->memory_bytes) != HF_OK)
             return HF_NOMEM;
     }
     return HF_OK;
@@ -65,12 +38,8 @@ void hold_free(struct hold_engine *e)
 {
     if (e == NULL)
         return;
-    hf_index_release(&e->locks);
-    hf_index_release(&e->waiters);
-    hf_index_release(&e->products);
-    hf_index_release(&e->reservations);
-    hf_index_release(&e->fences);
-    hf_index_release(&e->requests);
+    for (size_t i = 0; i < SUBJECTS; i++)
+        hf_index_release(subject_index(e, &hold_subjects[i]));
     hf_texts_release(&e->texts);
     hf_heap_release(&e->due);
     out_release(e);
@@ -86,39 +55,25 @@ static void drop_waiters(struct hold_engine *e)
     }
 }
 
-static void set_bounds(struct hold_engine *e, const struct hold_command *c)
+void run_bounds(struct hold_engine *e, const struct hold_command *c)
 {
-    struct hold_bounds *b = &e->bounds;
-    const struct {
-        const char *name;
-        uint64_t *value;
-    } all[HOLD_BOUNDS_COUNT] = {
-        {"locks_max", &b->locks_max},
-        {"waiters_max", &b->waiters_max},
-        {"products_max", &b->products_max},
-        {"reservations_max", &b->reservations_max},
-        {"fences_max", &b->fences_max},
-        {"requests_max", &b->requests_max},
-        {"request_keep_ms", &b->request_keep_ms},
-        {"ended_keep_ms", &b->ended_keep_ms},
-    };
-
-    for (uint32_t i = 0; i < c->item_count; i++) {
-        for (uint32_t k = 0; k < HOLD_BOUNDS_COUNT; k++) {
-            if (hf_bytes_equal(c->items[i].sku, hf_bytes_text(all[k].name)))
-                *all[k].value = c->items[i].quantity;
-        }
-    }
-    if (b->waiters_max > HOLD_QUEUE_MAX)
-        b->waiters_max = HOLD_QUEUE_MAX;
-    if (b->request_keep_ms > HOLD_TTL_MAX_MS)
-        b->request_keep_ms = HOLD_TTL_MAX_MS;
-    if (b->ended_keep_ms > HOLD_TTL_MAX_MS)
-        b->ended_keep_ms = HOLD_TTL_MAX_MS;
+    for (uint32_t i = 0; i < c->item_count; i++)
+        hold_bounds_set(&e->bounds, c->items[i].sku, c->items[i].quantity);
 }
 
-static void flush(struct hold_engine *e)
+void run_tick(struct hold_engine *e, const struct hold_command *c)
 {
+    (void)e, (void)c; /* the sweep was all */
+}
+
+void run_restart(struct hold_engine *e, const struct hold_command *c)
+{
+    e->seq += (uint64_t)c->amount; /* who waited was dropped before */
+}
+
+void run_flush(struct hold_engine *e, const struct hold_command *c)
+{
+    (void)c;
     for (uint32_t i = 1; i < hf_index_top(&e->waiters); i++) {
         struct waiter *waiter = hf_index_used(&e->waiters, i);
         if (waiter == NULL)
@@ -126,12 +81,8 @@ static void flush(struct hold_engine *e)
         answer_begin(e, waiter->ticket, HOLD_NOTHELD);
         answer_end(e);
     }
-    hf_index_clear(&e->locks);
-    hf_index_clear(&e->waiters);
-    hf_index_clear(&e->products);
-    hf_index_clear(&e->reservations);
-    hf_index_clear(&e->fences);
-    hf_index_clear(&e->requests);
+    for (size_t i = 0; i < SUBJECTS; i++)
+        hf_index_clear(subject_index(e, &hold_subjects[i]));
     hf_texts_clear(&e->texts);
     hf_heap_clear(&e->due);
     e->ended = (struct list){0, 0};
@@ -145,40 +96,11 @@ static void flush(struct hold_engine *e)
     emit(e, EVENT_FLUSHED, hf_bytes("", 0), 0);
 }
 
-/* How each of them is done. */
-static const struct {
-    size_t index; /* where the record is found, as an offset in the engine */
-    bool (*settle)(struct hold_engine *e, uint32_t number);
-    bool (*check)(struct hold_engine *e, const struct hold_command *c,
-                  struct target at);
-    void (*change)(struct hold_engine *e, const struct hold_command *c,
-                   struct target at);
-    bool exact; /* depends on stock: all that is over must be swept first */
-} actions[] = {
-#define IN(field) offsetof(struct hold_engine, field)
-    [HOLD_LOCK] = {IN(locks), lock_settle, lock_check, lock_take, false},
-    [HOLD_UNLOCK] = {IN(locks), lock_settle, unlock_check, lock_give, false},
-    [HOLD_RENEW] = {IN(locks), lock_settle, renew_check, lock_renew, false},
-    [HOLD_FENCE] = {IN(fences), NULL, fence_check, fence_raise, false},
-    [HOLD_FENCE_DEL] = {IN(fences), NULL, fence_del_check, fence_del, false},
-    [HOLD_STOCK_SET] = {IN(products), NULL, stock_set_check, stock_set, true},
-    [HOLD_STOCK_ADD] = {IN(products), NULL, stock_add_check, stock_add, true},
-    [HOLD_STOCK_DEL] = {IN(products), NULL, stock_del_check, stock_del, true},
-    [HOLD_RESERVE] = {IN(reservations), NULL, reserve_check, reserve, true},
-    [HOLD_CONFIRM] = {IN(reservations), reservation_settle, ending_check,
-                      reservation_end, false},
-    [HOLD_CANCEL] = {IN(reservations), reservation_settle, ending_check,
-                     reservation_end, false},
-    [HOLD_EXTEND] = {IN(reservations), reservation_settle, ending_check,
-                     reservation_extend, false},
-#undef IN
-};
-
 static struct target find_target(const struct hold_engine *e,
-                                 const struct hold_command *c)
+                                 const struct hold_command *c,
+                                 const struct subject *subject)
 {
-    const struct hf_index *index =
-        (const void *)((const char *)e + actions[c->kind].index);
+    const struct hf_index *index = subject_index(e, subject);
     struct target at = {0, 0};
 
     if (c->name.len == 0)
@@ -188,20 +110,31 @@ static struct target find_target(const struct hold_engine *e,
     return at;
 }
 
+/* The same, after a record whose time is over has ended. */
+static struct target settle_target(struct hold_engine *e,
+                                   const struct hold_command *c,
+                                   const struct subject *subject)
+{
+    struct target at = find_target(e, c, subject);
+
+    if (subject->is_over == NULL || !subject->is_over(e, at.number))
+        return at;
+    subject->expire(e, at.number);
+    return find_target(e, c, subject);
+}
+
 static void act(struct hold_engine *e, const struct hold_command *c,
                 struct hf_bytes record)
 {
+    const struct hold_operation *operation = &hold_operations[c->kind];
     bool keep = c->request.len > 0;
-    struct target at = find_target(e, c);
+    struct target at = settle_target(e, c, operation->subject);
 
-    if (actions[c->kind].settle != NULL &&
-        actions[c->kind].settle(e, at.number))
-        at = find_target(e, c);
     if (keep && (request_repeat(e, c, record) || request_resume(e, c) ||
                  !request_admit(e, c->request)))
         return;
-    if (!actions[c->kind].check(e, c, at))
-        actions[c->kind].change(e, c, at);
+    if (!operation->check(e, c, at))
+        operation->change(e, c, at);
     if (keep)
         request_store(e, c, record);
     e->out.stored = keep;
@@ -221,73 +154,40 @@ static void keep_told(struct hold_engine *e, const struct hold_command *c,
 /* The hold, if it is one, is given back once; nobody is told. */
 static void give_up(struct hold_engine *e, const struct hold_command *c)
 {
-    struct target at = {hf_index_find(&e->locks, c->name), 0};
+    struct target at = settle_target(e, c, &hold_subjects[SUBJECT_LOCK]);
 
-    if (lock_settle(e, at.number))
-        at.number = hf_index_find(&e->locks, c->name);
     if (!unlock_check(e, c, at))
         lock_give(e, c, at);
     e->out.code = HOLD_OK;
     e->body.len = 0;
 }
 
-static void abandon(struct hold_engine *e, const struct hold_command *c)
+void run_end_early(struct hold_engine *e, const struct hold_command *c)
 {
+    bool told = c->kind == HOLD_TIMEOUT;
     uint32_t waiter = 0;
 
     if (c->name.len > 0)
         give_up(e, c);
     else
         waiter = waiter_find(e, c->token);
-    if (waiter != 0)
-        waiter_drop(e, waiter);
-}
-
-static void time_out(struct hold_engine *e, const struct hold_command *c)
-{
-    uint32_t waiter = 0;
-
-    if (c->name.len > 0)
-        give_up(e, c);
-    else
-        waiter = waiter_find(e, c->token);
-    if (waiter != 0)
+    if (waiter != 0 && told)
         waiter_time_out(e, waiter);
-    if (c->request.len > 0)
+    else if (waiter != 0)
+        waiter_drop(e, waiter);
+    if (told && c->request.len > 0)
         request_time_out(e, c->request);
 }
 
 static void dispatch(struct hold_engine *e, const struct hold_command *c,
                      struct hf_bytes record)
 {
-    if (c->told) {
+    if (c->told)
         keep_told(e, c, record);
-        return;
-    }
-    if (is_action(c->kind)) {
+    else if (hold_operations[c->kind].class == CLASS_WRITE)
         act(e, c, record);
-        return;
-    }
-    switch (c->kind) {
-    case HOLD_RESTART:
-        e->seq += (uint64_t)c->amount; /* who waited was dropped before */
-        break;
-    case HOLD_ABANDON:
-        abandon(e, c);
-        break;
-    case HOLD_TIMEOUT:
-        time_out(e, c);
-        break;
-    case HOLD_BOUNDS:
-        set_bounds(e, c);
-        break;
-    case HOLD_FLUSH:
-        flush(e);
-        break;
-    default:
-        assert(c->kind == HOLD_TICK); /* the sweep was all */
-        break;
-    }
+    else
+        hold_operations[c->kind].run(e, c);
 }
 
 static const struct hold_out *finish(struct hold_engine *e)
@@ -303,11 +203,6 @@ static enum hf_status decode(struct hold_engine *e, struct hf_bytes record)
         !hold_kind_is_write(e->command.kind))
         return HF_CORRUPT;
     return HF_OK;
-}
-
-bool hold_kind_is_exact(enum hold_kind kind)
-{
-    return is_action(kind) && actions[kind].exact;
 }
 
 /* Also of one that would meet a bound: what is over does not count. */
@@ -383,7 +278,9 @@ const struct hold_out *hold_refuse(struct hold_engine *e,
     uint64_t now_us = e->now_us;
     bool answered;
 
-    if (!is_action(c->kind) || c->told)
+    const struct hold_operation *operation = &hold_operations[c->kind];
+
+    if (operation->class != CLASS_WRITE || c->told)
         return NULL;
     out_reset(e);
     e->now_us = max_u64(now_us, c->now_us);
@@ -392,7 +289,8 @@ const struct hold_out *hold_refuse(struct hold_engine *e,
     if (c->request.len > 0)
         answered = refuse_request(e, c, due);
     else
-        answered = !due && actions[c->kind].check(e, c, find_target(e, c));
+        answered = !due && operation->check(
+                               e, c, find_target(e, c, operation->subject));
     e->now_us = now_us;
     return answered ? finish(e) : NULL;
 }
@@ -401,13 +299,12 @@ const struct hold_out *hold_refuse(struct hold_engine *e,
 static bool ask_is_early(const struct hold_engine *e,
                          const struct hold_command *c)
 {
+    const struct subject *subject = hold_operations[c->kind].subject;
+
     if (!hold_is_behind(e))
         return false;
-    if (c->kind == HOLD_LOCK_INFO)
-        return lock_is_over(e, hf_index_find(&e->locks, c->name));
-    if (c->kind == HOLD_RESERVATION)
-        return reservation_is_over(e, hf_index_find(&e->reservations, c->name));
-    return true;
+    return subject == NULL ||
+           subject->is_over(e, find_target(e, c, subject).number);
 }
 
 const struct hold_out *hold_ask(struct hold_engine *e,
@@ -418,30 +315,11 @@ const struct hold_out *hold_ask(struct hold_engine *e,
     assert(!hold_kind_is_write(c->kind));
     out_reset(e);
     e->now_us = max_u64(now_us, c->now_us);
-    if (ask_is_early(e, c)) {
-        e->now_us = now_us;
-        return NULL;
-    }
-    switch (c->kind) {
-    case HOLD_LOCK_INFO:
-        lock_info(e, c);
-        break;
-    case HOLD_LOCK_LIST:
-        lock_list(e, c);
-        break;
-    case HOLD_STOCK_GET:
-        stock_get(e, c);
-        break;
-    case HOLD_STOCK_LIST:
-        stock_list(e, c);
-        break;
-    default:
-        assert(c->kind == HOLD_RESERVATION);
-        reservation_show(e, c);
-        break;
-    }
+    bool early = ask_is_early(e, c);
+    if (!early)
+        hold_operations[c->kind].run(e, c);
     e->now_us = now_us;
-    return finish(e);
+    return early ? NULL : finish(e);
 }
 
 uint64_t hold_now_us(const struct hold_engine *e)

@@ -32,7 +32,7 @@
  *   - HOLD_TIMEOUT with a ticket as `token`: that wait ends now, as if its time
  *     were over. With a name and a token: the hold is given back, once. With a
  *     request: the answer kept for it becomes TIMEOUT, or its wait ends. What
- * is not there (no such wait, hold or request) is left out.
+ *     is not there (no such wait, hold or request) is left out.
  *   - A LOCK that is `told` is not carried out: TIMEOUT is kept for its REQ,
  *     unless that was answered before.
  *
@@ -50,6 +50,7 @@
 #include "hold/bounds.h"
 #include "hold/command.h"
 #include "hold/reply.h"
+#include "hold/schema.h"
 
 struct hold_engine;
 
@@ -60,24 +61,8 @@ struct hold_answer {
     struct hf_bytes body;
 };
 
-enum hold_event_kind {
-    EVENT_LOCK_GRANTED,
-    EVENT_LOCK_REENTERED,
-    EVENT_LOCK_RENEWED,
-    EVENT_LOCK_RELEASED, /* given back, also one re-entry of several */
-    EVENT_LOCK_EXPIRED,
-    EVENT_FENCE_RAISED,
-    EVENT_FENCE_DELETED,
-    EVENT_STOCK_CHANGED,
-    EVENT_STOCK_DELETED,
-    EVENT_RESERVED,
-    EVENT_CONFIRMED,
-    EVENT_CANCELLED,
-    EVENT_EXTENDED,
-    EVENT_RESERVATION_EXPIRED,
-    EVENT_FLUSHED,
-    HOLD_EVENT_COUNT
-};
+/* The name as users see it. */
+const char *hold_event_name(enum hold_event_kind kind);
 
 #define HOLD_NO_AGE UINT64_MAX
 
@@ -146,10 +131,6 @@ uint64_t hold_due_us(const struct hold_engine *engine);
 /* True if a hold, wait or reservation is over at hold_now_us() but not swept:
  * the last sweep reached its bound. */
 bool hold_is_behind(const struct hold_engine *engine);
-
-/* True for the kinds whose outcome depends on everything that is due: they,
- * and a HOLD_TICK with an amount, are applied in as many calls as it takes. */
-bool hold_kind_is_exact(enum hold_kind kind);
 
 uint64_t hold_now_us(const struct hold_engine *engine);
 uint64_t hold_seq(const struct hold_engine *engine);

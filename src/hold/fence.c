@@ -17,6 +17,12 @@ static struct fence *fence_at(const struct hold_engine *e, uint32_t number)
     return hf_index_at(&e->fences, number);
 }
 
+void fence_need(struct hold_engine *e, const struct hold_command *c,
+                struct need *need)
+{
+    need_record(e, need, &e->fences, c->name.len);
+}
+
 bool fence_check(struct hold_engine *e, const struct hold_command *c,
                  struct target at)
 {

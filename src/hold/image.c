@@ -6,12 +6,8 @@
  * of the state (queues, the lists by time), the place goes into the hash.
  *
  *   H  format seq now bounds... locks products reservations
- *   L  token expires acquired count           | name owner
- *   W  lock's token, ticket deadline queued ttl | owner
- *   P  total reserved sold version updated    | sku
- *   R  seq created expires ended status       | id owner reason items
- *   F  newest                                 | name
- *   Q  fingerprint stored code ticket         | id reply
+ *
+ * The head; the entries of records are as their rows in `hold_subjects` say.
  */
 #include "hold/image.h"
 
@@ -21,20 +17,8 @@
 #include "base/memory.h"
 #include "hold/state.h"
 
-#define IMAGE_FORMAT 1u
-#define NUMBERS_MAX  14
-#define TEXTS_MAX    4
-
 /* The longest entry: a request with its stored reply. */
 #define ENTRY_MAX (72u * 1024)
-
-struct entry {
-    char kind;
-    int number_count;
-    int text_count;
-    uint64_t numbers[NUMBERS_MAX];
-    struct hf_bytes texts[TEXTS_MAX];
-};
 
 typedef enum hf_status entry_sink(void *context, struct hf_bytes entry,
                                   uint64_t place);
@@ -45,188 +29,143 @@ struct walk {
     void *context;
 };
 
-static enum hf_status give(struct walk *walk, const struct entry *entry,
-                           uint64_t place)
+/* Gives the entry that ends at `end` of the buffer that all are made in. */
+static enum hf_status give(struct walk *walk, const char *end, uint64_t place)
 {
-    struct hf_buf *buf = &walk->e->body;
-    char *at = buf->data;
+    const char *entry = walk->e->body.data;
+    size_t len = (size_t)(end - entry);
 
-    *at++ = entry->kind;
-    for (int i = 0; i < entry->number_count; i++, at += 8)
-        hf_put_u64(at, entry->numbers[i]);
-    for (int i = 0; i < entry->text_count; i++) {
-        struct hf_bytes text = entry->texts[i];
-        hf_put_u16(at, (uint16_t)text.len);
-        if (text.len > 0)
-            memcpy(at + 2, text.data, text.len);
-        at += 2 + text.len;
-    }
-    assert((size_t)(at - buf->data) <= ENTRY_MAX);
-    return walk->sink(walk->context,
-                      hf_bytes(buf->data, (size_t)(at - buf->data)), place);
+    assert(len <= ENTRY_MAX);
+    return walk->sink(walk->context, hf_bytes(entry, len), place);
+}
+
+static char *put_number(char *at, uint64_t number)
+{
+    hf_put_u64(at, number);
+    return at + 8;
+}
+
+static char *put_text(char *at, struct hf_bytes text)
+{
+    hf_put_u16(at, (uint16_t)text.len);
+    if (text.len > 0)
+        memcpy(at + 2, text.data, text.len);
+    return at + 2 + text.len;
 }
 
 static enum hf_status walk_head(struct walk *walk)
 {
-    const struct hold_engine *e = walk->e;
-    const struct hold_bounds *b = &e->bounds;
-    struct entry entry = {
-        'H',
-        6 + HOLD_BOUNDS_COUNT,
-        0,
-        {IMAGE_FORMAT, e->seq, e->now_us, b->locks_max, b->waiters_max,
-         b->products_max, b->reservations_max, b->fences_max, b->requests_max,
-         b->request_keep_ms, b->ended_keep_ms, hf_index_count(&e->locks),
-         hf_index_count(&e->products), hf_index_count(&e->reservations)},
-        {{NULL, 0}}};
+    struct hold_engine *e = walk->e;
+    char *at = e->body.data;
 
-    return give(walk, &entry, 0);
+    *at++ = IMAGE_HEAD;
+    at = put_number(at, IMAGE_FORMAT);
+    at = put_number(at, e->seq);
+    at = put_number(at, e->now_us);
+    for (size_t i = 0; i < HOLD_BOUNDS_COUNT; i++)
+        at = put_number(at, *hold_bound(&e->bounds, i));
+    at = put_number(at, hf_index_count(&e->locks));
+    at = put_number(at, hf_index_count(&e->products));
+    at = put_number(at, hf_index_count(&e->reservations));
+    return give(walk, at, 0);
 }
 
-static enum hf_status walk_lock(struct walk *walk, const struct lock *lock)
+static uint64_t number_of(const struct hold_engine *e,
+                          const struct subject *subject, const void *record,
+                          struct subject_number number)
+{
+    const char *place = (const char *)record + number.place;
+
+    if (number.place == 0)
+        return subject->link(e, record);
+    return number.bytes == 8 ? *(const uint64_t *)(const void *)place
+                             : *(const uint32_t *)(const void *)place;
+}
+
+static enum hf_status walk_record(struct walk *walk,
+                                  const struct subject *subject,
+                                  const void *record, uint64_t place)
 {
     const struct hold_engine *e = walk->e;
-    struct entry entry = {
-        'L',
-        4,
-        2,
-        {lock->token, lock->expires_us, lock->acquired_us, lock->count},
-        {hf_index_name(&e->locks, lock),
-         hf_text_bytes(&e->texts, lock->owner)}};
-    enum hf_status status = give(walk, &entry, 0);
-    uint64_t place = 0;
+    char *at = e->body.data;
 
-    for (uint32_t n = lock->first; status == HF_OK && n != 0;) {
-        const struct waiter *w = waiter_at(e, n);
-        struct entry waiter = {
-            'W',
-            5,
-            1,
-            {lock->token, w->ticket, w->deadline_us, w->queued_us, w->ttl_ms},
-            {hf_text_bytes(&e->texts, w->owner)}};
-        status = give(walk, &waiter, place++);
-        n = w->next;
+    *at++ = subject->image;
+    for (int i = 0; i < SUBJECT_NUMBERS && subject->numbers[i].bytes > 0; i++)
+        at = put_number(at, number_of(e, subject, record, subject->numbers[i]));
+    if (subject->named)
+        at = put_text(at, hf_index_name(subject_index(e, subject), record));
+    for (int i = 0; i < SUBJECT_TEXTS && subject->texts[i] > 0; i++) {
+        const char *text = (const char *)record + subject->texts[i];
+        at = put_text(
+            at, hf_text_bytes(&e->texts,
+                              *(const struct hf_text *)(const void *)text));
+    }
+    return give(walk, at, place);
+}
+
+/* The first record of the list is at `place`. */
+static enum hf_status walk_list(struct walk *walk,
+                                const struct subject *subject,
+                                const struct list *list, uint64_t place)
+{
+    const struct hf_index *index = subject_index(walk->e, subject);
+    enum hf_status status = HF_OK;
+
+    for (uint32_t i = list->first; status == HF_OK && i != 0;) {
+        const struct listed *record = hf_index_at(index, i);
+        status = walk_record(walk, subject, record, place++);
+        i = record->next;
     }
     return status;
 }
 
-static enum hf_status walk_product(struct walk *walk, const struct product *p)
+/* Those that are in a list come with it. */
+static bool is_listed(const struct subject *subject, const void *record)
 {
-    struct entry entry = {
-        'P',
-        5,
-        1,
-        {p->total, p->reserved, p->sold, p->version, p->updated_us},
-        {hf_index_name(&walk->e->products, p)}};
-
-    return give(walk, &entry, 0);
+    if (subject == &hold_subjects[SUBJECT_RESERVATION])
+        return ((const struct reservation *)record)->status !=
+               RESERVATION_PENDING;
+    return subject == &hold_subjects[SUBJECT_REQUEST] &&
+           ((const struct request *)record)->waiter == 0;
 }
 
-static enum hf_status
-walk_reservation(struct walk *walk, const struct reservation *r, uint64_t place)
+static enum hf_status walk_index(struct walk *walk,
+                                 const struct subject *subject)
 {
-    const struct hf_texts *texts = &walk->e->texts;
-    struct entry entry = {
-        'R',
-        5,
-        4,
-        {r->seq, r->created_us, r->expires_us, r->ended_us, r->status},
-        {hf_index_name(&walk->e->reservations, r),
-         hf_text_bytes(texts, r->owner), hf_text_bytes(texts, r->reason),
-         hf_text_bytes(texts, r->items)}};
-
-    return give(walk, &entry, place);
-}
-
-static enum hf_status walk_fence(struct walk *walk, const struct fence *f)
-{
-    struct entry entry = {
-        'F', 1, 1, {f->newest}, {hf_index_name(&walk->e->fences, f)}};
-
-    return give(walk, &entry, 0);
-}
-
-static enum hf_status walk_request(struct walk *walk, const struct request *q,
-                                   uint64_t place)
-{
-    const struct hold_engine *e = walk->e;
-    uint64_t ticket = q->waiter ? waiter_at(e, q->waiter)->ticket : 0;
-    struct entry entry = {
-        'Q',
-        4,
-        2,
-        {q->fingerprint, q->stored_us, q->code, ticket},
-        {hf_index_name(&e->requests, q), hf_text_bytes(&e->texts, q->reply)}};
-
-    return give(walk, &entry, place);
-}
-
-/* Pending reservations and waiting requests, which are in no list. */
-static enum hf_status walk_open(struct walk *walk)
-{
-    struct hold_engine *e = walk->e;
+    const struct hf_index *index = subject_index(walk->e, subject);
     enum hf_status status = HF_OK;
 
-    for (uint32_t i = 1; status == HF_OK && i < hf_index_top(&e->reservations);
-         i++) {
-        struct reservation *r = hf_index_used(&e->reservations, i);
-        if (r != NULL && r->status == RESERVATION_PENDING)
-            status = walk_reservation(walk, r, 0);
+    for (uint32_t i = 1; status == HF_OK && i < hf_index_top(index); i++) {
+        const void *record = hf_index_used(index, i);
+        if (record == NULL || is_listed(subject, record))
+            continue;
+        status = walk_record(walk, subject, record, 0);
+        if (status == HF_OK && subject == &hold_subjects[SUBJECT_LOCK])
+            status = walk_list(walk, &hold_subjects[SUBJECT_WAITER],
+                               &((const struct lock *)record)->queue, 0);
     }
-    for (uint32_t i = 1; status == HF_OK && i < hf_index_top(&e->requests);
-         i++) {
-        struct request *q = hf_index_used(&e->requests, i);
-        if (q != NULL && q->waiter != 0)
-            status = walk_request(walk, q, 0);
-    }
-    return status;
-}
-
-static enum hf_status walk_lists(struct walk *walk)
-{
-    struct hold_engine *e = walk->e;
-    enum hf_status status = HF_OK;
-    uint64_t place = 1;
-
-    for (uint32_t i = e->ended.first; status == HF_OK && i != 0;
-         i = reservation_at(e, i)->next)
-        status = walk_reservation(walk, reservation_at(e, i), place++);
-    place = 1;
-    for (uint32_t i = e->done.first; status == HF_OK && i != 0;
-         i = request_at(e, i)->next)
-        status = walk_request(walk, request_at(e, i), place++);
-    place = 1;
-    for (uint32_t i = e->refused.first; status == HF_OK && i != 0;
-         i = request_at(e, i)->next)
-        status = walk_request(walk, request_at(e, i), place++);
     return status;
 }
 
 static enum hf_status walk_all(struct walk *walk)
 {
+    static const unsigned indexes[] = {SUBJECT_LOCK, SUBJECT_PRODUCT,
+                                       SUBJECT_FENCE, SUBJECT_RESERVATION,
+                                       SUBJECT_REQUEST};
     struct hold_engine *e = walk->e;
+    const struct subject *requests = &hold_subjects[SUBJECT_REQUEST];
     enum hf_status status = walk_head(walk);
 
-    for (uint32_t i = 1; status == HF_OK && i < hf_index_top(&e->locks); i++) {
-        struct lock *lock = hf_index_used(&e->locks, i);
-        if (lock != NULL)
-            status = walk_lock(walk, lock);
-    }
-    for (uint32_t i = 1; status == HF_OK && i < hf_index_top(&e->products);
-         i++) {
-        struct product *product = hf_index_used(&e->products, i);
-        if (product != NULL)
-            status = walk_product(walk, product);
-    }
-    for (uint32_t i = 1; status == HF_OK && i < hf_index_top(&e->fences); i++) {
-        struct fence *fence = hf_index_used(&e->fences, i);
-        if (fence != NULL)
-            status = walk_fence(walk, fence);
-    }
+    for (size_t i = 0;
+         status == HF_OK && i < sizeof indexes / sizeof indexes[0]; i++)
+        status = walk_index(walk, &hold_subjects[indexes[i]]);
     if (status == HF_OK)
-        status = walk_open(walk);
+        status =
+            walk_list(walk, &hold_subjects[SUBJECT_RESERVATION], &e->ended, 1);
     if (status == HF_OK)
-        status = walk_lists(walk);
+        status = walk_list(walk, requests, &e->done, 1);
+    if (status == HF_OK)
+        status = walk_list(walk, requests, &e->refused, 1);
     return status;
 }
 

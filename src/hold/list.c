@@ -1,47 +1,53 @@
-/* list.c - the lists of what has ended, oldest first.
+/* list.c - queues, and lists of what has ended, oldest first.
  *
  * Time never goes back, so appending keeps a list in order of time and the
  * first entry is the next to be forgotten: no heap is needed.
  */
 #include "hold/state.h"
 
-struct list_link reservation_links(struct hold_engine *e, uint32_t number)
+static struct listed *at(const struct hf_index *index, uint32_t number)
 {
-    struct reservation *r = reservation_at(e, number);
-    return (struct list_link){&r->prev, &r->next};
+    return hf_index_at(index, number);
 }
 
-struct list_link request_links(struct hold_engine *e, uint32_t number)
+/* The link that leads to what is behind `number`, and the one back; 0: of the
+ * list itself. */
+static uint32_t *next_of(const struct hf_index *index, struct list *list,
+                         uint32_t number)
 {
-    struct request *r = request_at(e, number);
-    return (struct list_link){&r->prev, &r->next};
+    return number != 0 ? &at(index, number)->next : &list->first;
 }
 
-void list_append(struct hold_engine *e, struct list *list, list_links *links,
+static uint32_t *prev_of(const struct hf_index *index, struct list *list,
+                         uint32_t number)
+{
+    return number != 0 ? &at(index, number)->prev : &list->last;
+}
+
+void list_replace(const struct hf_index *index, struct list *list,
+                  uint32_t number)
+{
+    const struct listed *record = at(index, number);
+
+    *next_of(index, list, record->prev) = number;
+    *prev_of(index, list, record->next) = number;
+}
+
+void list_append(const struct hf_index *index, struct list *list,
                  uint32_t number)
 {
-    struct list_link link = links(e, number);
+    struct listed *record = at(index, number);
 
-    *link.prev = list->last;
-    *link.next = 0;
-    if (list->last != 0)
-        *links(e, list->last).next = number;
-    else
-        list->first = number;
-    list->last = number;
+    record->prev = list->last;
+    record->next = 0;
+    list_replace(index, list, number);
 }
 
-void list_remove(struct hold_engine *e, struct list *list, list_links *links,
+void list_remove(const struct hf_index *index, struct list *list,
                  uint32_t number)
 {
-    struct list_link link = links(e, number);
+    const struct listed *record = at(index, number);
 
-    if (*link.prev != 0)
-        *links(e, *link.prev).next = *link.next;
-    else
-        list->first = *link.next;
-    if (*link.next != 0)
-        *links(e, *link.next).prev = *link.prev;
-    else
-        list->last = *link.prev;
+    *next_of(index, list, record->prev) = record->next;
+    *prev_of(index, list, record->next) = record->prev;
 }

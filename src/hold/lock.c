@@ -36,6 +36,18 @@ static bool is_held_with(const struct hold_engine *e,
     return at.number != 0 && lock_at(e, at.number)->token == c->token;
 }
 
+void lock_need(struct hold_engine *e, const struct hold_command *c,
+               struct need *need)
+{
+    need_record(e, need, &e->locks, c->name.len);
+    need_text(e, need, c->owner.len);
+    need->waiter = c->wait_ms > 0;
+    if (need->waiter)
+        need_record(e, need, &e->waiters, sizeof(uint64_t));
+    need->due = true;
+    need->reply_len += HOLD_OWNER_MAX; /* of who holds it */
+}
+
 bool lock_check(struct hold_engine *e, const struct hold_command *c,
                 struct target at)
 {
@@ -110,25 +122,28 @@ static uint32_t waiter_add(struct hold_engine *e)
     return number;
 }
 
+/* Puts a new waiter at the end of a lock's queue. */
+static void enqueue(struct hold_engine *e, uint32_t lock_number,
+                    uint32_t number)
+{
+    struct lock *lock = lock_at(e, lock_number);
+
+    waiter_at(e, number)->lock = lock_number;
+    list_append(&e->waiters, &lock->queue, number);
+    lock->waiting++;
+}
+
 static void join_queue(struct hold_engine *e, uint32_t lock_number,
                        const struct hold_command *c)
 {
-    struct lock *lock = lock_at(e, lock_number);
     uint32_t number = waiter_add(e);
     struct waiter *waiter = waiter_at(e, number);
 
     waiter->queued_us = e->now_us;
     waiter->deadline_us = e->now_us + c->wait_ms * US_PER_MS;
     waiter->ttl_ms = c->ttl_ms;
-    waiter->lock = lock_number;
     hf_texts_put(&e->texts, c->owner, c->owner.len, &waiter->owner);
-    waiter->prev = lock->last;
-    if (lock->last != 0)
-        waiter_at(e, lock->last)->next = number;
-    else
-        lock->first = number;
-    lock->last = number;
-    lock->waiting++;
+    enqueue(e, lock_number, number);
     due_add(e, DUE_WAITER, number, waiter->deadline_us, waiter->ticket);
     e->out.code = HOLD_WAITING;
     e->out.ticket = waiter->ticket;
@@ -164,14 +179,7 @@ static struct hf_text waiter_remove(struct hold_engine *e, uint32_t number)
     struct lock *lock = lock_at(e, waiter->lock);
     struct hf_text owner = waiter->owner;
 
-    if (waiter->prev != 0)
-        waiter_at(e, waiter->prev)->next = waiter->next;
-    else
-        lock->first = waiter->next;
-    if (waiter->next != 0)
-        waiter_at(e, waiter->next)->prev = waiter->prev;
-    else
-        lock->last = waiter->prev;
+    list_remove(&e->waiters, &lock->queue, number);
     assert(lock->waiting > 0);
     lock->waiting--;
     hf_heap_remove(&e->due, waiter->due);
@@ -227,23 +235,16 @@ uint64_t waiter_move(struct hold_engine *e, struct request *request)
     struct waiter *old = waiter_at(e, old_number);
     struct waiter *waiter = waiter_at(e, number);
     struct lock *lock = lock_at(e, old->lock);
-    struct hf_named named = waiter->named;
+    struct hf_named named = waiter->listed.named;
     uint64_t ticket = waiter->ticket;
 
     answer_begin(e, old->ticket, HOLD_MOVED);
     answer_end(e);
     hf_heap_remove(&e->due, old->due);
     *waiter = *old;
-    waiter->named = named;
+    waiter->listed.named = named;
     waiter->ticket = ticket;
-    if (waiter->prev != 0)
-        waiter_at(e, waiter->prev)->next = number;
-    else
-        lock->first = number;
-    if (waiter->next != 0)
-        waiter_at(e, waiter->next)->prev = number;
-    else
-        lock->last = number;
+    list_replace(&e->waiters, &lock->queue, number);
     hf_index_remove(&e->waiters, old_number);
     due_add(e, DUE_WAITER, number, waiter->deadline_us, ticket);
     request->waiter = number;
@@ -267,25 +268,25 @@ static void pass_on(struct hold_engine *e, uint32_t number)
     struct lock *lock = lock_at(e, number);
 
     hf_texts_drop(&e->texts, lock->owner);
-    while (lock->first != 0 &&
-           waiter_at(e, lock->first)->deadline_us <= e->now_us)
-        waiter_time_out(e, lock->first);
-    if (lock->first == 0) {
+    while (lock->queue.first != 0 &&
+           waiter_at(e, lock->queue.first)->deadline_us <= e->now_us)
+        waiter_time_out(e, lock->queue.first);
+    if (lock->queue.first == 0) {
         hf_heap_remove(&e->due, lock->due);
         hf_index_remove(&e->locks, number);
         return;
     }
-    struct waiter waiter = *waiter_at(e, lock->first);
-    lock->owner = waiter_remove(e, lock->first);
+    struct waiter waiter = *waiter_at(e, lock->queue.first);
+    lock->owner = waiter_remove(e, lock->queue.first);
     begin_hold(e, lock, waiter.ttl_ms);
     hf_heap_change(&e->due, lock->due, lock->expires_us, lock->token);
     answer_grant(e, lock, &waiter);
-    while (lock->first != 0) {
-        waiter = *waiter_at(e, lock->first);
+    while (lock->queue.first != 0) {
+        waiter = *waiter_at(e, lock->queue.first);
         if (waiter.deadline_us <= e->now_us ||
             !owned_by(e, lock, hf_text_bytes(&e->texts, waiter.owner)))
             break;
-        hf_texts_drop(&e->texts, waiter_remove(e, lock->first));
+        hf_texts_drop(&e->texts, waiter_remove(e, lock->queue.first));
         reenter(e, lock, waiter.ttl_ms);
         answer_grant(e, lock, &waiter);
     }
@@ -371,14 +372,6 @@ void lock_bound_safe(struct hold_engine *e, const struct hold_command *c)
         reply_set_number(&e->body, FIELD_SAFE_MS, safe_ms);
 }
 
-bool lock_settle(struct hold_engine *e, uint32_t number)
-{
-    if (!lock_is_over(e, number))
-        return false;
-    lock_expire(e, number);
-    return true;
-}
-
 static void reply_lock(struct hf_buf *body, const struct hold_engine *e,
                        const struct lock *lock, uint32_t more)
 {
@@ -417,4 +410,33 @@ void lock_list(struct hold_engine *e, const struct hold_command *c)
             reply_lock(&e->body, e, lock, 0);
     }
     listing_end(e, &listing);
+}
+
+enum hf_status lock_loaded(struct hold_engine *e, uint32_t number,
+                           uint64_t link)
+{
+    const struct lock *lock = lock_at(e, number);
+
+    (void)link;
+    e->load_lock = number;
+    return due_load(e, DUE_LOCK, number, lock->expires_us, lock->token);
+}
+
+/* Waiters follow their lock, whose token each of them has. */
+enum hf_status waiter_loaded(struct hold_engine *e, uint32_t number,
+                             uint64_t link)
+{
+    struct waiter *waiter = waiter_at(e, number);
+
+    if (e->load_lock == 0 || lock_at(e, e->load_lock)->token != link)
+        return HF_CORRUPT;
+    if (out_reserve(e, hf_index_count(&e->waiters) + 2) != HF_OK)
+        return HF_NOMEM;
+    enqueue(e, e->load_lock, number);
+    return due_load(e, DUE_WAITER, number, waiter->deadline_us, waiter->ticket);
+}
+
+uint64_t waiter_link(const struct hold_engine *e, const void *record)
+{
+    return lock_at(e, ((const struct waiter *)record)->lock)->token;
 }

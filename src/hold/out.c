@@ -25,6 +25,15 @@ static enum hf_status fixed(struct hf_buf *buf, size_t bytes)
     return buf->data == NULL ? HF_NOMEM : HF_OK;
 }
 
+const char *hold_event_name(enum hold_event_kind kind)
+{
+#define NAME(event, name) name,
+    static const char *const names[] = {HOLD_EVENTS(NAME)};
+#undef NAME
+
+    return names[kind];
+}
+
 enum hf_status out_init(struct hold_engine *e)
 {
     if (fixed(&e->body, BODY_BYTES) != HF_OK ||

@@ -1,16 +1,6 @@
 /* reply.c - writes and reads the engine's answers. */
 #include "hold/reply.h"
 
-#include <assert.h>
-
-#include "base/little.h"
-
-#define TAG_NUMBER 'N'
-#define TAG_TEXT   'T'
-#define TAG_NULL   '0'
-#define TAG_LIST   'L'
-#define TAG_MAP    'M'
-
 const char *hold_field_name(enum hold_field field)
 {
     static const char *const names[HOLD_FIELD_COUNT] = {
@@ -63,7 +53,7 @@ const char *hold_field_name(enum hold_field field)
 
 const char *hold_code_name(enum hold_code code)
 {
-    static const char *const names[HOLD_CODE_COUNT] = {
+    static const char *const names[HOLD_ALL_CODES] = {
         [HOLD_OK] = "OK",
         [HOLD_WAITING] = "WAITING",
         [HOLD_BUSY] = "BUSY",
@@ -80,9 +70,13 @@ const char *hold_code_name(enum hold_code code)
         [HOLD_MOVED] = "CONFLICT",
         [HOLD_AGAIN] = "AGAIN",
         [HOLD_BADARG] = "BADARG",
+        [HOLD_ERR] = "ERR",
+        [HOLD_NOPERM] = "NOPERM",
+        [HOLD_NOPROTO] = "NOPROTO",
+        [HOLD_JOURNAL] = "JOURNAL",
     };
 
-    assert((unsigned)code < HOLD_CODE_COUNT);
+    assert((unsigned)code < HOLD_ALL_CODES);
     return names[code];
 }
 
@@ -100,7 +94,7 @@ void reply_number(struct hf_buf *out, int64_t number)
 {
     char *place = extend(out, 9);
 
-    place[0] = TAG_NUMBER;
+    place[0] = REPLY_NUMBER;
     hf_put_u64(place + 1, (uint64_t)number);
 }
 
@@ -109,7 +103,7 @@ void reply_text(struct hf_buf *out, struct hf_bytes text)
     char *place = extend(out, 3 + text.len);
 
     assert(text.len <= UINT16_MAX);
-    place[0] = TAG_TEXT;
+    place[0] = REPLY_TEXT;
     hf_put_u16(place + 1, (uint16_t)text.len);
     if (text.len > 0)
         memcpy(place + 3, text.data, text.len);
@@ -117,7 +111,7 @@ void reply_text(struct hf_buf *out, struct hf_bytes text)
 
 void reply_null(struct hf_buf *out)
 {
-    *extend(out, 1) = TAG_NULL;
+    *extend(out, 1) = REPLY_NULL;
 }
 
 static void reply_count(struct hf_buf *out, char tag, uint32_t count)
@@ -130,12 +124,12 @@ static void reply_count(struct hf_buf *out, char tag, uint32_t count)
 
 void reply_list(struct hf_buf *out, uint32_t count)
 {
-    reply_count(out, TAG_LIST, count);
+    reply_count(out, REPLY_LIST, count);
 }
 
 void reply_map(struct hf_buf *out, uint32_t count)
 {
-    reply_count(out, TAG_MAP, count);
+    reply_count(out, REPLY_MAP, count);
 }
 
 void reply_field(struct hf_buf *out, enum hold_field field)
@@ -146,8 +140,11 @@ void reply_field(struct hf_buf *out, enum hold_field field)
 void reply_field_number(struct hf_buf *out, enum hold_field field,
                         int64_t number)
 {
-    reply_field(out, field);
-    reply_number(out, number);
+    char *place = extend(out, 10);
+
+    place[0] = (char)field;
+    place[1] = REPLY_NUMBER;
+    hf_put_u64(place + 2, (uint64_t)number);
 }
 
 void reply_field_text(struct hf_buf *out, enum hold_field field,
@@ -155,44 +152,6 @@ void reply_field_text(struct hf_buf *out, enum hold_field field,
 {
     reply_field(out, field);
     reply_text(out, text);
-}
-
-struct reply_node reply_next(struct hf_bytes body, size_t *at)
-{
-    struct reply_node node = {.kind = REPLY_NULL};
-    const char *place = body.data + *at;
-
-    assert(*at < body.len);
-    switch (place[0]) {
-    case TAG_NUMBER:
-        node.kind = REPLY_NUMBER;
-        node.number = (int64_t)hf_get_u64(place + 1);
-        *at += 9;
-        break;
-    case TAG_TEXT:
-        node.kind = REPLY_TEXT;
-        node.text = hf_bytes(place + 3, hf_get_u16(place + 1));
-        *at += 3 + node.text.len;
-        break;
-    case TAG_LIST:
-    case TAG_MAP:
-        node.kind = place[0] == TAG_LIST ? REPLY_LIST : REPLY_MAP;
-        node.count = hf_get_u32(place + 1);
-        *at += 5;
-        break;
-    default:
-        assert(place[0] == TAG_NULL);
-        *at += 1;
-        break;
-    }
-    assert(*at <= body.len);
-    return node;
-}
-
-enum hold_field reply_next_field(struct hf_bytes body, size_t *at)
-{
-    assert(*at < body.len);
-    return (enum hold_field)(unsigned char)body.data[(*at)++];
 }
 
 void reply_age(struct hf_buf *body, uint64_t passed_ms)

@@ -16,10 +16,12 @@
 #ifndef HOLD_REPLY_H
 #define HOLD_REPLY_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/bytes.h"
+#include "base/little.h"
 
 enum hold_code {
     HOLD_OK,
@@ -38,7 +40,14 @@ enum hold_code {
     HOLD_MOVED,      /* a newer connection asked the same REQ */
     HOLD_AGAIN,      /* not done yet: apply the same record again */
     HOLD_BADARG,     /* a token that was never given */
-    HOLD_CODE_COUNT
+    HOLD_CODE_COUNT, /* of those that the engine gives */
+
+    /* Errors that only a server gives. */
+    HOLD_ERR = HOLD_CODE_COUNT, /* not a request, or of no command */
+    HOLD_NOPERM,                /* not from there */
+    HOLD_NOPROTO,               /* no such protocol */
+    HOLD_JOURNAL,               /* the log has failed */
+    HOLD_ALL_CODES
 };
 
 enum hold_field {
@@ -108,11 +117,11 @@ void reply_field(struct hf_buf *out, enum hold_field field);
 
 /* Reading, for the server: one node at a time. */
 enum reply_kind {
-    REPLY_NUMBER,
-    REPLY_TEXT,
-    REPLY_NULL,
-    REPLY_LIST, /* `count` values follow */
-    REPLY_MAP,  /* `count` times a field and a value follow */
+    REPLY_NUMBER = 'N',
+    REPLY_TEXT = 'T',
+    REPLY_NULL = '0',
+    REPLY_LIST = 'L', /* `count` values follow */
+    REPLY_MAP = 'M',  /* `count` times a field and a value follow */
 };
 
 struct reply_node {
@@ -123,8 +132,40 @@ struct reply_node {
 };
 
 /* The node at `*at`, which moves behind it. The bytes are the engine's own. */
-struct reply_node reply_next(struct hf_bytes body, size_t *at);
-enum hold_field reply_next_field(struct hf_bytes body, size_t *at);
+static inline struct reply_node reply_next(struct hf_bytes body, size_t *at)
+{
+    assert(*at < body.len);
+    struct reply_node node = {.kind = (enum reply_kind)body.data[*at]};
+    const char *place = body.data + *at + 1;
+
+    switch (node.kind) {
+    case REPLY_NUMBER:
+        node.number = (int64_t)hf_get_u64(place);
+        *at += 9;
+        break;
+    case REPLY_TEXT:
+        node.text = hf_bytes(place + 2, hf_get_u16(place));
+        *at += 3 + node.text.len;
+        break;
+    case REPLY_LIST:
+    case REPLY_MAP:
+        node.count = hf_get_u32(place);
+        *at += 5;
+        break;
+    default:
+        assert(node.kind == REPLY_NULL);
+        *at += 1;
+        break;
+    }
+    assert(*at <= body.len);
+    return node;
+}
+
+static inline enum hold_field reply_next_field(struct hf_bytes body, size_t *at)
+{
+    assert(*at < body.len);
+    return (enum hold_field)(unsigned char)body.data[(*at)++];
+}
 
 /* Counts the remaining times of a map (safe_ms, expires_ms) on by so many
  * milliseconds, down to 0: an answer that is told again, later. */

@@ -63,9 +63,8 @@ bool request_repeat(struct hold_engine *e, const struct hold_command *c,
     if (request->code == HOLD_OK || request->code == HOLD_BUSY)
         reply_age(&e->body, (e->now_us - request->stored_us + US_PER_MS - 1) /
                                 US_PER_MS); /* never too long */
-    if (request->code == HOLD_OK &&
-        (c->kind == HOLD_LOCK || c->kind == HOLD_RENEW))
-        lock_bound_safe(e, c);
+    if (request->code == HOLD_OK && hold_operations[c->kind].retell != NULL)
+        hold_operations[c->kind].retell(e, c);
     return true;
 }
 
@@ -75,11 +74,12 @@ static struct list *list_of(struct hold_engine *e,
     return request->code == HOLD_OK ? &e->done : &e->refused;
 }
 
-void request_append(struct hold_engine *e, uint32_t number)
+/* Puts one that was answered at the end of its list. */
+static void append(struct hold_engine *e, uint32_t number)
 {
     struct request *request = request_at(e, number);
 
-    list_append(e, list_of(e, request), request_links, number);
+    list_append(&e->requests, list_of(e, request), number);
     e->refused_count += request->code != HOLD_OK;
 }
 
@@ -87,7 +87,7 @@ static void unlist(struct hold_engine *e, uint32_t number)
 {
     struct request *request = request_at(e, number);
 
-    list_remove(e, list_of(e, request), request_links, number);
+    list_remove(&e->requests, list_of(e, request), number);
     e->refused_count -= request->code != HOLD_OK;
 }
 
@@ -187,7 +187,7 @@ void request_store(struct hold_engine *e, const struct hold_command *c,
     }
     request->code = e->out.code;
     request->stored_us = e->now_us;
-    request_append(e, number);
+    append(e, number);
 }
 
 void request_answer(struct hold_engine *e, uint32_t number, enum hold_code code,
@@ -203,7 +203,7 @@ void request_answer(struct hold_engine *e, uint32_t number, enum hold_code code,
     request->waiter = 0;
     request->code = code;
     request->stored_us = e->now_us;
-    request_append(e, number);
+    append(e, number);
 }
 
 void request_time_out(struct hold_engine *e, struct hf_bytes id)
@@ -221,7 +221,7 @@ void request_time_out(struct hold_engine *e, struct hf_bytes id)
         unlist(e, number);
         request->code = HOLD_TIMED_OUT;
         request->stored_us = e->now_us;
-        request_append(e, number);
+        append(e, number);
     }
 }
 
@@ -229,4 +229,30 @@ void request_drop(struct hold_engine *e, uint32_t number)
 {
     assert(request_at(e, number)->waiter != 0);
     remove_request(e, number);
+}
+
+/* The link is the ticket of the wait that it began; 0: it is answered. */
+enum hf_status request_loaded(struct hold_engine *e, uint32_t number,
+                              uint64_t link)
+{
+    struct request *request = request_at(e, number);
+
+    if (request->code >= HOLD_CODE_COUNT)
+        return HF_CORRUPT;
+    if (link == 0) {
+        append(e, number);
+        return HF_OK;
+    }
+    request->waiter = waiter_find(e, link);
+    if (request->waiter == 0)
+        return HF_CORRUPT;
+    waiter_at(e, request->waiter)->request = number;
+    return HF_OK;
+}
+
+uint64_t request_link(const struct hold_engine *e, const void *record)
+{
+    uint32_t waiter = ((const struct request *)record)->waiter;
+
+    return waiter == 0 ? 0 : waiter_at(e, waiter)->ticket;
 }

@@ -17,7 +17,7 @@ static const char digits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
 #define TIME_DIGITS 10u
 
-const char *reservation_status_name(uint32_t status)
+static const char *status_name(uint32_t status)
 {
     static const char *const names[] = {"PENDING", "CONFIRMED", "CANCELLED",
                                         "EXPIRED"};
@@ -46,7 +46,7 @@ static struct hf_bytes id_of(const struct hold_engine *e,
     return hf_bytes(made, HOLD_ID_MADE_BYTES);
 }
 
-size_t items_bytes(const struct hold_command *c)
+static size_t items_bytes(const struct hold_command *c)
 {
     size_t bytes = 0;
 
@@ -101,8 +101,7 @@ static void reply_reservation(struct hold_engine *e,
 
     reply_map(body, 4 + more);
     reply_field_text(body, FIELD_ID, hf_index_name(&e->reservations, r));
-    reply_field_text(body, FIELD_STATUS,
-                     hf_bytes_text(reservation_status_name(r->status)));
+    reply_field_text(body, FIELD_STATUS, hf_bytes_text(status_name(r->status)));
     reply_field_number(body, FIELD_EXPIRES_MS, (int64_t)(left_us / US_PER_MS));
     reply_field(body, FIELD_ITEMS);
     for (size_t at = 0; items_next(items_of(e, r), &at, &item);)
@@ -155,6 +154,20 @@ static bool refuse_items(struct hold_engine *e, const struct hold_command *c)
                        (int64_t)c->items[lacking_item].quantity);
     reply_field_number(body, FIELD_AVAILABLE, (int64_t)available(lacking));
     return true;
+}
+
+void reserve_need(struct hold_engine *e, const struct hold_command *c,
+                  struct need *need)
+{
+    size_t items_len = items_bytes(c);
+
+    need_record(e, need, &e->reservations,
+                c->name.len > 0 ? c->name.len : HOLD_ID_MADE_BYTES);
+    need_text(e, need, c->owner.len);
+    need_text(e, need, items_len);
+    need->due = true;
+    need->reply_len = promise_reservation(items_len, c->item_count);
+    need->reserves = hf_texts_class(need->reply_len) + 1;
 }
 
 bool reserve_check(struct hold_engine *e, const struct hold_command *c,
@@ -261,7 +274,7 @@ static void end(struct hold_engine *e, uint32_t number, uint32_t status,
     r->status = status;
     r->ended_us = e->now_us;
     hf_heap_remove(&e->due, r->due);
-    list_append(e, &e->ended, reservation_links, number);
+    list_append(&e->reservations, &e->ended, number);
     assert(e->pending > 0);
     e->pending--;
 }
@@ -285,12 +298,11 @@ bool reservation_is_over(const struct hold_engine *e, uint32_t number)
            reservation_at(e, number)->expires_us <= e->now_us;
 }
 
-bool reservation_settle(struct hold_engine *e, uint32_t number)
+void ending_need(struct hold_engine *e, const struct hold_command *c,
+                 struct need *need)
 {
-    if (!reservation_is_over(e, number))
-        return false;
-    reservation_expire(e, number);
-    return true;
+    need_text(e, need, c->reason.len);
+    need->shows = true;
 }
 
 bool ending_check(struct hold_engine *e, const struct hold_command *c,
@@ -310,7 +322,7 @@ bool ending_check(struct hold_engine *e, const struct hold_command *c,
                            (int64_t)((e->now_us - r->expires_us) / US_PER_MS));
     else
         reply_field_text(body, FIELD_STATUS,
-                         hf_bytes_text(reservation_status_name(r->status)));
+                         hf_bytes_text(status_name(r->status)));
     return true;
 }
 
@@ -369,9 +381,40 @@ void ended_forget_first(struct hold_engine *e)
     struct reservation *r = reservation_at(e, number);
 
     assert(r->status != RESERVATION_PENDING);
-    list_remove(e, &e->ended, reservation_links, number);
+    list_remove(&e->reservations, &e->ended, number);
     hf_texts_drop(&e->texts, r->owner);
     hf_texts_drop(&e->texts, r->reason);
     hf_texts_drop(&e->texts, r->items);
     hf_index_remove(&e->reservations, number);
+}
+
+/* At least one item, each whole. */
+static bool items_are_whole(struct hf_bytes items)
+{
+    size_t at = 0;
+
+    while (items.len - at >= 2) {
+        size_t len = hf_get_u16(items.data + at);
+        if (len == 0 || items.len - at < 2 + len + 8)
+            return false;
+        at += 2 + len + 8;
+    }
+    return at > 0 && at == items.len;
+}
+
+enum hf_status reservation_loaded(struct hold_engine *e, uint32_t number,
+                                  uint64_t link)
+{
+    struct reservation *r = reservation_at(e, number);
+
+    (void)link;
+    if (r->status > RESERVATION_EXPIRED ||
+        !items_are_whole(hf_text_bytes(&e->texts, r->items)))
+        return HF_CORRUPT;
+    if (r->status != RESERVATION_PENDING) {
+        list_append(&e->reservations, &e->ended, number);
+        return HF_OK;
+    }
+    e->pending++;
+    return due_load(e, DUE_RESERVATION, number, r->expires_us, r->seq);
 }

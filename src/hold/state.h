@@ -16,9 +16,24 @@
 #ifndef HOLD_STATE_H
 #define HOLD_STATE_H
 
+#include <assert.h>
+
 #include "base/heap.h"
 #include "base/index.h"
 #include "hold/engine.h"
+
+/* The numbers of the first and the last record; 0: none. */
+struct list {
+    uint32_t first;
+    uint32_t last;
+};
+
+/* How a record begins that can be in a list. */
+struct listed {
+    struct hf_named named;
+    uint32_t prev;
+    uint32_t next;
+};
 
 /* An idle lock is not kept: every lock here has a holder. */
 struct lock {
@@ -27,24 +42,21 @@ struct lock {
     uint64_t expires_us;
     uint64_t acquired_us;
     struct hf_text owner;
-    uint32_t count; /* how often the owner took it */
-    uint32_t due;   /* place in the heap */
-    uint32_t first; /* waiters, oldest first */
-    uint32_t last;
-    uint32_t waiting; /* how many */
+    uint32_t count;    /* how often the owner took it */
+    uint32_t due;      /* place in the heap */
+    struct list queue; /* waiters, oldest first */
+    uint32_t waiting;  /* how many */
 };
 
 /* Found by its ticket, whose 8 bytes are its name. */
 struct waiter {
-    struct hf_named named;
+    struct listed listed; /* in the queue */
     uint64_t ticket;
     uint64_t deadline_us;
     uint64_t queued_us;
     uint64_t ttl_ms;
     struct hf_text owner;
     uint32_t lock;
-    uint32_t prev;
-    uint32_t next;
     uint32_t due;
     uint32_t request; /* 0: none */
 };
@@ -68,8 +80,8 @@ enum reservation_status {
 
 /* The items are one text: per item 2 bytes length, sku, 8 bytes quantity. */
 struct reservation {
-    struct hf_named named;
-    uint64_t seq; /* of its creation */
+    struct listed listed; /* among the ended */
+    uint64_t seq;         /* of its creation */
     uint64_t created_us;
     uint64_t expires_us;
     uint64_t ended_us; /* 0 while pending */
@@ -78,8 +90,6 @@ struct reservation {
     struct hf_text items;
     uint32_t status;
     uint32_t due;
-    uint32_t prev; /* in the list of the ended */
-    uint32_t next;
 };
 
 struct fence {
@@ -88,42 +98,32 @@ struct fence {
 };
 
 struct request {
-    struct hf_named named;
+    struct listed listed; /* among those of its outcome */
     uint64_t fingerprint;
     uint64_t stored_us;
     struct hf_text reply;
     uint32_t code;
     uint32_t waiter; /* not 0: not answered yet */
-    uint32_t prev;   /* in the list of its outcome */
-    uint32_t next;
 };
 
 /* A sum over products, each of which may have HOLD_STOCK_MAX. */
 __extension__ typedef unsigned __int128 hold_wide;
-
-struct list {
-    uint32_t first;
-    uint32_t last;
-};
 
 /* What a heap entry's `ref` names: the kind on top, the number below. */
 enum due_kind { DUE_LOCK, DUE_WAITER, DUE_RESERVATION };
 #define DUE_SHIFT  30
 #define DUE_NUMBER ((1u << DUE_SHIFT) - 1)
 
-#define NEED_TEXTS 3
-
 /* What applying a command may take: at most one record of each index. */
+#define NEED_SLABS_MAX 8
 struct need {
-    struct hf_index *index; /* NULL: none */
-    size_t name_len;
+    struct hf_slab *slabs[NEED_SLABS_MAX]; /* an item of each */
+    uint32_t count;
+    uint32_t reserves; /* the size of what it reserves, plus 1 */
     bool waiter;
     bool due;
-    bool shows;               /* a reservation, to be kept for a REQ */
-    uint32_t reserves;        /* the size of what it reserves, plus 1 */
-    size_t texts[NEED_TEXTS]; /* besides the name; 0: none. The last is the
-                               * reply to be kept */
-    size_t request_len;       /* 0: no REQ */
+    bool shows;       /* a reservation, to be kept for a REQ */
+    size_t reply_len; /* of the reply to be kept for a REQ; 0: none */
 };
 
 struct hold_engine {
@@ -174,7 +174,32 @@ struct hold_engine {
     uint32_t load_lock;    /* the lock read last, whose waiters follow */
 };
 
+static inline void need_item(struct need *need, struct hf_slab *slab)
+{
+    assert(need->count < NEED_SLABS_MAX);
+    need->slabs[need->count++] = slab;
+}
+
+/* A text of up to `len` bytes. */
+static inline void need_text(struct hold_engine *e, struct need *need,
+                             size_t len)
+{
+    if (len > 0)
+        need_item(need, hf_texts_slab(&e->texts, len));
+}
+
+static inline void need_record(struct hold_engine *e, struct need *need,
+                               struct hf_index *index, size_t name_len)
+{
+    need_item(need, &index->slab);
+    need_text(e, need, name_len);
+}
+
 #define US_PER_MS 1000u
+
+/* How an image begins. */
+#define IMAGE_HEAD   'H'
+#define IMAGE_FORMAT 1u
 
 /* Length of the ids that the engine makes. */
 #define HOLD_ID_MADE_BYTES 26u
@@ -215,11 +240,59 @@ static inline uint64_t max_u64(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* The kinds that clients ask for, which may carry a REQ. */
-static inline bool is_action(enum hold_kind kind)
+/* Where a number stands in a record. Place 0: it is no number of the record's
+ * own, but that of another; bytes 0: there are no more. */
+struct subject_number {
+    uint16_t place;
+    uint16_t bytes;
+};
+#define SUBJECT_NUMBERS 5
+#define SUBJECT_TEXTS   3
+
+typedef uint64_t subject_link_fn(const struct hold_engine *e,
+                                 const void *record);
+typedef enum hf_status subject_loaded_fn(struct hold_engine *e, uint32_t number,
+                                         uint64_t link);
+
+/* A kind of record. */
+struct subject {
+    size_t index; /* where they are found, as an offset in the engine */
+    size_t bytes;
+    /* Its time is over, but that was not swept; false of 0, which is none.
+     * NULL: there is no such time. */
+    bool (*is_over)(const struct hold_engine *e, uint32_t number);
+    void (*expire)(struct hold_engine *e, uint32_t number);
+    /* An entry of an image: kind, numbers, name, texts. */
+    char image;
+    bool named; /* else its name is the second number */
+    struct subject_number numbers[SUBJECT_NUMBERS];
+    uint16_t texts[SUBJECT_TEXTS]; /* places */
+    subject_link_fn *link;
+    /* The record was read: does the rest. HF_CORRUPT, HF_NOMEM. */
+    subject_loaded_fn *loaded;
+};
+
+enum {
+    SUBJECT_LOCK,
+    SUBJECT_WAITER,
+    SUBJECT_PRODUCT,
+    SUBJECT_RESERVATION,
+    SUBJECT_FENCE,
+    SUBJECT_REQUEST,
+    SUBJECTS
+};
+extern const struct subject hold_subjects[SUBJECTS];
+
+static inline struct hf_index *subject_index(const struct hold_engine *e,
+                                             const struct subject *subject)
 {
-    return kind >= HOLD_LOCK && kind <= HOLD_EXTEND;
+    return (struct hf_index *)((char *)e + subject->index);
 }
+
+/* engine.c - the operations that are about everything. run_end_early() ends
+ * what the server ended before the engine knew: a hold, a wait, or with a
+ * TIMEOUT what is kept for its REQ. */
+hold_run_fn run_tick, run_restart, run_bounds, run_flush, run_end_early;
 
 /* out.c - what a call gives */
 enum hf_status out_init(struct hold_engine *e);
@@ -269,85 +342,52 @@ struct target {
     uint32_t hash;   /* of the name, to add it */
 };
 
-/* lock.c. The check functions answer, and return true, when the command can
- * be answered without changing anything; the others then make the change. */
-bool lock_check(struct hold_engine *e, const struct hold_command *c,
-                struct target at);
-void lock_take(struct hold_engine *e, const struct hold_command *c,
-               struct target at);
-bool unlock_check(struct hold_engine *e, const struct hold_command *c,
-                  struct target at);
-void lock_give(struct hold_engine *e, const struct hold_command *c,
-               struct target at);
-bool renew_check(struct hold_engine *e, const struct hold_command *c,
-                 struct target at);
-void lock_renew(struct hold_engine *e, const struct hold_command *c,
-                struct target at);
-/* Expires the holder if its time is over; true if that changed something. */
-bool lock_settle(struct hold_engine *e, uint32_t number);
-/* Its time is over, but that was not swept. Also of 0, which is none. */
-bool lock_is_over(const struct hold_engine *e, uint32_t number);
+/* lock.c */
+hold_need_fn lock_need;
+hold_check_fn lock_check, unlock_check, renew_check;
+hold_change_fn lock_take, lock_give, lock_renew;
+hold_run_fn lock_info, lock_list;
 /* Of a grant or renewal in the body, told again: it is safe for no longer than
  * the lock is held with that token. */
-void lock_bound_safe(struct hold_engine *e, const struct hold_command *c);
+hold_run_fn lock_bound_safe;
+subject_loaded_fn lock_loaded, waiter_loaded;
+subject_link_fn waiter_link;
+bool lock_is_over(const struct hold_engine *e, uint32_t number);
 void lock_expire(struct hold_engine *e, uint32_t number);
 void waiter_time_out(struct hold_engine *e, uint32_t number);
 void waiter_drop(struct hold_engine *e, uint32_t number);
 /* Gives the waiter of `request` a new ticket; returns it. */
 uint64_t waiter_move(struct hold_engine *e, struct request *request);
 uint32_t waiter_find(const struct hold_engine *e, uint64_t ticket);
-void lock_info(struct hold_engine *e, const struct hold_command *c);
-void lock_list(struct hold_engine *e, const struct hold_command *c);
 
 /* fence.c */
-bool fence_check(struct hold_engine *e, const struct hold_command *c,
-                 struct target at);
-void fence_raise(struct hold_engine *e, const struct hold_command *c,
-                 struct target at);
-bool fence_del_check(struct hold_engine *e, const struct hold_command *c,
-                     struct target at);
-void fence_del(struct hold_engine *e, const struct hold_command *c,
-               struct target at);
+hold_need_fn fence_need;
+hold_check_fn fence_check, fence_del_check;
+hold_change_fn fence_raise, fence_del;
 
 /* stock.c */
-bool stock_set_check(struct hold_engine *e, const struct hold_command *c,
-                     struct target at);
-void stock_set(struct hold_engine *e, const struct hold_command *c,
-               struct target at);
-bool stock_add_check(struct hold_engine *e, const struct hold_command *c,
-                     struct target at);
-void stock_add(struct hold_engine *e, const struct hold_command *c,
-               struct target at);
-bool stock_del_check(struct hold_engine *e, const struct hold_command *c,
-                     struct target at);
-void stock_del(struct hold_engine *e, const struct hold_command *c,
-               struct target at);
-void stock_get(struct hold_engine *e, const struct hold_command *c);
-void stock_list(struct hold_engine *e, const struct hold_command *c);
+hold_need_fn stock_set_need;
+hold_check_fn stock_set_check, stock_add_check, stock_del_check;
+hold_change_fn stock_set, stock_add, stock_del;
+hold_run_fn stock_get, stock_list;
+subject_loaded_fn product_loaded;
 
 /* reserve.c */
-bool reserve_check(struct hold_engine *e, const struct hold_command *c,
-                   struct target at);
-void reserve(struct hold_engine *e, const struct hold_command *c,
-             struct target at);
-bool ending_check(struct hold_engine *e, const struct hold_command *c,
-                  struct target at);
-void reservation_end(struct hold_engine *e, const struct hold_command *c,
-                     struct target at);
-void reservation_extend(struct hold_engine *e, const struct hold_command *c,
-                        struct target at);
-bool reservation_settle(struct hold_engine *e, uint32_t number);
+hold_need_fn reserve_need, ending_need;
+hold_check_fn reserve_check, ending_check;
+hold_change_fn reserve, reservation_end, reservation_extend;
+hold_run_fn reservation_show;
+subject_loaded_fn reservation_loaded;
 bool reservation_is_over(const struct hold_engine *e, uint32_t number);
 void reservation_expire(struct hold_engine *e, uint32_t number);
-void reservation_show(struct hold_engine *e, const struct hold_command *c);
 /* Forgets the reservation that ended first. */
 void ended_forget_first(struct hold_engine *e);
-size_t items_bytes(const struct hold_command *c);
 /* Walks a reservation's items: false at the end. */
 bool items_next(struct hf_bytes items, size_t *at, struct hold_item *out);
-const char *reservation_status_name(uint32_t status);
 
 /* promise.c */
+/* The longest reply that shows a reservation with these items. */
+size_t promise_reservation(size_t items_len, size_t count);
 /* Spends what was promised for a record; what is taken from here on is there.
  * When it was applied, promise_end() gives back what is left. */
 void promise_spend(struct hold_engine *e, const struct hold_command *c);
@@ -356,6 +396,8 @@ void promise_end(struct hold_engine *e);
 size_t promise_take_reply(struct hold_engine *e, size_t len);
 
 /* request.c */
+subject_loaded_fn request_loaded;
+subject_link_fn request_link;
 /* The request that is remembered under this id, or 0. */
 uint32_t request_find(const struct hold_engine *e, struct hf_bytes id);
 /* True if the request is answered: with its first answer, or a conflict. */
@@ -380,26 +422,24 @@ void request_drop(struct hold_engine *e, uint32_t number);
 /* The request that was answered first of all, or 0. */
 uint32_t request_oldest(const struct hold_engine *e);
 void request_forget(struct hold_engine *e, uint32_t number);
-/* Puts one that was answered at the end of its list. */
-void request_append(struct hold_engine *e, uint32_t number);
 
-/* list.c - the two lists by time */
-struct list_link {
-    uint32_t *prev;
-    uint32_t *next;
-};
-typedef struct list_link list_links(struct hold_engine *e, uint32_t number);
-void list_append(struct hold_engine *e, struct list *list, list_links *links,
+/* list.c - queues, and lists by time; the records are those of `index` */
+void list_append(const struct hf_index *index, struct list *list,
                  uint32_t number);
-void list_remove(struct hold_engine *e, struct list *list, list_links *links,
+void list_remove(const struct hf_index *index, struct list *list,
                  uint32_t number);
-struct list_link reservation_links(struct hold_engine *e, uint32_t number);
-struct list_link request_links(struct hold_engine *e, uint32_t number);
+/* Links the list to `number`, whose links are those of a record that it takes
+ * the place of. */
+void list_replace(const struct hf_index *index, struct list *list,
+                  uint32_t number);
 
 /* due.c - the heap */
 void due_init(struct hold_engine *e);
 void due_add(struct hold_engine *e, enum due_kind kind, uint32_t number,
              uint64_t when_us, uint64_t tie);
+/* The same while an image is read, when nothing is promised. HF_NOMEM. */
+enum hf_status due_load(struct hold_engine *e, enum due_kind kind,
+                        uint32_t number, uint64_t when_us, uint64_t tie);
 /* Handles what is due, HOLD_STEP_MAX things at most. */
 void due_sweep(struct hold_engine *e);
 

@@ -50,6 +50,12 @@ static void change_total(struct hold_engine *e, struct product *product,
     reply_product(e, product);
 }
 
+void stock_set_need(struct hold_engine *e, const struct hold_command *c,
+                    struct need *need)
+{
+    need_record(e, need, &e->products, c->name.len);
+}
+
 bool stock_set_check(struct hold_engine *e, const struct hold_command *c,
                      struct target at)
 {
@@ -165,4 +171,16 @@ void stock_list(struct hold_engine *e, const struct hold_command *c)
             reply_product(e, p);
     }
     listing_end(e, &listing);
+}
+
+enum hf_status product_loaded(struct hold_engine *e, uint32_t number,
+                              uint64_t link)
+{
+    const struct product *product = product_at(e, number);
+
+    (void)link;
+    e->stock_total += product->total;
+    e->stock_reserved += product->reserved;
+    e->stock_sold += product->sold;
+    return HF_OK;
 }

@@ -10,10 +10,6 @@
  *           done before wait() is called again: an end in between is then
  *           seen by wait(), a later one makes it readable anew
  *
- * Names are relative to `dir`, an open folder. Errors are errno values, 0 is
- * success; a write that could not be finished is an error, whatever part of it
- * reached the file.
- *
  *             batch write made by     use
  *   uring     the kernel's ring       where io_uring is allowed
  *   thread    a thread of its own     everywhere else
@@ -28,23 +24,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/disk.h"
 #include "holdfast/status.h"
 
 struct journal_io {
-    /* As openat(2) with mode 0640; O_DIRECT is dropped where the file system
-     * has none. */
-    int (*open)(struct journal_io *io, int dir, const char *name, int flags,
-                int *fd);
-    /* Up to `len` bytes at `offset`; `*got` is less only at the file's end. */
-    int (*read)(struct journal_io *io, int fd, void *data, size_t len,
-                uint64_t offset, size_t *got);
-    int (*write)(struct journal_io *io, int fd, const void *data, size_t len,
-                 uint64_t offset);
-    int (*sync)(struct journal_io *io, int fd);
-    int (*sync_folder)(struct journal_io *io, int dir);
-    int (*rename)(struct journal_io *io, int dir, const char *from,
-                  const char *to);
-    int (*remove)(struct journal_io *io, int dir, const char *name);
+    hf_disk_open_fn *open; /* the calls of base/disk.h; the context is io */
+    hf_disk_read_fn *read;
+    hf_disk_write_fn *write;
+    hf_disk_sync_fn *sync;
+    hf_disk_sync_fn *sync_folder;
+    hf_disk_rename_fn *rename;
+    hf_disk_remove_fn *remove;
 
     /* One write at a time; every start() is followed by wait() until HF_OK. */
     void (*start)(struct journal_io *io, int fd, const void *data, size_t len,

@@ -27,6 +27,22 @@ enum hf_status journal_say(char *error, enum hf_status status,
     return status;
 }
 
+enum hf_status folder_damaged(const struct folder *folder, char *error,
+                              const char *format, ...)
+{
+    const char *path = folder->path;
+    char what[256];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    return journal_say(error, HF_CORRUPT,
+                       "%s%s'holdfast repair %s' shows what repairing would "
+                       "drop, 'holdfast repair %s --apply' does it",
+                       path, what, path, path);
+}
+
 void folder_segment_name(char *name, uint64_t first)
 {
     snprintf(name, FOLDER_NAME_MAX, "journal-%016llx.seg",

@@ -30,11 +30,6 @@
 #define FOLDER_MANIFEST           "manifest"
 #define FOLDER_MANIFEST_TEMPORARY "manifest.tmp"
 
-/* What to do about damage; takes the path of the folder twice. */
-#define FOLDER_REPAIR_HINT                                             \
-    "'holdfast repair %s' shows what repairing would drop, 'holdfast " \
-    "repair %s --apply' does it"
-
 enum folder_mode {
     FOLDER_READ,  /* must exist; nothing is changed, not even a lock made */
     FOLDER_WRITE, /* must exist */
@@ -75,6 +70,11 @@ void folder_spare_name(char *name, int slot);
 /* Writes the text of a failure and returns `status`. */
 enum hf_status journal_say(char *error, enum hf_status status,
                            const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* HF_CORRUPT. The text is the folder's path, what `format` makes, and how to
+ * repair it. */
+enum hf_status folder_damaged(const struct folder *folder, char *error,
+                              const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -22,12 +22,14 @@
 #define SYNC_INTERVAL_NS  1000000000u
 #define RETRY_INTERVAL_NS 1000000000u
 
-static uint64_t now_ns(void)
+static uint64_t now_ns(const struct journal *journal)
 {
-    return hf_clock_now_ns(hf_clock_system());
+    return hf_clock_now_ns(journal->clock);
 }
 
-/* A failed journal stays failed: the first cause is kept. */
+/* A failed journal stays failed: the first cause is kept. So is the batch
+ * last written, if it was not that which failed: its owner may still be
+ * applying it. */
 static enum hf_status fail(struct journal *journal, const char *text)
 {
     if (!journal->failed)
@@ -35,7 +37,8 @@ static enum hf_status fail(struct journal *journal, const char *text)
     journal->failed = true;
     journal->snapshot_wanted = false;
     journal->phase = PHASE_IDLE;
-    journal->committed->len = 0;
+    if (journal->due == DUE_WAITING)
+        journal->committed->len = 0;
     return HF_IO;
 }
 
@@ -86,9 +89,9 @@ static enum hf_status buffer_reserve(struct journal_buffer *buffer, size_t more)
     return HF_OK;
 }
 
-enum hf_status journal_prepare(struct journal *journal, size_t len,
-                               char **space)
+static enum hf_status journal_prepare(struct log *log, size_t len, char **space)
 {
+    struct journal *journal = journal_of(log);
     struct journal_buffer *buffer = journal->building;
     size_t need = BATCH_RECORD_BYTES + len;
 
@@ -107,8 +110,9 @@ enum hf_status journal_prepare(struct journal *journal, size_t len,
     return HF_OK;
 }
 
-void journal_finish(struct journal *journal, size_t used)
+static void journal_finish(struct log *log, size_t used)
 {
+    struct journal *journal = journal_of(log);
     struct journal_buffer *buffer = journal->building;
 
     assert(used > 0);
@@ -120,20 +124,9 @@ void journal_finish(struct journal *journal, size_t used)
     journal->prepared = 0;
 }
 
-enum hf_status journal_append(struct journal *journal, struct hf_bytes record)
+static size_t journal_batch_bytes(const struct log *log)
 {
-    char *space;
-    enum hf_status status = journal_prepare(journal, record.len, &space);
-
-    if (status != HF_OK)
-        return status;
-    memcpy(space, record.data, record.len);
-    journal_finish(journal, record.len);
-    return HF_OK;
-}
-
-size_t journal_batch_bytes(const struct journal *journal)
-{
+    const struct journal *journal = journal_of(log);
     return journal->building->len;
 }
 
@@ -151,7 +144,7 @@ static void start_write(struct journal *journal)
 
     assert(segment->bytes - segment->offset >= bytes);
     batch_encode(buffer->data, &batch, segment->header.salt);
-    journal->started_ns = now_ns();
+    journal->started_ns = now_ns(journal);
     journal->phase = PHASE_WRITING;
     if (journal->sync == JOURNAL_ALWAYS)
         io->start(io, segment->fd, buffer->data, bytes, segment->offset);
@@ -162,7 +155,7 @@ static void start_write(struct journal *journal)
 
 static void end_write(struct journal *journal)
 {
-    struct journal_stats *stats = &journal->stats;
+    struct log_stats *stats = &journal->stats;
     size_t bytes = batch_disk_bytes(journal->committed->len);
 
     journal->phase = PHASE_IDLE;
@@ -175,7 +168,7 @@ static void end_write(struct journal *journal)
     stats->batch_count++;
     stats->record_count += journal->committed->count;
     stats->byte_count += bytes;
-    stats->sync_last_ns = now_ns() - journal->started_ns;
+    stats->sync_last_ns = now_ns(journal) - journal->started_ns;
     if (stats->sync_last_ns > stats->sync_max_ns)
         stats->sync_max_ns = stats->sync_last_ns;
 }
@@ -246,11 +239,11 @@ static enum hf_status wait_switch(struct journal *journal, uint64_t timeout_ns)
 /* Goes on until the batch is written or `timeout_ns` have passed. */
 static enum hf_status advance(struct journal *journal, uint64_t timeout_ns)
 {
-    uint64_t start_ns = now_ns();
+    uint64_t start_ns = now_ns(journal);
     enum hf_status status = HF_OK;
 
     while (status == HF_OK) {
-        uint64_t spent_ns = now_ns() - start_ns;
+        uint64_t spent_ns = now_ns(journal) - start_ns;
         uint64_t left_ns = timeout_ns > spent_ns ? timeout_ns - spent_ns : 0;
         if (journal->phase == PHASE_SWITCHING)
             status = wait_switch(journal, left_ns);
@@ -274,14 +267,17 @@ static enum hf_status learn_synced(struct journal *journal)
     return HF_OK;
 }
 
-enum hf_status journal_commit(struct journal *journal)
+static enum hf_status journal_commit(struct log *log)
 {
+    struct journal *journal = journal_of(log);
     struct journal_buffer *batch = journal->building;
 
     assert(journal->due == DUE_NONE); /* one commit at a time */
     journal->prepared = 0;
-    if (journal->failed || learn_synced(journal) != HF_OK)
+    if (journal->failed || learn_synced(journal) != HF_OK) {
+        journal->committed->len = 0;
         return HF_IO;
+    }
     journal->building = journal->committed;
     journal->building->len = 0;
     journal->building->count = 0;
@@ -303,8 +299,9 @@ enum hf_status journal_commit(struct journal *journal)
     return status;
 }
 
-enum hf_status journal_poll(struct journal *journal)
+static enum hf_status journal_poll(struct log *log)
 {
+    struct journal *journal = journal_of(log);
     enum hf_status status = journal->failed ? HF_IO : HF_OK;
 
     /* Also without a commit: a wake that comes late must not stay. */
@@ -318,9 +315,10 @@ enum hf_status journal_poll(struct journal *journal)
     return status;
 }
 
-enum hf_status journal_committed(const struct journal *journal, size_t *at,
-                                 struct hf_bytes *record)
+static enum hf_status journal_committed(const struct log *log, size_t *at,
+                                        struct hf_bytes *record)
 {
+    const struct journal *journal = journal_of(log);
     const struct journal_buffer *buffer = journal->committed;
 
     if (buffer->len == 0)
@@ -329,13 +327,15 @@ enum hf_status journal_committed(const struct journal *journal, size_t *at,
         hf_bytes(buffer->data + BATCH_HEADER_BYTES, buffer->len), at, record);
 }
 
-int journal_wake_fd(const struct journal *journal)
+static int journal_wake_fd(const struct log *log)
 {
+    const struct journal *journal = journal_of(log);
     return journal->folder.io->wake_fd;
 }
 
-enum hf_status journal_flush(struct journal *journal)
+static enum hf_status journal_flush(struct log *log)
 {
+    struct journal *journal = journal_of(log);
     char text[JOURNAL_ERROR_MAX];
 
     if (journal->failed)
@@ -356,8 +356,9 @@ enum hf_status journal_flush(struct journal *journal)
     return HF_OK;
 }
 
-enum hf_status journal_note(struct journal *journal, uint64_t note)
+static enum hf_status journal_note(struct log *log, uint64_t note)
 {
+    struct journal *journal = journal_of(log);
     char text[JOURNAL_ERROR_MAX];
 
     if (journal->failed)
@@ -368,15 +369,17 @@ enum hf_status journal_note(struct journal *journal, uint64_t note)
     return HF_OK;
 }
 
-void journal_note_later(struct journal *journal, uint64_t note)
+static void journal_note_later(struct log *log, uint64_t note)
 {
+    struct journal *journal = journal_of(log);
     journal->note = note;
 }
 
 /* Everything that could still write is over before the manifest says that
  * this was all. */
-enum hf_status journal_stop(struct journal *journal)
+static enum hf_status journal_stop(struct log *log)
 {
+    struct journal *journal = journal_of(log);
     char text[JOURNAL_ERROR_MAX];
 
     if (journal->failed)
@@ -385,7 +388,7 @@ enum hf_status journal_stop(struct journal *journal)
         return HF_INVALID;
     journal_settle(journal);
     maker_release(&journal->maker);
-    enum hf_status status = journal_flush(journal);
+    enum hf_status status = journal_flush(log);
     if (status != HF_OK)
         return status;
     if (manifest_clean(&journal->manifest, journal->last, text) != HF_OK)
@@ -393,13 +396,15 @@ enum hf_status journal_stop(struct journal *journal)
     return HF_OK;
 }
 
-const char *journal_error(const struct journal *journal)
+static const char *journal_error(const struct log *log)
 {
+    const struct journal *journal = journal_of(log);
     return journal->error;
 }
 
-void journal_stats(const struct journal *journal, struct journal_stats *out)
+static void journal_stats(const struct log *log, struct log_stats *out)
 {
+    const struct journal *journal = journal_of(log);
     /* The mutexes behind are not part of what const promises. */
     struct maker *maker = (struct maker *)&journal->maker;
 
@@ -414,20 +419,23 @@ void journal_stats(const struct journal *journal, struct journal_stats *out)
     out->disk_bytes = keeper_bytes(maker->keeper);
 }
 
-uint64_t journal_sync_ns(const struct journal *journal)
+static uint64_t journal_sync_ns(const struct log *log)
 {
+    const struct journal *journal = journal_of(log);
     return journal->stats.sync_last_ns;
 }
 
-bool journal_snapshot_running(const struct journal *journal)
+static bool journal_snapshot_running(const struct log *log)
 {
+    const struct journal *journal = journal_of(log);
     return journal->snapshot_wanted ||
            maker_running((struct maker *)&journal->maker);
 }
 
-void journal_snapshot_error(const struct journal *journal,
-                            char out[JOURNAL_ERROR_MAX])
+static void journal_snapshot_error(const struct log *log,
+                                   char out[JOURNAL_ERROR_MAX])
 {
+    const struct journal *journal = journal_of(log);
     struct maker *maker = (struct maker *)&journal->maker;
 
     hf_mutex_lock(&maker->mutex);
@@ -435,11 +443,12 @@ void journal_snapshot_error(const struct journal *journal,
     hf_mutex_unlock(&maker->mutex);
 }
 
-enum hf_status journal_snapshot(struct journal *journal)
+static enum hf_status journal_snapshot(struct log *log)
 {
+    struct journal *journal = journal_of(log);
     if (journal->failed)
         return HF_IO;
-    if (journal_snapshot_running(journal))
+    if (journal_snapshot_running(log))
         return HF_PENDING;
     journal->snapshot_wanted = true;
     start_snapshot(journal);
@@ -456,11 +465,12 @@ static bool snapshot_due(struct journal *journal)
     return journal->snapshot_bytes != UINT64_MAX &&
            journal->since_snapshot >= journal->snapshot_bytes &&
            journal->since_snapshot >= bytes &&
-           !journal_snapshot_running(journal);
+           !journal_snapshot_running(&journal->log);
 }
 
-void journal_tend(struct journal *journal, uint64_t now)
+static void journal_tend(struct log *log, uint64_t now)
 {
+    struct journal *journal = journal_of(log);
     if (journal->failed)
         return;
     if (learn_synced(journal) != HF_OK)
@@ -490,3 +500,25 @@ void journal_settle(struct journal *journal)
     if (!journal->failed)
         (void)advance(journal, UINT64_MAX);
 }
+
+const struct log_ops journal_ops = {
+    .prepare = journal_prepare,
+    .finish = journal_finish,
+    .batch_bytes = journal_batch_bytes,
+    .commit = journal_commit,
+    .poll = journal_poll,
+    .committed = journal_committed,
+    .wake_fd = journal_wake_fd,
+    .tend = journal_tend,
+    .flush = journal_flush,
+    .note = journal_note,
+    .note_later = journal_note_later,
+    .snapshot = journal_snapshot,
+    .snapshot_running = journal_snapshot_running,
+    .snapshot_error = journal_snapshot_error,
+    .error = journal_error,
+    .stats = journal_stats,
+    .sync_ns = journal_sync_ns,
+    .stop = journal_stop,
+    .close = journal_close,
+};

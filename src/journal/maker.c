@@ -3,19 +3,19 @@
 
 #include <sys/stat.h>
 
-#include "holdfast/clock.h"
 #include "holdfast/pool.h"
 #include "journal/recover.h"
 #include "journal/snapshot.h"
 
 void maker_init(struct maker *maker, struct manifest *manifest,
-                struct keeper *keeper, const struct journal_machine *machine,
+                struct keeper *keeper, const struct journal_opts *opts,
                 uint64_t newest, uint64_t bytes)
 {
     *maker = (struct maker){.folder = manifest->folder,
                             .manifest = manifest,
                             .keeper = keeper,
-                            .machine = *machine,
+                            .machine = *opts->machine,
+                            .clock = opts->clock,
                             .newest = newest,
                             .bytes = bytes};
 }
@@ -31,24 +31,81 @@ static void join(struct maker *maker)
 
 void maker_release(struct maker *maker)
 {
+    /* Relaxed: it only has to be seen some time. */
+    hf_u32_store(&maker->unwanted, 1, __ATOMIC_RELAXED);
     join(maker);
 }
 
-/* The state after batch `last`, in a new machine. */
+/* ---- A machine that stops when the snapshot is not wanted any more. ---- */
+
+struct copy {
+    struct maker *maker;
+    void *state;
+    journal_sink *sink; /* while it is saved */
+    void *sink_context;
+};
+
+static enum hf_status go_on(const struct copy *copy)
+{
+    bool unwanted = hf_u32_load(&copy->maker->unwanted, __ATOMIC_RELAXED) != 0;
+
+    return unwanted ? HF_CANCELLED : HF_OK;
+}
+
+static enum hf_status copy_apply(void *context, struct hf_bytes record)
+{
+    struct copy *copy = context;
+    enum hf_status status = go_on(copy);
+
+    return status == HF_OK ? copy->maker->machine.apply(copy->state, record)
+                           : status;
+}
+
+static enum hf_status copy_load(void *context, struct hf_bytes data)
+{
+    struct copy *copy = context;
+    enum hf_status status = go_on(copy);
+
+    return status == HF_OK ? copy->maker->machine.load(copy->state, data)
+                           : status;
+}
+
+static enum hf_status copy_piece(void *context, const void *data, size_t len)
+{
+    struct copy *copy = context;
+    enum hf_status status = go_on(copy);
+
+    return status == HF_OK ? copy->sink(copy->sink_context, data, len) : status;
+}
+
+static enum hf_status copy_save(void *context, journal_sink *sink,
+                                void *sink_context)
+{
+    struct copy *copy = context;
+
+    copy->sink = sink;
+    copy->sink_context = sink_context;
+    return copy->maker->machine.save(copy->state, copy_piece, copy);
+}
+
+static const struct journal_machine copying = {
+    .apply = copy_apply, .save = copy_save, .load = copy_load};
+
+/* The state after batch `last`. */
 static enum hf_status replay(struct maker *maker, struct folder_list *list,
-                             void *state, char *error)
+                             struct copy *copy, char *error)
 {
     struct walk walk = {.folder = maker->folder,
                         .list = list,
-                        .machine = &maker->machine,
-                        .state = state,
+                        .machine = &copying,
+                        .state = copy,
                         .until = maker->last};
     uint64_t bytes;
 
     if (list->snapshot_count > 0) {
         walk.after = list->snapshots[list->snapshot_count - 1];
-        enum hf_status status = snapshot_load(maker->folder, &maker->machine,
-                                              state, walk.after, &bytes, error);
+        enum hf_status status = snapshot_load(maker->folder, &copying, copy,
+                                              walk.after, &bytes, error);
         if (status != HF_OK)
             return status;
     }
@@ -67,16 +124,17 @@ static enum hf_status make(struct maker *maker, uint64_t *bytes, char *error)
 
     if (status != HF_OK)
         return status;
-    void *state = maker->machine.create(maker->machine.context);
-    if (state == NULL) {
+    struct copy copy = {.maker = maker,
+                        .state = maker->machine.create(maker->machine.context)};
+    if (copy.state == NULL) {
         folder_list_release(&list);
         return journal_say(error, HF_NOMEM, "no memory for a second state");
     }
-    status = replay(maker, &list, state, error);
+    status = replay(maker, &list, &copy, error);
     if (status == HF_OK)
-        status = snapshot_save(maker->folder, &maker->machine, state,
-                               maker->last, bytes, error);
-    maker->machine.destroy(state);
+        status = snapshot_save(maker->folder, &copying, &copy, maker->last,
+                               bytes, error);
+    maker->machine.destroy(copy.state);
     if (status == HF_OK) {
         keeper_count(maker->keeper, (int64_t)*bytes);
         status = manifest_snapshot(maker->manifest, maker->last, error);
@@ -92,14 +150,14 @@ static int maker_run(void *argument)
     struct maker *maker = argument;
     char error[JOURNAL_ERROR_MAX] = "";
     uint64_t bytes = 0;
-    uint64_t begun_ns = hf_clock_now_ns(hf_clock_system());
+    uint64_t begun_ns = hf_clock_now_ns(maker->clock);
     enum hf_status status = make(maker, &bytes, error);
 
     if (status != HF_OK && error[0] == '\0')
         journal_say(error, status, "%s", hf_status_text(status));
     hf_mutex_lock(&maker->mutex);
     maker->running = false;
-    maker->took_ns = hf_clock_now_ns(hf_clock_system()) - begun_ns;
+    maker->took_ns = hf_clock_now_ns(maker->clock) - begun_ns;
     if (status == HF_OK) {
         maker->count++;
         maker->newest = maker->last;

@@ -19,8 +19,10 @@ struct maker { /* (i) immutable  (m) under mutex  (l) the loop's own */
     struct manifest *manifest;      /* (i) has its own mutex */
     struct keeper *keeper;          /* (i) */
     struct journal_machine machine; /* (i) */
+    const struct hf_clock *clock;   /* (i) */
     struct hf_future *task;         /* (l) the last one; NULL: none yet */
     uint64_t last;                  /* (i) while the task runs */
+    struct hf_atomic_u32 unwanted;  /* 1: the task ends as soon as it can */
     struct hf_mutex mutex;
     bool running;      /* (m) */
     uint64_t newest;   /* (m) last batch of the newest snapshot; 0: none */
@@ -33,9 +35,9 @@ struct maker { /* (i) immutable  (m) under mutex  (l) the loop's own */
 };
 
 void maker_init(struct maker *maker, struct manifest *manifest,
-                struct keeper *keeper, const struct journal_machine *machine,
+                struct keeper *keeper, const struct journal_opts *opts,
                 uint64_t newest, uint64_t bytes);
-/* Waits for the task. */
+/* Ends the task: nobody waits for a snapshot that a later run can make. */
 void maker_release(struct maker *maker);
 
 /* Starts one of all batches up to `last`, whose segments are sealed. Anything

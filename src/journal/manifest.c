@@ -19,10 +19,8 @@ static enum hf_status failed(struct folder *folder, const char *what, int cause,
 
 static enum hf_status damaged(struct folder *folder, char *error)
 {
-    return journal_say(error, HF_CORRUPT,
-                       "%s/" FOLDER_MANIFEST " is damaged; put a copy back, "
-                       "or " FOLDER_REPAIR_HINT,
-                       folder->path, folder->path, folder->path);
+    return folder_damaged(
+        folder, error, "/" FOLDER_MANIFEST " is damaged; put a copy back, or ");
 }
 
 enum hf_status manifest_read(struct folder *folder, struct manifest_slot *out,

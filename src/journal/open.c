@@ -56,17 +56,14 @@ static enum hf_status recover_snapshot(struct walk *walk, struct found *found,
                                        char *error)
 {
     const struct folder_list *list = &found->list;
-    const char *path = walk->folder->path;
     char name[FOLDER_NAME_MAX];
 
     if (list->snapshot_count > 0)
         walk->after = list->snapshots[list->snapshot_count - 1];
     if (walk->after < found->manifest.snapshot) {
         folder_snapshot_name(name, found->manifest.snapshot);
-        return journal_say(
-            error, HF_CORRUPT,
-            "%s/%s is missing; put it back, or " FOLDER_REPAIR_HINT, path, name,
-            path, path);
+        return folder_damaged(walk->folder, error,
+                              "/%s is missing; put it back, or ", name);
     }
     if (walk->after == 0)
         return HF_OK;
@@ -79,18 +76,15 @@ static enum hf_status recover_snapshot(struct walk *walk, struct found *found,
 static enum hf_status recover(struct walk *walk, struct found *found,
                               char *error)
 {
-    const char *path = walk->folder->path;
-
     if (found->has_manifest)
         walk->known = &found->manifest;
     enum hf_status status = recover_snapshot(walk, found, error);
     if (status == HF_OK)
         status = walk_run(walk, error);
     if (status == HF_OK && walk->modern && !found->has_manifest)
-        status = journal_say(error, HF_CORRUPT,
-                             "%s/" FOLDER_MANIFEST " is missing; put it back, "
-                             "or " FOLDER_REPAIR_HINT,
-                             path, path, path);
+        status =
+            folder_damaged(walk->folder, error,
+                           "/" FOLDER_MANIFEST " is missing; put it back, or ");
     found->unclean = status == HF_OK && !walk_is_clean(walk);
     return status;
 }
@@ -258,7 +252,7 @@ static enum hf_status start(struct journal *journal,
                             uint64_t segment_bytes, void *state, char *error)
 {
     struct folder *folder = &journal->folder;
-    struct journal_stats *stats = &journal->stats;
+    struct log_stats *stats = &journal->stats;
     struct found found;
 
     remove_temporaries(folder);
@@ -280,8 +274,8 @@ static enum hf_status start(struct journal *journal,
         stats->unclean = found.unclean;
         stats->note = found.manifest.note;
         journal->since_snapshot = walked_bytes(&walk, segment_bytes);
-        maker_init(&journal->maker, &journal->manifest, &journal->keeper,
-                   opts->machine, walk.after, found.snapshot_bytes);
+        maker_init(&journal->maker, &journal->manifest, &journal->keeper, opts,
+                   walk.after, found.snapshot_bytes);
         maker_clean(folder, &journal->keeper, &found.list, walk.after);
     } else {
         manifest_close(&journal->manifest);
@@ -322,6 +316,8 @@ static struct journal *journal_new(const struct journal_opts *opts,
         return NULL;
     }
     memcpy(journal->dir, opts->dir, dir_bytes);
+    journal->log = (struct log){.ops = &journal_ops, .flights_max = 1};
+    journal->clock = opts->clock;
     journal->sync = opts->sync;
     journal->snapshot_bytes =
         opts->snapshot_bytes ? opts->snapshot_bytes : SNAPSHOT_BYTES_DEFAULT;
@@ -346,9 +342,8 @@ static void journal_delete(struct journal *journal)
     hf_free(journal);
 }
 
-enum hf_status journal_open(struct journal **out,
-                            const struct journal_opts *opts, void **machine,
-                            char *error)
+enum hf_status journal_open(struct log **out, const struct journal_opts *opts,
+                            void **machine, char *error)
 {
     uint64_t segment_bytes =
         opts->segment_bytes ? opts->segment_bytes : SEGMENT_BYTES_DEFAULT;
@@ -378,7 +373,7 @@ enum hf_status journal_open(struct journal **out,
     else
         status = start(journal, opts, segment_bytes, state, error);
     if (status == HF_OK) {
-        *out = journal;
+        *out = &journal->log;
         *machine = state;
         return HF_OK;
     }
@@ -390,13 +385,11 @@ no_io:
     return status;
 }
 
-void journal_close(struct journal *journal)
+void journal_close(struct log *log)
 {
-    struct journal_io *io;
+    struct journal *journal = journal_of(log);
+    struct journal_io *io = journal->folder.io;
 
-    if (journal == NULL)
-        return;
-    io = journal->folder.io;
     journal_settle(journal);
     maker_release(&journal->maker);
     keeper_close(&journal->keeper);
@@ -412,7 +405,7 @@ void journal_close(struct journal *journal)
 
 enum hf_status journal_read(const char *dir,
                             const struct journal_machine *machine, void **out,
-                            struct journal_stats *stats, char *error)
+                            struct log_stats *stats, char *error)
 {
     struct journal_io *io = NULL;
     struct folder folder;
@@ -440,14 +433,13 @@ enum hf_status journal_read(const char *dir,
     else
         status = recover(&walk, &found, error);
     if (status == HF_OK || status == HF_EMPTY) {
-        *stats =
-            (struct journal_stats){.snapshot_bytes = found.snapshot_bytes,
-                                   .disk_bytes = found.list.bytes,
-                                   .replayed_count = walk.records,
-                                   .replayed_batches = walk.last - walk.after,
-                                   .cut_bytes = walk.cut_bytes,
-                                   .unclean = found.unclean,
-                                   .note = found.manifest.note};
+        *stats = (struct log_stats){.snapshot_bytes = found.snapshot_bytes,
+                                    .disk_bytes = found.list.bytes,
+                                    .replayed_count = walk.records,
+                                    .replayed_batches = walk.last - walk.after,
+                                    .cut_bytes = walk.cut_bytes,
+                                    .unclean = found.unclean,
+                                    .note = found.manifest.note};
         *out = state;
         status = HF_OK;
     } else if (state != NULL) {

@@ -98,7 +98,6 @@ static enum hf_status look_ahead(struct walk *walk,
 static enum hf_status damaged(struct walk *walk, uint64_t offset,
                               uint64_t number, char *error)
 {
-    const char *path = walk->folder->path;
     char name[FOLDER_NAME_MAX];
     char proof[64] = "a later segment";
 
@@ -108,49 +107,44 @@ static enum hf_status damaged(struct walk *walk, uint64_t offset,
     else if (walk->known != NULL && walk->known->synced >= number)
         snprintf(proof, sizeof proof, "the manifest");
     folder_segment_name(name, walk->tail.header.first);
-    return journal_say(error, HF_CORRUPT,
-                       "%s/%s: batch %llu at offset %llu is damaged or "
-                       "missing (%s says that it was on "
-                       "disk); " FOLDER_REPAIR_HINT,
-                       path, name, (unsigned long long)number,
-                       (unsigned long long)offset, proof, path, path);
+    return folder_damaged(walk->folder, error,
+                          "/%s: batch %llu at offset %llu is damaged or "
+                          "missing (%s says that it was on disk); ",
+                          name, (unsigned long long)number,
+                          (unsigned long long)offset, proof);
 }
 
 static enum hf_status damaged_header(struct walk *walk, uint64_t segment,
                                      char *error)
 {
-    const char *path = walk->folder->path;
     char name[FOLDER_NAME_MAX];
 
     folder_segment_name(name, segment);
-    return journal_say(error, HF_CORRUPT,
-                       "%s/%s: the header at offset 0, before batch %llu, is "
-                       "damaged; " FOLDER_REPAIR_HINT,
-                       path, name, (unsigned long long)segment, path, path);
+    return folder_damaged(walk->folder, error,
+                          "/%s: the header at offset 0, before batch %llu, is "
+                          "damaged; ",
+                          name, (unsigned long long)segment);
 }
 
 static enum hf_status missing(struct walk *walk, uint64_t segment, char *error)
 {
-    const char *path = walk->folder->path;
     char name[FOLDER_NAME_MAX];
 
     folder_segment_name(name, segment);
-    return journal_say(error, HF_CORRUPT,
-                       "%s/%s is missing; put it back, or " FOLDER_REPAIR_HINT,
-                       path, name, path, path);
+    return folder_damaged(walk->folder, error,
+                          "/%s is missing; put it back, or ", name);
 }
 
 static enum hf_status wrong_size(struct walk *walk, char *error)
 {
-    const char *path = walk->folder->path;
     char name[FOLDER_NAME_MAX];
 
     folder_segment_name(name, walk->tail.header.first);
-    return journal_say(error, HF_CORRUPT,
-                       "%s/%s has %llu bytes and was made with %llu; put a "
-                       "copy back, or " FOLDER_REPAIR_HINT,
-                       path, name, (unsigned long long)walk->tail.bytes,
-                       (unsigned long long)walk->tail.header.bytes, path, path);
+    return folder_damaged(walk->folder, error,
+                          "/%s has %llu bytes and was made with %llu; put a "
+                          "copy back, or ",
+                          name, (unsigned long long)walk->tail.bytes,
+                          (unsigned long long)walk->tail.header.bytes);
 }
 
 /* What the segments behind the tail tell. */
@@ -264,7 +258,6 @@ static size_t start_index(const struct walk *walk)
 
 static enum hf_status no_start(struct walk *walk, char *error)
 {
-    const char *path = walk->folder->path;
     char name[FOLDER_NAME_MAX];
 
     walk->tail_index = SIZE_MAX;
@@ -274,10 +267,9 @@ static enum hf_status no_start(struct walk *walk, char *error)
     if (walk->after > 0 || walk->known != NULL)
         return missing(walk, walk->after + 1, error);
     folder_segment_name(name, walk->list->segments[0]);
-    return journal_say(error, HF_CORRUPT,
-                       "%s: the snapshot before %s is missing; put it "
-                       "back, or " FOLDER_REPAIR_HINT,
-                       path, name, path, path);
+    return folder_damaged(
+        walk->folder, error,
+        ": the snapshot before %s is missing; put it back, or ", name);
 }
 
 /* From segment to segment, beginning with tail_index. */

@@ -332,9 +332,11 @@ static enum hf_status start_segment(struct repair *repair, char *memory)
 static enum hf_status write_manifest(struct repair *repair, bool cut)
 {
     const struct walk *walk = &repair->walk;
+    bool known = repair->manifest_end == HF_OK;
     struct manifest_slot slot = {.snapshot = walk->after,
                                  .synced = walk->last,
-                                 .note = repair->manifest.note};
+                                 .note = known ? repair->manifest.note
+                                               : JOURNAL_NOTE_UNKNOWN};
 
     slot.segment = cut ? walk->last + 1 : walk->tail.header.first;
     return manifest_replace(&repair->folder, &slot, repair->error);

@@ -135,13 +135,10 @@ struct in {
 
 static enum hf_status damaged(struct in *in)
 {
-    const char *path = in->folder->path;
-
-    return journal_say(in->error, HF_CORRUPT,
-                       "%s/%s: the snapshot is damaged at offset %llu; put a "
-                       "copy back, or " FOLDER_REPAIR_HINT,
-                       path, in->name, (unsigned long long)in->offset, path,
-                       path);
+    return folder_damaged(in->folder, in->error,
+                          "/%s: the snapshot is damaged at offset %llu; put a "
+                          "copy back, or ",
+                          in->name, (unsigned long long)in->offset);
 }
 
 static enum hf_status in_take(struct in *in, char *data, size_t len)

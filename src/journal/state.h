@@ -21,6 +21,8 @@ struct journal_buffer {
 };
 
 struct journal {
+    struct log log; /* first: the owner's pointer is ours */
+    const struct hf_clock *clock;
     char *dir;
     enum journal_sync sync;
     uint64_t snapshot_bytes;
@@ -51,7 +53,7 @@ struct journal {
 
     uint64_t sync_at_ns;  /* when the next sync is due */
     uint64_t retry_at_ns; /* when what failed is tried again */
-    struct journal_stats stats;
+    struct log_stats stats;
     char error[JOURNAL_ERROR_MAX];
 };
 
@@ -59,6 +61,14 @@ struct journal {
 enum hf_status journal_repair_on(struct journal_io *io, const char *dir,
                                  bool apply, struct hf_buf *text, char *error);
 
+extern const struct log_ops journal_ops;
+
+static inline struct journal *journal_of(const struct log *log)
+{
+    return (struct journal *)log; /* what const promises is the log's head */
+}
+
+void journal_close(struct log *log);
 /* Finishes what is under way, whatever time it takes. */
 void journal_settle(struct journal *journal);
 

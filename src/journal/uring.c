@@ -13,7 +13,6 @@
 #include <liburing.h>
 
 #include "base/memory.h"
-#include "holdfast/clock.h"
 
 #define RING_ENTRIES 4
 
@@ -77,37 +76,32 @@ static bool take(struct uring *uring, struct io_uring_cqe *cqe, int *error)
     return true;
 }
 
-/* Submits what is prepared and waits for one end, until `deadline_ns`. */
-static int submit_and_wait(struct uring *uring, uint64_t deadline_ns,
+/* Submits what is prepared and waits for one end. A signal ends the wait,
+ * unless it is one without an end. */
+static int submit_and_wait(struct uring *uring, uint64_t timeout_ns,
                            struct io_uring_cqe **cqe)
 {
+    struct __kernel_timespec timeout = {
+        .tv_sec = (int64_t)(timeout_ns / 1000000000u),
+        .tv_nsec = (long long)(timeout_ns % 1000000000u),
+    };
     int result;
 
     do {
-        uint64_t now_ns = hf_clock_now_ns(hf_clock_system());
-        uint64_t left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
-        struct __kernel_timespec timeout = {
-            .tv_sec = (int64_t)(left_ns / 1000000000u),
-            .tv_nsec = (long long)(left_ns % 1000000000u),
-        };
         result = io_uring_submit_and_wait_timeout(&uring->ring, cqe, 1,
                                                   &timeout, NULL);
-    } while (result == -EINTR);
-    return result;
+    } while (result == -EINTR && timeout_ns == UINT64_MAX);
+    return result == -EINTR ? -ETIME : result;
 }
 
 static enum hf_status uring_wait(struct journal_io *io, uint64_t timeout_ns,
                                  int *error)
 {
     struct uring *uring = (struct uring *)io;
-    uint64_t deadline_ns;
 
-    if (__builtin_add_overflow(hf_clock_now_ns(hf_clock_system()), timeout_ns,
-                               &deadline_ns))
-        deadline_ns = UINT64_MAX;
     for (;;) {
         struct io_uring_cqe *cqe = NULL;
-        int result = submit_and_wait(uring, deadline_ns, &cqe);
+        int result = submit_and_wait(uring, timeout_ns, &cqe);
         if (cqe == NULL && result < 0 && result != -ETIME) {
             *error = -result;
             return HF_OK;
@@ -118,6 +112,7 @@ static enum hf_status uring_wait(struct journal_io *io, uint64_t timeout_ns,
             /* Look once more after switching on, in the kernel: an end in
              * between would have told nobody. */
             set_notify(uring, true);
+            timeout_ns = 0;
             continue;
         }
         if (take(uring, cqe, error))

@@ -41,7 +41,8 @@ static void reclaim(void *context, struct hf_epoch_node *node)
     hf_free(retired);
 }
 
-void cache_entry_drop(struct hf_epoch_reader *reader, struct cache_entry *entry)
+void hf_cache_entry_drop(struct hf_epoch_reader *reader,
+                         struct cache_entry *entry)
 {
     /* One hold is one's own: nobody can make it two. Acquire: what the others
      * did; release: what this holder read. */
@@ -50,8 +51,8 @@ void cache_entry_drop(struct hf_epoch_reader *reader, struct cache_entry *entry)
         hf_epoch_retire(reader, &entry->retired.epoch);
 }
 
-void cache_batch_end(struct hf_cache *cache, struct hf_epoch_reader *reader,
-                     struct cache_batch *batch)
+void hf_cache_batch_end(struct hf_cache *cache, struct hf_epoch_reader *reader,
+                        struct cache_batch *batch)
 {
     struct cache_entry *entry = batch->first;
 
@@ -61,7 +62,7 @@ void cache_batch_end(struct hf_cache *cache, struct hf_epoch_reader *reader,
             cache->opts.removed(cache->opts.context, entry->key, entry->key_len,
                                 entry->value,
                                 (enum hf_cache_cause)entry->cause);
-        cache_entry_drop(reader, entry);
+        hf_cache_entry_drop(reader, entry);
         entry = next;
     }
     if (batch->table != NULL)
@@ -137,7 +138,7 @@ static enum hf_status segment_init(struct hf_cache *cache, uint32_t index)
     uint64_t max =
         bound / cache->segment_count + (index < bound % cache->segment_count);
     uint64_t keys = max < FIRST_KEYS ? max : FIRST_KEYS;
-    struct cache_table *table = cache_table_new(keys);
+    struct cache_table *table = hf_cache_table_new(keys);
 
     if (table == NULL)
         return HF_NOMEM;
@@ -145,7 +146,9 @@ static enum hf_status segment_init(struct hf_cache *cache, uint32_t index)
     hf_ptr_store(&segment->table, table, __ATOMIC_RELAXED);
     hf_u64_store(&segment->mask, table->mask, __ATOMIC_RELAXED);
     segment->version = index;
-    return cache_policy_init(&segment->policy, cache->opts.policy, max, keys);
+    hf_cache_due_init(segment);
+    return hf_cache_policy_init(&segment->policy, cache->opts.policy, max,
+                                keys);
 }
 
 /* What open made so far, or all when nobody is inside any more. */
@@ -155,8 +158,8 @@ static void dispose(struct hf_cache *cache)
          i++) {
         struct cache_segment *segment = &cache->segments[i];
         hf_free(hf_ptr_load(&segment->table, __ATOMIC_RELAXED));
-        cache_policy_release(&segment->policy);
-        hf_free(segment->due);
+        hf_cache_policy_release(&segment->policy);
+        hf_heap_release(&segment->due);
     }
     hf_epoch_close(cache->epoch); /* releases what is retired */
     hf_free(cache->segments);
@@ -182,10 +185,9 @@ static enum hf_status build(struct hf_cache *cache)
                          cache->segment_count * sizeof(struct cache_reads);
     cache->stamps =
         hf_alloc_zeroed(stamps * cache->segment_count * sizeof *cache->stamps);
-    struct cache_segment *segments = hf_alloc_aligned(HF_CACHE_LINE, bytes);
+    struct cache_segment *segments = hf_alloc_lines(bytes);
     if (segments != NULL)
-        memset(segments, 0, bytes);
-    cache->segments = segments;
+        cache->segments = segments;
     if (cache->stamps == NULL || segments == NULL ||
         hf_locals_init(&cache->locals, cache->local_bytes) != HF_OK ||
         hf_epoch_open(&cache->epoch, &epoch_opts) != HF_OK)
@@ -222,10 +224,9 @@ enum hf_status hf_cache_open(struct hf_cache **out,
     opts = opts == NULL ? &none : opts;
     if (out == NULL || !opts_are_good(opts))
         return HF_INVALID;
-    struct hf_cache *cache = hf_alloc_aligned(HF_CACHE_LINE, sizeof *cache);
+    struct hf_cache *cache = hf_alloc_lines(sizeof *cache);
     if (cache == NULL)
         return HF_NOMEM;
-    memset(cache, 0, sizeof *cache);
     cache->opts = *opts;
     opts_complete(&cache->opts);
     cache->segment_count = cache->opts.segments;
@@ -245,7 +246,7 @@ enum hf_status hf_cache_open(struct hf_cache **out,
     return status;
 }
 
-void hf_cache_shut(struct hf_cache *cache)
+void hf_cache_shutdown(struct hf_cache *cache)
 {
     if (cache == NULL)
         return;
@@ -253,7 +254,7 @@ void hf_cache_shut(struct hf_cache *cache)
     hf_u32_store(&cache->shut, 1, __ATOMIC_RELEASE);
     for (uint32_t i = 0; i < cache->segment_count; i++) {
         hf_mutex_lock(&cache->segments[i].mutex);
-        cache_loads_wake(&cache->segments[i]);
+        hf_cache_loads_wake(&cache->segments[i]);
         hf_mutex_unlock(&cache->segments[i].mutex);
     }
 }
@@ -262,18 +263,18 @@ void hf_cache_close(struct hf_cache *cache)
 {
     if (cache == NULL)
         return;
-    hf_cache_shut(cache);
+    hf_cache_shutdown(cache);
     if (cache->sweeping && hf_scheduler_cancel(cache->opts.scheduler,
                                                cache->sweep_id) == HF_PENDING)
         (void)hf_scheduler_join(cache->opts.scheduler, cache->sweep_id,
                                 HF_FOREVER);
-    cache_refreshes_await(cache);
+    hf_cache_refreshes_await(cache);
     hf_listed_remove(&cache->listed);
-    cache_remove_all(cache, HF_CACHE_CLOSED);
+    hf_cache_remove_all(cache, HF_CACHE_CLOSED);
     dispose(cache);
 }
 
-void cache_drain(struct cache_segment *segment, struct cache_reads *reads)
+void hf_cache_drain(struct cache_segment *segment, struct cache_reads *reads)
 {
     struct cache_entry *entries[CACHE_READS];
     uint32_t tick = hf_u32_load(&segment->tick, __ATOMIC_RELAXED);
@@ -282,28 +283,28 @@ void cache_drain(struct cache_segment *segment, struct cache_reads *reads)
     /* First all are found and what they need is asked for, so that the memory
      * is on its way while others are dealt with. */
     for (uint64_t i = 0; i < reads->count; i++) {
-        entries[i] = cache_table_find_hash(segment, reads->hashes[i]);
+        entries[i] = hf_cache_table_find_hash(segment, reads->hashes[i]);
         if (entries[i] != NULL)
-            cache_policy_fetch(segment, entries[i]);
+            hf_cache_policy_fetch(segment, entries[i]);
     }
     for (uint64_t i = 0; i < reads->count; i++) {
         if (entries[i] == NULL)
             continue;
         /* Relaxed: a hint, and so is the tick. */
         hf_u32_store(&entries[i]->used, ++tick, __ATOMIC_RELAXED);
-        cache_policy_read(segment, entries[i]);
+        hf_cache_policy_read(segment, entries[i]);
     }
     hf_u32_store(&segment->tick, tick, __ATOMIC_RELAXED);
     reads->count = 0;
 }
 
-void cache_lock(struct hf_cache *cache, struct cache_segment *segment)
+void hf_cache_lock(struct hf_cache *cache, struct cache_segment *segment)
 {
     struct cache_local *local = cache_local(cache);
 
     hf_mutex_lock(&segment->mutex);
     if (local != NULL)
-        cache_drain(segment, &local->reads[segment - cache->segments]);
+        hf_cache_drain(segment, &local->reads[segment - cache->segments]);
 }
 
 static void __attribute__((noinline))
@@ -311,7 +312,7 @@ drain_full(struct cache_segment *segment, struct cache_local *local,
            struct cache_reads *reads)
 {
     if (hf_mutex_try(&segment->mutex)) {
-        cache_drain(segment, reads);
+        hf_cache_drain(segment, reads);
         hf_mutex_unlock(&segment->mutex);
         return;
     }
@@ -346,8 +347,8 @@ HF_INLINE void note_hit(struct hf_cache *cache, struct cache_segment *segment,
         drain_full(segment, local, reads);
 }
 
-void cache_note_read(struct hf_cache *cache, struct cache_segment *segment,
-                     struct cache_entry *entry)
+void hf_cache_note_read(struct hf_cache *cache, struct cache_segment *segment,
+                        struct cache_entry *entry)
 {
     note_hit(cache, segment, entry, entry->hash);
 }
@@ -405,16 +406,17 @@ HF_INLINE struct cache_entry *look_up(struct hf_cache *cache,
     return entry;
 }
 
-struct cache_entry *cache_look_up(struct hf_cache *cache,
-                                  struct cache_segment *segment,
-                                  struct hf_epoch_reader *reader,
-                                  const struct cache_key *key, bool *negative)
+struct cache_entry *hf_cache_look_up(struct hf_cache *cache,
+                                     struct cache_segment *segment,
+                                     struct hf_epoch_reader *reader,
+                                     const struct cache_key *key,
+                                     bool *negative)
 {
     return look_up(cache, segment, reader, key, negative);
 }
 
-void cache_hand_out(struct hf_cache *cache, const struct cache_entry *entry,
-                    void **value)
+void hf_cache_hand_out(struct hf_cache *cache, const struct cache_entry *entry,
+                       void **value)
 {
     if (value == NULL)
         return;
@@ -465,7 +467,7 @@ enum hf_status hf_cache_get(struct hf_cache *cache, const void *data,
 
     if (status != HF_OK)
         return status;
-    cache_hand_out(cache, reading.entry, value);
+    hf_cache_hand_out(cache, reading.entry, value);
     read_note(cache, &reading);
     epoch_leave(reading.reader);
     return HF_OK;
@@ -480,7 +482,7 @@ enum hf_status hf_cache_look(struct hf_cache *cache, const void *data,
     if (status != HF_OK)
         return status;
     if (found != NULL) {
-        cache_hand_out(cache, reading.entry, &found->value);
+        hf_cache_hand_out(cache, reading.entry, &found->value);
         found->version = reading.entry->version;
         /* Relaxed: a time, which guards nothing. */
         found->expires_ns =

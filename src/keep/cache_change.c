@@ -13,9 +13,9 @@
 #define SWEEP_A_PUT 2u
 #define CALM_SHARE  64u
 
-enum hf_status cache_entry_new(struct hf_cache *cache,
-                               const struct cache_key *key, void *value,
-                               uint64_t ttl_ns, struct cache_entry **out)
+enum hf_status hf_cache_entry_new(struct hf_cache *cache,
+                                  const struct cache_key *key, void *value,
+                                  uint64_t ttl_ns, struct cache_entry **out)
 {
     const struct hf_cache_opts *opts = &cache->opts;
     uint64_t weight = 1;
@@ -59,7 +59,7 @@ enum hf_status cache_entry_new(struct hf_cache *cache,
     return HF_OK;
 }
 
-void cache_stamp_move(struct hf_cache *cache, uint64_t hash)
+void hf_cache_stamp_move(struct hf_cache *cache, uint64_t hash)
 {
     struct hf_atomic_u64 *stamp = cache_stamp_of(cache, hash);
 
@@ -93,7 +93,7 @@ static void heard(struct cache_segment *segment, struct cache_entry *entry)
 static void leave(struct cache_segment *segment, struct cache_entry *entry,
                   enum hf_cache_cause cause, struct cache_batch *batch)
 {
-    cache_due_remove(segment, entry);
+    hf_cache_due_remove(segment, entry);
     account(segment, entry, false);
     entry->cause = (uint8_t)cause;
     if (!entry->negative)
@@ -101,24 +101,25 @@ static void leave(struct cache_segment *segment, struct cache_entry *entry,
     cache_batch_add(batch, entry);
 }
 
-void cache_take(struct cache_segment *segment, struct cache_entry *entry,
-                const struct cache_place *place, enum hf_cache_cause cause,
-                struct cache_batch *batch)
+void hf_cache_take(struct cache_segment *segment, struct cache_entry *entry,
+                   const struct cache_place *place, enum hf_cache_cause cause,
+                   struct cache_batch *batch)
 {
-    cache_table_remove(segment, place, entry);
-    cache_queue_unlink(&segment->policy, entry);
+    hf_cache_table_remove(segment, place, entry);
+    hf_cache_queue_unlink(&segment->policy, entry);
     leave(segment, entry, cause, batch);
 }
 
-void cache_take_entry(struct cache_segment *segment, struct cache_entry *entry,
-                      enum hf_cache_cause cause, struct cache_batch *batch)
+void hf_cache_take_entry(struct cache_segment *segment,
+                         struct cache_entry *entry, enum hf_cache_cause cause,
+                         struct cache_batch *batch)
 {
     struct cache_place place;
-    bool there = cache_table_place(segment, entry, &place);
+    bool there = hf_cache_table_place(segment, entry, &place);
 
     assert(there);
     (void)there;
-    cache_take(segment, entry, &place, cause, batch);
+    hf_cache_take(segment, entry, &place, cause, batch);
 }
 
 /* The key's entry whose time is not over; one that is over is taken out. */
@@ -128,12 +129,12 @@ static struct cache_entry *find_living(struct hf_cache *cache,
                                        struct cache_place *place,
                                        struct cache_batch *batch)
 {
-    struct cache_entry *entry = cache_table_find(segment, key, place);
+    struct cache_entry *entry = hf_cache_table_find(segment, key, place);
     uint64_t now_ns = 0;
 
     if (entry == NULL || !cache_is_over(cache, entry, &now_ns))
         return entry;
-    cache_take(segment, entry, place, HF_CACHE_EXPIRED, batch);
+    hf_cache_take(segment, entry, place, HF_CACHE_EXPIRED, batch);
     return NULL;
 }
 
@@ -161,10 +162,11 @@ static enum hf_status is_wanted(const struct hf_cache *cache,
     }
 }
 
-enum hf_status cache_store(struct hf_cache *cache,
-                           struct cache_segment *segment,
-                           struct hf_epoch_reader *reader,
-                           struct cache_store *store, struct cache_batch *batch)
+enum hf_status hf_cache_store(struct hf_cache *cache,
+                              struct cache_segment *segment,
+                              struct hf_epoch_reader *reader,
+                              struct cache_store *store,
+                              struct cache_batch *batch)
 {
     struct cache_entry *entry = store->entry;
     struct cache_key key = {entry->key, entry->key_len, entry->hash};
@@ -178,32 +180,32 @@ enum hf_status cache_store(struct hf_cache *cache,
         (void)epoch_load(reader, &segment->table);
         return status;
     }
-    if ((old == NULL && !cache_table_room(segment, reader, batch)) ||
-        (entry->expires_ns.value != HF_FOREVER && !cache_due_room(segment)))
+    if ((old == NULL && !hf_cache_table_room(segment, reader, batch)) ||
+        (entry->expires_ns.value != HF_FOREVER && !hf_cache_due_room(segment)))
         return HF_NOMEM;
     segment->version += cache->segment_count;
     entry->version = segment->version;
     if (old != NULL) {
-        cache_table_replace(&place, entry);
-        cache_policy_replaced(segment, old, entry);
+        hf_cache_table_replace(&place, entry);
+        hf_cache_policy_replaced(segment, old, entry);
         leave(segment, old,
               entry->negative ? HF_CACHE_EXPLICIT : HF_CACHE_REPLACED, batch);
     } else {
-        cache_table_insert(segment, entry);
-        cache_policy_added(segment, entry);
+        hf_cache_table_insert(segment, entry);
+        hf_cache_policy_added(segment, entry);
     }
     account(segment, entry, true);
     heard(segment, entry);
-    cache_due_add(segment, entry);
+    hf_cache_due_add(segment, entry);
     if (!entry->negative)
         cache_count(&segment->puts, 1);
     if (store->when < CACHE_IF_STAMP) {
-        cache_loads_detach(segment, &key);
-        cache_stamp_move(cache, key.hash);
+        hf_cache_loads_detach(segment, &key);
+        hf_cache_stamp_move(cache, key.hash);
     }
-    if (segment->due_count > 0)
-        (void)cache_due_sweep(segment, cache_now(cache), SWEEP_A_PUT, batch);
-    cache_policy_settle(segment, batch);
+    if (segment->due.count > 0)
+        (void)hf_cache_due_sweep(segment, cache_now(cache), SWEEP_A_PUT, batch);
+    hf_cache_policy_settle(segment, batch);
     return HF_OK;
 }
 
@@ -219,7 +221,7 @@ static enum hf_status put(struct hf_cache *cache, const struct cache_key *key,
         return HF_INVALID;
     cache_fetch(segment, key->hash);
     enum hf_status status =
-        cache_entry_new(cache, key, value, ttl_ns, &store.entry);
+        hf_cache_entry_new(cache, key, value, ttl_ns, &store.entry);
     if (status != HF_OK)
         return status;
     struct hf_epoch_reader *reader = epoch_enter(cache->epoch);
@@ -228,14 +230,14 @@ static enum hf_status put(struct hf_cache *cache, const struct cache_key *key,
         return HF_NOMEM;
     }
     hf_epoch_born(reader, &store.entry->retired.epoch);
-    cache_lock(cache, segment);
-    status = cache_store(cache, segment, reader, &store, &batch);
+    hf_cache_lock(cache, segment);
+    status = hf_cache_store(cache, segment, reader, &store, &batch);
     hf_mutex_unlock(&segment->mutex);
     if (status != HF_OK)
         hf_free(store.entry);
     if (status == HF_EXISTS && store.found != NULL)
-        cache_hand_out(cache, store.found, existing);
-    cache_batch_end(cache, reader, &batch);
+        hf_cache_hand_out(cache, store.found, existing);
+    hf_cache_batch_end(cache, reader, &batch);
     epoch_leave(reader);
     return status;
 }
@@ -316,19 +318,19 @@ static enum hf_status remove_key(struct hf_cache *cache,
 
     if (reader == NULL)
         return HF_NOMEM;
-    cache_lock(cache, segment);
+    hf_cache_lock(cache, segment);
     struct cache_entry *entry =
         find_living(cache, segment, key, &place, &batch);
     if (entry != NULL && !entry->negative)
         status = version == 0 || entry->version == version ? HF_OK : HF_EXISTS;
     if (entry != NULL && (status == HF_OK || version == 0))
-        cache_take(segment, entry, &place, HF_CACHE_EXPLICIT, &batch);
+        hf_cache_take(segment, entry, &place, HF_CACHE_EXPLICIT, &batch);
     if (status == HF_OK || version == 0) {
-        cache_loads_detach(segment, key);
-        cache_stamp_move(cache, key->hash);
+        hf_cache_loads_detach(segment, key);
+        hf_cache_stamp_move(cache, key->hash);
     }
     hf_mutex_unlock(&segment->mutex);
-    cache_batch_end(cache, reader, &batch);
+    hf_cache_batch_end(cache, reader, &batch);
     epoch_leave(reader);
     return status;
 }

@@ -54,7 +54,7 @@ static void load_drop(struct hf_epoch_reader *reader, struct cache_load *load)
     /* Relaxed: as above. */
     struct cache_entry *entry = hf_ptr_load(&load->entry, __ATOMIC_RELAXED);
     if (entry != NULL)
-        cache_entry_drop(reader, entry);
+        hf_cache_entry_drop(reader, entry);
     hf_free(load);
 }
 
@@ -80,8 +80,8 @@ static void unlist(struct cache_segment *segment, struct cache_load *load)
     load->listed = false;
 }
 
-void cache_loads_detach(struct cache_segment *segment,
-                        const struct cache_key *key)
+void hf_cache_loads_detach(struct cache_segment *segment,
+                           const struct cache_key *key)
 {
     struct cache_load *load;
 
@@ -91,7 +91,7 @@ void cache_loads_detach(struct cache_segment *segment,
         unlist(segment, load);
 }
 
-void cache_loads_wake(struct cache_segment *segment)
+void hf_cache_loads_wake(struct cache_segment *segment)
 {
     for (struct cache_load *load = segment->loads; load != NULL;
          load = load->next)
@@ -140,23 +140,24 @@ static enum hf_status settle(struct cache_load *load,
     struct cache_entry *old;
     bool stored = false;
 
-    cache_lock(cache, segment);
+    hf_cache_lock(cache, segment);
     /* Relaxed: a cache that is shut keeps it or not. */
     bool kept =
         load->listed && hf_u32_load(&cache->shut, __ATOMIC_RELAXED) == 0;
     if (kept && entry != NULL)
-        stored = cache_store(cache, segment, reader, &store, &batch) == HF_OK;
+        stored =
+            hf_cache_store(cache, segment, reader, &store, &batch) == HF_OK;
     else if (kept && status == HF_NOTFOUND &&
-             (old = cache_table_find(segment, &key, &place)) != NULL)
-        cache_take(segment, old, &place, HF_CACHE_EXPLICIT, &batch);
+             (old = hf_cache_table_find(segment, &key, &place)) != NULL)
+        hf_cache_take(segment, old, &place, HF_CACHE_EXPLICIT, &batch);
     if (load->listed)
         unlist(segment, load);
     hf_mutex_unlock(&segment->mutex);
     if (entry != NULL && !stored) {
         hf_u64_add(&cache->load_discards, 1, __ATOMIC_RELAXED);
-        cache_entry_drop(reader, entry); /* the table's hold */
+        hf_cache_entry_drop(reader, entry); /* the table's hold */
     }
-    cache_batch_end(cache, reader, &batch);
+    hf_cache_batch_end(cache, reader, &batch);
     return status;
 }
 
@@ -191,14 +192,14 @@ static enum hf_status make_entry(struct cache_load *load, enum hf_status status,
     if (status == HF_OK && loaded->value == NULL)
         return HF_FAILED;
     if (status == HF_OK) {
-        status =
-            cache_entry_new(cache, &key, loaded->value, loaded->ttl_ns, entry);
+        status = hf_cache_entry_new(cache, &key, loaded->value, loaded->ttl_ns,
+                                    entry);
         if (status != HF_OK)
             discard(cache, loaded->value);
     } else if (status == HF_NOTFOUND && cache->opts.negative_ttl_ns != 0) {
         /* Without memory it is not kept, and still true. */
-        (void)cache_entry_new(cache, &key, NULL, cache->opts.negative_ttl_ns,
-                              entry);
+        (void)hf_cache_entry_new(cache, &key, NULL, cache->opts.negative_ttl_ns,
+                                 entry);
     }
     return status;
 }
@@ -260,7 +261,7 @@ static enum hf_status take_result(struct hf_cache *cache,
     assert(reader != NULL);
     struct cache_entry *entry = epoch_load(reader, &load->entry);
     if (status == HF_OK)
-        cache_hand_out(cache, entry, value);
+        hf_cache_hand_out(cache, entry, value);
     load_drop(reader, load);
     epoch_leave(reader);
     return status;
@@ -291,7 +292,7 @@ static enum hf_status attempt(void *context)
 {
     const struct cache_load *load = context;
 
-    /* Acquire, both: the result; hf_cache_shut(). */
+    /* Acquire, both: the result; hf_cache_shutdown(). */
     if (hf_u32_load(&load->done, __ATOMIC_ACQUIRE) != 0)
         return HF_OK;
     if (hf_u32_load(&load->cache->shut, __ATOMIC_ACQUIRE) != 0)
@@ -374,7 +375,7 @@ static enum hf_status no_refreshes(void *context)
                                                                   : HF_PENDING;
 }
 
-void cache_refreshes_await(struct hf_cache *cache)
+void hf_cache_refreshes_await(struct hf_cache *cache)
 {
     (void)hf_event_until(&cache->refreshed, no_refreshes, cache,
                          cache->opts.clock, HF_FOREVER);
@@ -391,7 +392,7 @@ static void refresh(struct hf_cache *cache, const struct cache_key *key,
     bool pooled = cache->opts.refresher != NULL && fn == cache->opts.load &&
                   context == cache->opts.context;
 
-    cache_lock(cache, segment);
+    hf_cache_lock(cache, segment);
     struct cache_load *load =
         find(segment, key) != NULL ||
                 hf_u32_load(&cache->shut, __ATOMIC_RELAXED) != 0
@@ -447,11 +448,11 @@ static enum hf_status try_get(struct hf_cache *cache,
     if (reader == NULL)
         return HF_NOMEM;
     struct cache_entry *entry =
-        cache_look_up(cache, segment, reader, key, &negative);
+        hf_cache_look_up(cache, segment, reader, key, &negative);
     if (entry != NULL) {
-        cache_hand_out(cache, entry, value);
+        hf_cache_hand_out(cache, entry, value);
         *stale = claims_refresh(cache, entry);
-        cache_note_read(cache, segment, entry);
+        hf_cache_note_read(cache, segment, entry);
     }
     epoch_leave(reader);
     return entry != NULL ? HF_OK : negative ? HF_NOTFOUND : HF_PENDING;
@@ -469,7 +470,7 @@ static enum hf_status join(struct hf_cache *cache, const struct cache_key *key,
     uint64_t now_ns = 0;
 
     assert(reader != NULL); /* not this thread's first call */
-    cache_lock(cache, segment);
+    hf_cache_lock(cache, segment);
     struct cache_entry *entry = cache_find(segment, reader, key);
     if (entry != NULL && !cache_is_over(cache, entry, &now_ns)) {
         status = entry->negative ? HF_NOTFOUND : HF_OK;
@@ -485,7 +486,7 @@ static enum hf_status join(struct hf_cache *cache, const struct cache_key *key,
     }
     hf_mutex_unlock(&segment->mutex);
     if (status == HF_OK)
-        cache_hand_out(cache, entry, value);
+        hf_cache_hand_out(cache, entry, value);
     epoch_leave(reader);
     return status;
 }

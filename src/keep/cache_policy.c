@@ -3,8 +3,8 @@
 #include "base/memory.h"
 #include "keep/cache_state.h"
 
-void cache_queue_push(struct cache_policy *policy, unsigned queue,
-                      struct cache_entry *entry)
+void hf_cache_queue_push(struct cache_policy *policy, unsigned queue,
+                         struct cache_entry *entry)
 {
     struct cache_queue *to = &policy->queues[queue];
 
@@ -19,7 +19,8 @@ void cache_queue_push(struct cache_policy *policy, unsigned queue,
     to->weight += entry->weight;
 }
 
-void cache_queue_unlink(struct cache_policy *policy, struct cache_entry *entry)
+void hf_cache_queue_unlink(struct cache_policy *policy,
+                           struct cache_entry *entry)
 {
     struct cache_queue *from = &policy->queues[entry->queue];
 
@@ -31,13 +32,13 @@ void cache_queue_unlink(struct cache_policy *policy, struct cache_entry *entry)
     from->weight -= entry->weight;
 }
 
-void cache_queue_move(struct cache_policy *policy, unsigned queue,
-                      struct cache_entry *entry)
+void hf_cache_queue_move(struct cache_policy *policy, unsigned queue,
+                         struct cache_entry *entry)
 {
     if (entry->queue == queue && entry->newer == NULL)
         return; /* it is the newest already */
-    cache_queue_unlink(policy, entry);
-    cache_queue_push(policy, queue, entry);
+    hf_cache_queue_unlink(policy, entry);
+    hf_cache_queue_push(policy, queue, entry);
 }
 
 /* Puts `entry` where `old` was. */
@@ -54,49 +55,50 @@ static void swap(struct cache_policy *policy, struct cache_entry *old,
     queue->weight = queue->weight - old->weight + entry->weight;
 }
 
-enum hf_status cache_policy_init(struct cache_policy *policy,
-                                 enum hf_cache_policy kind, uint64_t max,
-                                 uint64_t keys)
+enum hf_status hf_cache_policy_init(struct cache_policy *policy,
+                                    enum hf_cache_policy kind, uint64_t max,
+                                    uint64_t keys)
 {
     policy->kind = kind;
     policy->max = max;
     if (kind == HF_CACHE_TINYLFU)
-        return cache_tinylfu_init(policy, keys);
-    return kind == HF_CACHE_S3FIFO ? cache_s3fifo_init(policy, keys) : HF_OK;
+        return hf_cache_tinylfu_init(policy, keys);
+    return kind == HF_CACHE_S3FIFO ? hf_cache_s3fifo_init(policy, keys) : HF_OK;
 }
 
-void cache_policy_release(struct cache_policy *policy)
+void hf_cache_policy_release(struct cache_policy *policy)
 {
     hf_free(policy->sketch.words);
     hf_free(policy->shadows);
     hf_free(policy->ghosts.names);
 }
 
-void cache_policy_added(struct cache_segment *segment,
-                        struct cache_entry *entry)
+void hf_cache_policy_added(struct cache_segment *segment,
+                           struct cache_entry *entry)
 {
     struct cache_policy *policy = &segment->policy;
 
     if (policy->kind == HF_CACHE_TINYLFU)
-        cache_tinylfu_added(segment, entry);
+        hf_cache_tinylfu_added(segment, entry);
     else if (policy->kind == HF_CACHE_S3FIFO)
-        cache_s3fifo_added(segment, entry);
+        hf_cache_s3fifo_added(segment, entry);
     else
-        cache_queue_push(policy, 0, entry);
+        hf_cache_queue_push(policy, 0, entry);
 }
 
-void cache_policy_read(struct cache_segment *segment, struct cache_entry *entry)
+void hf_cache_policy_read(struct cache_segment *segment,
+                          struct cache_entry *entry)
 {
     struct cache_policy *policy = &segment->policy;
 
     if (policy->kind == HF_CACHE_TINYLFU)
-        cache_tinylfu_read(segment, entry);
+        hf_cache_tinylfu_read(segment, entry);
     else if (policy->kind == HF_CACHE_LRU)
-        cache_queue_move(policy, 0, entry);
+        hf_cache_queue_move(policy, 0, entry);
 }
 
-void cache_policy_fetch(const struct cache_segment *segment,
-                        const struct cache_entry *entry)
+void hf_cache_policy_fetch(const struct cache_segment *segment,
+                           const struct cache_entry *entry)
 {
     const struct cache_policy *policy = &segment->policy;
 
@@ -105,11 +107,12 @@ void cache_policy_fetch(const struct cache_segment *segment,
     if (entry->older != NULL)
         __builtin_prefetch(&entry->older->newer, 1);
     if (policy->kind == HF_CACHE_TINYLFU)
-        cache_sketch_fetch(&policy->sketch, entry->hash);
+        hf_cache_sketch_fetch(&policy->sketch, entry->hash);
 }
 
-void cache_policy_replaced(struct cache_segment *segment,
-                           struct cache_entry *old, struct cache_entry *entry)
+void hf_cache_policy_replaced(struct cache_segment *segment,
+                              struct cache_entry *old,
+                              struct cache_entry *entry)
 {
     /* Relaxed: a hint, and readers of the old one have no say any more. */
     uint32_t used = hf_u32_load(&old->used, __ATOMIC_RELAXED);
@@ -118,13 +121,13 @@ void cache_policy_replaced(struct cache_segment *segment,
         hf_u32_store(&entry->used, used < 3 ? used + 1 : used,
                      __ATOMIC_RELAXED);
     swap(&segment->policy, old, entry);
-    cache_policy_read(segment, entry);
+    hf_cache_policy_read(segment, entry);
 }
 
-void cache_evict(struct cache_segment *segment, struct cache_entry *entry,
-                 struct cache_batch *batch)
+void hf_cache_evict(struct cache_segment *segment, struct cache_entry *entry,
+                    struct cache_batch *batch)
 {
-    cache_take_entry(segment, entry, HF_CACHE_SIZE, batch);
+    hf_cache_take_entry(segment, entry, HF_CACHE_SIZE, batch);
 }
 
 static void lru_settle(struct cache_segment *segment, struct cache_batch *batch)
@@ -135,20 +138,20 @@ static void lru_settle(struct cache_segment *segment, struct cache_batch *batch)
     while (queue->weight > segment->policy.max) {
         struct cache_entry *next = entry->newer;
         if (entry->weight > 0)
-            cache_evict(segment, entry, batch);
+            hf_cache_evict(segment, entry, batch);
         entry = next;
     }
 }
 
-void cache_policy_settle(struct cache_segment *segment,
-                         struct cache_batch *batch)
+void hf_cache_policy_settle(struct cache_segment *segment,
+                            struct cache_batch *batch)
 {
     struct cache_policy *policy = &segment->policy;
 
     if (policy->kind == HF_CACHE_TINYLFU)
-        cache_tinylfu_settle(segment, batch);
+        hf_cache_tinylfu_settle(segment, batch);
     else if (policy->kind == HF_CACHE_S3FIFO)
-        cache_s3fifo_settle(segment, batch);
+        hf_cache_s3fifo_settle(segment, batch);
     else
         lru_settle(segment, batch);
 }

@@ -21,7 +21,7 @@
 #define SET         4u
 #define NAMES_MIN   16u
 
-enum hf_status cache_s3fifo_init(struct cache_policy *policy, uint64_t keys)
+enum hf_status hf_cache_s3fifo_init(struct cache_policy *policy, uint64_t keys)
 {
     struct cache_ghosts *ghosts = &policy->ghosts;
     uint64_t names = NAMES_MIN;
@@ -90,22 +90,22 @@ static void fit(struct cache_ghosts *ghosts, uint64_t keys)
     struct cache_policy larger = {0};
 
     if (keys <= (ghosts->mask + 1) * SET ||
-        cache_s3fifo_init(&larger, keys * 2) != HF_OK)
+        hf_cache_s3fifo_init(&larger, keys * 2) != HF_OK)
         return;
     hf_free(ghosts->names);
     ghosts->names = larger.ghosts.names;
     ghosts->mask = larger.ghosts.mask;
 }
 
-void cache_s3fifo_added(struct cache_segment *segment,
-                        struct cache_entry *entry)
+void hf_cache_s3fifo_added(struct cache_segment *segment,
+                           struct cache_entry *entry)
 {
     struct cache_policy *policy = &segment->policy;
     uint64_t count = cache_figure(&segment->count);
 
     fit(&policy->ghosts, count);
     bool known = recall(&policy->ghosts, entry->hash, count);
-    cache_queue_push(policy, known ? CACHE_MAIN : CACHE_SMALL, entry);
+    hf_cache_queue_push(policy, known ? CACHE_MAIN : CACHE_SMALL, entry);
 }
 
 /* The small queue's oldest: on to the main queue, or out. */
@@ -118,11 +118,11 @@ static void settle_small(struct cache_segment *segment,
     /* Relaxed: a hint. */
     if (entry->weight == 0 || hf_u32_load(&entry->used, __ATOMIC_RELAXED) > 1) {
         hf_u32_store(&entry->used, 0, __ATOMIC_RELAXED);
-        cache_queue_move(policy, CACHE_MAIN, entry);
+        hf_cache_queue_move(policy, CACHE_MAIN, entry);
         return;
     }
     remember(&policy->ghosts, entry->hash);
-    cache_evict(segment, entry, batch);
+    hf_cache_evict(segment, entry, batch);
 }
 
 /* The main queue's oldest: another round, or out. */
@@ -134,15 +134,15 @@ static void settle_main(struct cache_segment *segment,
     uint32_t used = hf_u32_load(&entry->used, __ATOMIC_RELAXED);
 
     if (used == 0 && entry->weight > 0) {
-        cache_evict(segment, entry, batch);
+        hf_cache_evict(segment, entry, batch);
         return;
     }
     hf_u32_store(&entry->used, used == 0 ? 0 : used - 1, __ATOMIC_RELAXED);
-    cache_queue_move(policy, CACHE_MAIN, entry);
+    hf_cache_queue_move(policy, CACHE_MAIN, entry);
 }
 
-void cache_s3fifo_settle(struct cache_segment *segment,
-                         struct cache_batch *batch)
+void hf_cache_s3fifo_settle(struct cache_segment *segment,
+                            struct cache_batch *batch)
 {
     struct cache_policy *policy = &segment->policy;
     struct cache_queue *small = &policy->queues[CACHE_SMALL];

@@ -139,8 +139,8 @@ static void make_room(const struct cache_shadows *shadows,
     if (victim == NONE)
         victim = window->oldest;
     if (candidate != NONE && candidate != victim &&
-        cache_sketch_count(sketch, shadow->nodes[candidate].hash) <=
-            cache_sketch_count(sketch, shadow->nodes[victim].hash))
+        hf_cache_sketch_count(sketch, shadow->nodes[candidate].hash) <=
+            hf_cache_sketch_count(sketch, shadow->nodes[victim].hash))
         victim = candidate;
     drop(shadows, shadow, victim);
 }
@@ -188,7 +188,7 @@ static void shadow_init(struct shadow *shadow, char *memory, uint32_t room,
     shadow->used = 0;
 }
 
-struct cache_shadows *cache_shadows_new(uint64_t keys)
+struct cache_shadows *hf_cache_shadows_new(uint64_t keys)
 {
     unsigned shift = 0;
 
@@ -231,8 +231,8 @@ static int judge(struct cache_shadows *shadows)
     return leader;
 }
 
-int cache_shadows_note(struct cache_shadows *shadows,
-                       const struct cache_sketch *sketch, uint64_t hash)
+int hf_cache_shadows_note(struct cache_shadows *shadows,
+                          const struct cache_sketch *sketch, uint64_t hash)
 {
     if ((hash & ((1u << shadows->shift) - 1)) != 0)
         return 0;

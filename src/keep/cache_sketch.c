@@ -18,30 +18,29 @@
 #define ADDS_A_KEY 10u
 #define ODD_BITS   UINT64_C(0x7777777777777777) /* what halving may leave */
 
-bool cache_sketch_init(struct cache_sketch *sketch, uint64_t keys)
+bool hf_cache_sketch_init(struct cache_sketch *sketch, uint64_t keys)
 {
     uint64_t blocks = 1;
 
     while (blocks * BLOCK < keys)
         blocks *= 2;
-    sketch->words = hf_alloc_aligned(64, blocks * BLOCK * sizeof(uint64_t));
+    sketch->words = hf_alloc_lines(blocks * BLOCK * sizeof(uint64_t));
     if (sketch->words == NULL)
         return false;
-    memset(sketch->words, 0, blocks * BLOCK * sizeof(uint64_t));
     sketch->mask = blocks - 1;
     sketch->adds = 0;
     sketch->adds_max = keys * ADDS_A_KEY;
     return true;
 }
 
-void cache_sketch_fit(struct cache_sketch *sketch, uint64_t keys)
+void hf_cache_sketch_fit(struct cache_sketch *sketch, uint64_t keys)
 {
     struct cache_sketch larger;
     uint64_t words = (sketch->mask + 1) * BLOCK;
 
     if (keys * ADDS_A_KEY > sketch->adds_max)
         sketch->adds_max = keys * ADDS_A_KEY;
-    if (keys <= words || !cache_sketch_init(&larger, words * 2))
+    if (keys <= words || !hf_cache_sketch_init(&larger, words * 2))
         return;
     /* A block's keys fall into the same one or into that + old size: both
      * begin with what it had. */
@@ -86,7 +85,7 @@ HF_INLINE uint64_t add_row(uint64_t *block, uint64_t mixed, unsigned row)
     return more;
 }
 
-void cache_sketch_fetch(const struct cache_sketch *sketch, uint64_t hash)
+void hf_cache_sketch_fetch(const struct cache_sketch *sketch, uint64_t hash)
 {
     __builtin_prefetch(block_of(sketch, mix(hash)), 1);
 }
@@ -98,7 +97,7 @@ static void halve(struct cache_sketch *sketch)
     sketch->adds /= 2;
 }
 
-void cache_sketch_add(struct cache_sketch *sketch, uint64_t hash)
+void hf_cache_sketch_add(struct cache_sketch *sketch, uint64_t hash)
 {
     uint64_t mixed = mix(hash);
     uint64_t *block = block_of(sketch, mixed);
@@ -110,7 +109,7 @@ void cache_sketch_add(struct cache_sketch *sketch, uint64_t hash)
         halve(sketch);
 }
 
-unsigned cache_sketch_count(const struct cache_sketch *sketch, uint64_t hash)
+unsigned hf_cache_sketch_count(const struct cache_sketch *sketch, uint64_t hash)
 {
     uint64_t mixed = mix(hash);
     uint64_t *block = block_of(sketch, mixed);

@@ -32,6 +32,7 @@
 #define KEEP_CACHE_STATE_H
 
 #include "base/atomic.h"
+#include "base/heap.h"
 #include "holdfast/cache.h"
 #include "holdfast/event.h"
 #include "sync/epoch.h"
@@ -138,11 +139,6 @@ struct cache_policy {
     struct cache_ghosts ghosts;
 };
 
-struct cache_due {
-    uint64_t when_ns;
-    struct cache_entry *entry;
-};
-
 struct cache_load;
 
 struct cache_segment { /* (m) under mutex; counts: written under it */
@@ -160,10 +156,9 @@ struct cache_segment { /* (m) under mutex; counts: written under it */
     struct hf_atomic_u64 window;                    /* (a) for stats */
     uint64_t version;                               /* (m) the last one */
     struct cache_policy policy;                     /* (m) */
-    struct cache_due *due;                          /* (m) [0] is not used */
-    uint32_t due_count;                             /* (m) */
-    uint32_t due_room;                              /* (m) */
-    struct cache_load *loads;                       /* (m) that run */
+    struct hf_heap due;       /* (m) what expires next: see cache_due.c */
+    size_t due_bytes;         /* (m) of it */
+    struct cache_load *loads; /* (m) that run */
 };
 
 /* What a thread read in one segment and the policy does not know yet. */
@@ -237,26 +232,27 @@ struct cache_place {
 
 /* After the section: tells `removed`, gives up the table's hold. Inside the
  * epoch, outside the lock. */
-void cache_batch_end(struct hf_cache *cache, struct hf_epoch_reader *reader,
-                     struct cache_batch *batch);
+void hf_cache_batch_end(struct hf_cache *cache, struct hf_epoch_reader *reader,
+                        struct cache_batch *batch);
 /* One hold less; the last one retires it. */
-void cache_entry_drop(struct hf_epoch_reader *reader,
-                      struct cache_entry *entry);
+void hf_cache_entry_drop(struct hf_epoch_reader *reader,
+                         struct cache_entry *entry);
 /* What a caller is given of an entry, inside the epoch. */
-void cache_hand_out(struct hf_cache *cache, const struct cache_entry *entry,
-                    void **value);
+void hf_cache_hand_out(struct hf_cache *cache, const struct cache_entry *entry,
+                       void **value);
 /* The entry for a reader inside the epoch. NULL: a miss, which is counted;
  * `negative` if it is known that there is none. */
-struct cache_entry *cache_look_up(struct hf_cache *cache,
-                                  struct cache_segment *segment,
-                                  struct hf_epoch_reader *reader,
-                                  const struct cache_key *key, bool *negative);
+struct cache_entry *hf_cache_look_up(struct hf_cache *cache,
+                                     struct cache_segment *segment,
+                                     struct hf_epoch_reader *reader,
+                                     const struct cache_key *key,
+                                     bool *negative);
 /* Counts a hit and puts it on the way to the policy. */
-void cache_note_read(struct hf_cache *cache, struct cache_segment *segment,
-                     struct cache_entry *entry);
+void hf_cache_note_read(struct hf_cache *cache, struct cache_segment *segment,
+                        struct cache_entry *entry);
 /* Locks the segment, tells its policy what this thread has read. */
-void cache_lock(struct hf_cache *cache, struct cache_segment *segment);
-void cache_drain(struct cache_segment *segment, struct cache_reads *reads);
+void hf_cache_lock(struct hf_cache *cache, struct cache_segment *segment);
+void hf_cache_drain(struct cache_segment *segment, struct cache_reads *reads);
 
 /* cache_change.c */
 
@@ -269,9 +265,9 @@ enum cache_when {
 };
 /* `value` NULL: negative. Held once, by the table to be. HF_NOMEM; HF_INVALID:
  * heavier than may be. */
-enum hf_status cache_entry_new(struct hf_cache *cache,
-                               const struct cache_key *key, void *value,
-                               uint64_t ttl_ns, struct cache_entry **entry);
+enum hf_status hf_cache_entry_new(struct hf_cache *cache,
+                                  const struct cache_key *key, void *value,
+                                  uint64_t ttl_ns, struct cache_entry **entry);
 /* Puts it there, as the table's; under the lock. HF_OK, HF_EXISTS, HF_NOTFOUND,
  * HF_NOMEM. */
 struct cache_store {
@@ -281,137 +277,145 @@ struct cache_store {
     struct cache_entry *found; /* HF_EXISTS: what is there, if that was the
                                 * question; good until the epoch is left */
 };
-enum hf_status cache_store(struct hf_cache *cache,
-                           struct cache_segment *segment,
-                           struct hf_epoch_reader *reader,
-                           struct cache_store *store,
-                           struct cache_batch *batch);
+enum hf_status hf_cache_store(struct hf_cache *cache,
+                              struct cache_segment *segment,
+                              struct hf_epoch_reader *reader,
+                              struct cache_store *store,
+                              struct cache_batch *batch);
 /* Takes an entry that is there out of all; under the lock. */
-void cache_take(struct cache_segment *segment, struct cache_entry *entry,
-                const struct cache_place *place, enum hf_cache_cause cause,
-                struct cache_batch *batch);
+void hf_cache_take(struct cache_segment *segment, struct cache_entry *entry,
+                   const struct cache_place *place, enum hf_cache_cause cause,
+                   struct cache_batch *batch);
 /* The same for one whose place is not known. */
-void cache_take_entry(struct cache_segment *segment, struct cache_entry *entry,
-                      enum hf_cache_cause cause, struct cache_batch *batch);
+void hf_cache_take_entry(struct cache_segment *segment,
+                         struct cache_entry *entry, enum hf_cache_cause cause,
+                         struct cache_batch *batch);
 /* What a stamp tells has changed; after the change. */
-void cache_stamp_move(struct hf_cache *cache, uint64_t hash);
+void hf_cache_stamp_move(struct hf_cache *cache, uint64_t hash);
 
 /* cache_visit.c */
 
-void cache_remove_all(struct hf_cache *cache, enum hf_cache_cause cause);
+void hf_cache_remove_all(struct hf_cache *cache, enum hf_cache_cause cause);
 
 /* cache_load.c */
 
 /* Loads of this key that run are old from now on (NULL: all of the
  * segment's); under the lock. */
-void cache_loads_detach(struct cache_segment *segment,
-                        const struct cache_key *key);
-void cache_loads_wake(struct cache_segment *segment);
-void cache_refreshes_await(struct hf_cache *cache);
+void hf_cache_loads_detach(struct cache_segment *segment,
+                           const struct cache_key *key);
+void hf_cache_loads_wake(struct cache_segment *segment);
+void hf_cache_refreshes_await(struct hf_cache *cache);
 
 /* cache_table.c; all under the lock */
 
-struct cache_table *cache_table_new(uint64_t entries);
+struct cache_table *hf_cache_table_new(uint64_t entries);
 /* Makes room for one more; false without memory. An old table is put into the
  * batch. */
-bool cache_table_room(struct cache_segment *segment,
-                      struct hf_epoch_reader *reader,
-                      struct cache_batch *batch);
-void cache_table_insert(struct cache_segment *segment,
-                        struct cache_entry *entry);
-void cache_table_replace(const struct cache_place *place,
-                         struct cache_entry *entry);
-void cache_table_remove(struct cache_segment *segment,
-                        const struct cache_place *place,
-                        const struct cache_entry *entry);
-struct cache_entry *cache_table_find(const struct cache_segment *segment,
-                                     const struct cache_key *key,
-                                     struct cache_place *place);
-struct cache_entry *cache_table_find_hash(const struct cache_segment *segment,
-                                          uint64_t hash);
-bool cache_table_place(const struct cache_segment *segment,
-                       const struct cache_entry *entry,
-                       struct cache_place *place);
+bool hf_cache_table_room(struct cache_segment *segment,
+                         struct hf_epoch_reader *reader,
+                         struct cache_batch *batch);
+void hf_cache_table_insert(struct cache_segment *segment,
+                           struct cache_entry *entry);
+void hf_cache_table_replace(const struct cache_place *place,
+                            struct cache_entry *entry);
+void hf_cache_table_remove(struct cache_segment *segment,
+                           const struct cache_place *place,
+                           const struct cache_entry *entry);
+struct cache_entry *hf_cache_table_find(const struct cache_segment *segment,
+                                        const struct cache_key *key,
+                                        struct cache_place *place);
+struct cache_entry *
+hf_cache_table_find_hash(const struct cache_segment *segment, uint64_t hash);
+bool hf_cache_table_place(const struct cache_segment *segment,
+                          const struct cache_entry *entry,
+                          struct cache_place *place);
 
 /* cache_due.c; all under the lock */
 
-bool cache_due_room(struct cache_segment *segment);
-void cache_due_add(struct cache_segment *segment, struct cache_entry *entry);
-void cache_due_remove(struct cache_segment *segment, struct cache_entry *entry);
+void hf_cache_due_init(struct cache_segment *segment);
+/* Makes sure that one more add succeeds; false without memory. */
+bool hf_cache_due_room(struct cache_segment *segment);
+void hf_cache_due_add(struct cache_segment *segment, struct cache_entry *entry);
+void hf_cache_due_remove(struct cache_segment *segment,
+                         struct cache_entry *entry);
 /* Takes out at most `max` that are over; looks at twice as many. */
-size_t cache_due_sweep(struct cache_segment *segment, uint64_t now_ns,
-                       size_t max, struct cache_batch *batch);
+size_t hf_cache_due_sweep(struct cache_segment *segment, uint64_t now_ns,
+                          size_t max, struct cache_batch *batch);
 
 /* cache_policy.c; all under the lock */
 
-enum hf_status cache_policy_init(struct cache_policy *policy,
-                                 enum hf_cache_policy kind, uint64_t max,
-                                 uint64_t keys);
-void cache_policy_release(struct cache_policy *policy);
-void cache_policy_added(struct cache_segment *segment,
-                        struct cache_entry *entry);
+enum hf_status hf_cache_policy_init(struct cache_policy *policy,
+                                    enum hf_cache_policy kind, uint64_t max,
+                                    uint64_t keys);
+void hf_cache_policy_release(struct cache_policy *policy);
+void hf_cache_policy_added(struct cache_segment *segment,
+                           struct cache_entry *entry);
 /* `entry` takes the place of `old`, and was asked for. */
-void cache_policy_replaced(struct cache_segment *segment,
-                           struct cache_entry *old, struct cache_entry *entry);
-void cache_policy_read(struct cache_segment *segment,
-                       struct cache_entry *entry);
+void hf_cache_policy_replaced(struct cache_segment *segment,
+                              struct cache_entry *old,
+                              struct cache_entry *entry);
+void hf_cache_policy_read(struct cache_segment *segment,
+                          struct cache_entry *entry);
 /* Has the processor fetch what a read of the entry will touch. */
-void cache_policy_fetch(const struct cache_segment *segment,
-                        const struct cache_entry *entry);
+void hf_cache_policy_fetch(const struct cache_segment *segment,
+                           const struct cache_entry *entry);
 /* Takes out what has no room. */
-void cache_policy_settle(struct cache_segment *segment,
-                         struct cache_batch *batch);
+void hf_cache_policy_settle(struct cache_segment *segment,
+                            struct cache_batch *batch);
 
-void cache_queue_push(struct cache_policy *policy, unsigned queue,
-                      struct cache_entry *entry);
-void cache_queue_unlink(struct cache_policy *policy, struct cache_entry *entry);
+void hf_cache_queue_push(struct cache_policy *policy, unsigned queue,
+                         struct cache_entry *entry);
+void hf_cache_queue_unlink(struct cache_policy *policy,
+                           struct cache_entry *entry);
 /* Makes it the newest of that queue. */
-void cache_queue_move(struct cache_policy *policy, unsigned queue,
-                      struct cache_entry *entry);
+void hf_cache_queue_move(struct cache_policy *policy, unsigned queue,
+                         struct cache_entry *entry);
 /* Takes an entry out for want of room. */
-void cache_evict(struct cache_segment *segment, struct cache_entry *entry,
-                 struct cache_batch *batch);
+void hf_cache_evict(struct cache_segment *segment, struct cache_entry *entry,
+                    struct cache_batch *batch);
 
 /* cache_tinylfu.c */
 
 enum { CACHE_WINDOW, CACHE_PROBATION, CACHE_PROTECTED };
-enum hf_status cache_tinylfu_init(struct cache_policy *policy, uint64_t keys);
-void cache_tinylfu_added(struct cache_segment *segment,
-                         struct cache_entry *entry);
-void cache_tinylfu_read(struct cache_segment *segment,
-                        struct cache_entry *entry);
-void cache_tinylfu_settle(struct cache_segment *segment,
-                          struct cache_batch *batch);
+enum hf_status hf_cache_tinylfu_init(struct cache_policy *policy,
+                                     uint64_t keys);
+void hf_cache_tinylfu_added(struct cache_segment *segment,
+                            struct cache_entry *entry);
+void hf_cache_tinylfu_read(struct cache_segment *segment,
+                           struct cache_entry *entry);
+void hf_cache_tinylfu_settle(struct cache_segment *segment,
+                             struct cache_batch *batch);
 
 /* cache_shadow.c */
 
 /* For that many entries. NULL without memory. */
-struct cache_shadows *cache_shadows_new(uint64_t keys);
+struct cache_shadows *hf_cache_shadows_new(uint64_t keys);
 /* A key was asked for. 1: a window as large as the cache does better; -1: a
  * small one does; 0: nothing new. */
-int cache_shadows_note(struct cache_shadows *shadows,
-                       const struct cache_sketch *sketch, uint64_t hash);
+int hf_cache_shadows_note(struct cache_shadows *shadows,
+                          const struct cache_sketch *sketch, uint64_t hash);
 
 /* cache_sketch.c */
 
 /* For that many keys; false without memory. */
-bool cache_sketch_init(struct cache_sketch *sketch, uint64_t keys);
+bool hf_cache_sketch_init(struct cache_sketch *sketch, uint64_t keys);
 /* More keys than it was made for: twice as large, if there is memory. */
-void cache_sketch_fit(struct cache_sketch *sketch, uint64_t keys);
+void hf_cache_sketch_fit(struct cache_sketch *sketch, uint64_t keys);
 /* Has the processor fetch the counters of a key. */
-void cache_sketch_fetch(const struct cache_sketch *sketch, uint64_t hash);
-void cache_sketch_add(struct cache_sketch *sketch, uint64_t hash);
+void hf_cache_sketch_fetch(const struct cache_sketch *sketch, uint64_t hash);
+void hf_cache_sketch_add(struct cache_sketch *sketch, uint64_t hash);
 /* 0 .. 15 */
-unsigned cache_sketch_count(const struct cache_sketch *sketch, uint64_t hash);
+unsigned hf_cache_sketch_count(const struct cache_sketch *sketch,
+                               uint64_t hash);
 
 /* cache_s3fifo.c */
 
 enum { CACHE_SMALL, CACHE_MAIN };
-enum hf_status cache_s3fifo_init(struct cache_policy *policy, uint64_t keys);
-void cache_s3fifo_added(struct cache_segment *segment,
-                        struct cache_entry *entry);
-void cache_s3fifo_settle(struct cache_segment *segment,
-                         struct cache_batch *batch);
+enum hf_status hf_cache_s3fifo_init(struct cache_policy *policy, uint64_t keys);
+void hf_cache_s3fifo_added(struct cache_segment *segment,
+                           struct cache_entry *entry);
+void hf_cache_s3fifo_settle(struct cache_segment *segment,
+                            struct cache_batch *batch);
 
 /* What follows is short and on everybody's way. */
 
@@ -451,33 +455,8 @@ static inline uint64_t cache_tag(uint64_t hash)
 static inline bool cache_key_is(const struct cache_key *key,
                                 const struct cache_entry *entry)
 {
-    const unsigned char *a = (const unsigned char *)key->data;
-    const unsigned char *b = entry->key;
-    size_t left = key->len;
-    uint64_t x, y;
-
-    if (entry->hash != key->hash || entry->key_len != left)
-        return false;
-    for (; left >= 8; left -= 8, a += 8, b += 8) {
-        memcpy(&x, a, 8);
-        memcpy(&y, b, 8);
-        if (x != y)
-            return false;
-    }
-    return left == 0 || memcmp(a, b, left) == 0;
-}
-
-/* The slots whose tag is that: bit 7 of their byte is set. A slot above such a
- * one may be named wrongly; the key decides. */
-static inline uint64_t cache_hits(uint64_t word, uint64_t tag)
-{
-    uint64_t differs = word ^ tag * CACHE_ONES;
-    return (differs - CACHE_ONES) & ~differs & CACHE_ONES << 7;
-}
-
-static inline unsigned cache_slot(uint64_t hits)
-{
-    return (unsigned)__builtin_ctzll(hits) / 8;
+    return entry->hash == key->hash && entry->key_len == key->len &&
+           map_bytes_equal(key->data, entry->key, key->len);
 }
 
 /* Has the processor fetch the bucket that will be needed; before the epoch is
@@ -511,10 +490,10 @@ static inline struct cache_entry *cache_find(struct cache_segment *segment,
             /* Acquire: an entry that was put there before the word changed
              * is seen. */
             uint64_t word = hf_u64_load(&bucket->word, __ATOMIC_ACQUIRE);
-            for (uint64_t hits = cache_hits(word, tag); hits != 0;
+            for (uint64_t hits = map_tag_hits(word, tag, CACHE_ONES); hits != 0;
                  hits &= hits - 1) {
                 struct cache_entry *entry = (struct cache_entry *)epoch_load(
-                    reader, &bucket->slots[cache_slot(hits)]);
+                    reader, &bucket->slots[map_tag_slot(hits)]);
                 if (entry != NULL && cache_key_is(key, entry))
                     return entry;
             }

@@ -44,7 +44,7 @@ static void word_set(struct cache_bucket *bucket, uint64_t word)
     hf_u64_store(&bucket->word, word, __ATOMIC_RELAXED);
 }
 
-struct cache_table *cache_table_new(uint64_t entries)
+struct cache_table *hf_cache_table_new(uint64_t entries)
 {
     uint64_t buckets = BUCKETS_MIN;
 
@@ -52,10 +52,9 @@ struct cache_table *cache_table_new(uint64_t entries)
         buckets *= 2;
     size_t bytes =
         sizeof(struct cache_table) + buckets * sizeof(struct cache_bucket);
-    struct cache_table *table = hf_alloc_aligned(64, bytes);
+    struct cache_table *table = hf_alloc_lines(bytes);
     if (table == NULL)
         return NULL;
-    memset(table, 0, bytes);
     table->retired.kind = CACHE_TABLE;
     table->mask = buckets - 1;
     return table;
@@ -69,13 +68,13 @@ static void insert(struct cache_table *table, struct cache_entry *entry)
 
     for (;; at++) {
         bucket = &table->at[at & table->mask];
-        empty = cache_hits(word_of(bucket), 0);
+        empty = map_tag_hits(word_of(bucket), 0, CACHE_ONES);
         if (empty != 0)
             break;
         if (word_of(bucket) >> 56 < BEHIND_MAX)
             word_set(bucket, word_of(bucket) + CACHE_BEHIND);
     }
-    unsigned slot = cache_slot(empty);
+    unsigned slot = map_tag_slot(empty);
     word_set(bucket, word_of(bucket) | cache_tag(entry->hash) << slot * 8);
     /* Release: the entry, and the words before. */
     hf_ptr_store(&bucket->slots[slot], entry, __ATOMIC_RELEASE);
@@ -95,7 +94,7 @@ static bool grow(struct cache_segment *segment, struct hf_epoch_reader *reader,
                  struct cache_table *table, struct cache_batch *batch)
 {
     struct cache_table *next =
-        cache_table_new((table->mask + 1) * 2 * (uint64_t)LOAD);
+        hf_cache_table_new((table->mask + 1) * 2 * (uint64_t)LOAD);
 
     if (next == NULL)
         return false;
@@ -114,8 +113,9 @@ static bool grow(struct cache_segment *segment, struct hf_epoch_reader *reader,
     return true;
 }
 
-bool cache_table_room(struct cache_segment *segment,
-                      struct hf_epoch_reader *reader, struct cache_batch *batch)
+bool hf_cache_table_room(struct cache_segment *segment,
+                         struct hf_epoch_reader *reader,
+                         struct cache_batch *batch)
 {
     struct cache_table *table = table_of(segment);
     uint64_t count = cache_figure(&segment->count);
@@ -127,14 +127,14 @@ bool cache_table_room(struct cache_segment *segment,
            count < (table->mask + 1) * CACHE_SLOTS;
 }
 
-void cache_table_insert(struct cache_segment *segment,
-                        struct cache_entry *entry)
+void hf_cache_table_insert(struct cache_segment *segment,
+                           struct cache_entry *entry)
 {
     insert(table_of(segment), entry);
 }
 
-void cache_table_replace(const struct cache_place *place,
-                         struct cache_entry *entry)
+void hf_cache_table_replace(const struct cache_place *place,
+                            struct cache_entry *entry)
 {
     /* seq_cst: unlinked before readers are looked for; it also publishes the
      * new one. */
@@ -144,9 +144,9 @@ void cache_table_replace(const struct cache_place *place,
     (void)old;
 }
 
-void cache_table_remove(struct cache_segment *segment,
-                        const struct cache_place *place,
-                        const struct cache_entry *entry)
+void hf_cache_table_remove(struct cache_segment *segment,
+                           const struct cache_place *place,
+                           const struct cache_entry *entry)
 {
     struct cache_table *table = table_of(segment);
     struct cache_bucket *bucket = place->bucket;
@@ -177,15 +177,16 @@ static struct cache_entry *find(const struct cache_segment *segment,
 
     for (uint64_t at = hash;; at++) {
         struct cache_bucket *bucket = &table->at[at & table->mask];
-        uint64_t hits = cache_hits(word_of(bucket), cache_tag(hash));
+        uint64_t hits =
+            map_tag_hits(word_of(bucket), cache_tag(hash), CACHE_ONES);
         for (; hits != 0; hits &= hits - 1) {
-            struct cache_entry *entry = entry_at(bucket, cache_slot(hits));
+            struct cache_entry *entry = entry_at(bucket, map_tag_slot(hits));
             if (entry == NULL || entry->hash != hash ||
                 (key != NULL && !cache_key_is(key, entry)) ||
                 (exact != NULL && entry != exact))
                 continue;
             place->bucket = bucket;
-            place->slot = cache_slot(hits);
+            place->slot = map_tag_slot(hits);
             return entry;
         }
         if (word_of(bucket) < CACHE_BEHIND)
@@ -193,23 +194,23 @@ static struct cache_entry *find(const struct cache_segment *segment,
     }
 }
 
-struct cache_entry *cache_table_find(const struct cache_segment *segment,
-                                     const struct cache_key *key,
-                                     struct cache_place *place)
+struct cache_entry *hf_cache_table_find(const struct cache_segment *segment,
+                                        const struct cache_key *key,
+                                        struct cache_place *place)
 {
     return find(segment, key->hash, key, NULL, place);
 }
 
-struct cache_entry *cache_table_find_hash(const struct cache_segment *segment,
-                                          uint64_t hash)
+struct cache_entry *
+hf_cache_table_find_hash(const struct cache_segment *segment, uint64_t hash)
 {
     struct cache_place place;
     return find(segment, hash, NULL, NULL, &place);
 }
 
-bool cache_table_place(const struct cache_segment *segment,
-                       const struct cache_entry *entry,
-                       struct cache_place *place)
+bool hf_cache_table_place(const struct cache_segment *segment,
+                          const struct cache_entry *entry,
+                          struct cache_place *place)
 {
     return find(segment, entry->hash, NULL, entry, place) != NULL;
 }

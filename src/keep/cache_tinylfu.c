@@ -38,49 +38,49 @@ static void set_window(struct cache_policy *policy, uint64_t window_max)
     policy->protected_max = (policy->max - window_max) / 10 * PROTECTED_TENTH;
 }
 
-enum hf_status cache_tinylfu_init(struct cache_policy *policy, uint64_t keys)
+enum hf_status hf_cache_tinylfu_init(struct cache_policy *policy, uint64_t keys)
 {
     set_window(policy, hundredth(policy));
     policy->window_goal = policy->window_max;
-    return cache_sketch_init(&policy->sketch, keys) ? HF_OK : HF_NOMEM;
+    return hf_cache_sketch_init(&policy->sketch, keys) ? HF_OK : HF_NOMEM;
 }
 
 /* A key was asked for: by that the shadows may know better. */
 static void note(struct cache_policy *policy, uint64_t hash)
 {
-    cache_sketch_add(&policy->sketch, hash);
+    hf_cache_sketch_add(&policy->sketch, hash);
     if (policy->shadows == NULL)
         return;
-    int leader = cache_shadows_note(policy->shadows, &policy->sketch, hash);
+    int leader = hf_cache_shadows_note(policy->shadows, &policy->sketch, hash);
     if (leader != 0)
         policy->window_goal =
             leader < 0 ? hundredth(policy) : policy->max - hundredth(policy);
 }
 
-void cache_tinylfu_added(struct cache_segment *segment,
-                         struct cache_entry *entry)
+void hf_cache_tinylfu_added(struct cache_segment *segment,
+                            struct cache_entry *entry)
 {
     struct cache_policy *policy = &segment->policy;
 
-    cache_sketch_fit(&policy->sketch, cache_figure(&segment->count));
+    hf_cache_sketch_fit(&policy->sketch, cache_figure(&segment->count));
     note(policy, entry->hash);
-    cache_queue_push(policy, CACHE_WINDOW, entry);
+    hf_cache_queue_push(policy, CACHE_WINDOW, entry);
 }
 
-void cache_tinylfu_read(struct cache_segment *segment,
-                        struct cache_entry *entry)
+void hf_cache_tinylfu_read(struct cache_segment *segment,
+                           struct cache_entry *entry)
 {
     struct cache_policy *policy = &segment->policy;
     struct cache_queue *protected = &policy->queues[CACHE_PROTECTED];
 
     note(policy, entry->hash);
     if (entry->queue == CACHE_WINDOW) {
-        cache_queue_move(policy, CACHE_WINDOW, entry);
+        hf_cache_queue_move(policy, CACHE_WINDOW, entry);
         return;
     }
-    cache_queue_move(policy, CACHE_PROTECTED, entry);
+    hf_cache_queue_move(policy, CACHE_PROTECTED, entry);
     while (protected->weight > policy->protected_max)
-        cache_queue_move(policy, CACHE_PROBATION, protected->oldest);
+        hf_cache_queue_move(policy, CACHE_PROBATION, protected->oldest);
 }
 
 static bool may_pass(struct cache_policy *policy,
@@ -88,8 +88,9 @@ static bool may_pass(struct cache_policy *policy,
                      const struct cache_entry *victim)
 {
     unsigned candidate_count =
-        cache_sketch_count(&policy->sketch, candidate->hash);
-    unsigned victim_count = cache_sketch_count(&policy->sketch, victim->hash);
+        hf_cache_sketch_count(&policy->sketch, candidate->hash);
+    unsigned victim_count =
+        hf_cache_sketch_count(&policy->sketch, victim->hash);
 
     return candidate_count > victim_count;
 }
@@ -110,7 +111,7 @@ static struct cache_entry *leave_window(struct cache_policy *policy)
 
     while (window->weight > policy->window_max) {
         struct cache_entry *entry = window->oldest;
-        cache_queue_move(policy, CACHE_PROBATION, entry);
+        hf_cache_queue_move(policy, CACHE_PROBATION, entry);
         first = first == NULL ? entry : first;
     }
     return first;
@@ -147,7 +148,7 @@ static void make_room(struct cache_segment *segment, struct cache_batch *batch)
         } else if (candidate != NULL) {
             candidate = candidate->newer;
         }
-        cache_evict(segment, goes, batch);
+        hf_cache_evict(segment, goes, batch);
     }
 }
 
@@ -164,20 +165,20 @@ static void move_border(struct cache_policy *policy)
         uint64_t left = policy->window_max - policy->window_goal;
         set_window(policy, policy->window_max - (left < step ? left : step));
         while (window->weight > policy->window_max)
-            cache_queue_move(policy, CACHE_PROBATION, window->oldest);
+            hf_cache_queue_move(policy, CACHE_PROBATION, window->oldest);
         return;
     }
     uint64_t left = policy->window_goal - policy->window_max;
     set_window(policy, policy->window_max + (left < step ? left : step));
     while (protected->weight > policy->protected_max)
-        cache_queue_move(policy, CACHE_PROBATION, protected->oldest);
+        hf_cache_queue_move(policy, CACHE_PROBATION, protected->oldest);
     /* A larger window is filled with what would be the next to go. */
     for (;;) {
         struct cache_entry *entry = policy->queues[CACHE_PROBATION].oldest;
         if (entry == NULL ||
             window->weight + entry->weight > policy->window_max)
             break;
-        cache_queue_move(policy, CACHE_WINDOW, entry);
+        hf_cache_queue_move(policy, CACHE_WINDOW, entry);
     }
 }
 
@@ -199,11 +200,11 @@ static void fit_shadows(struct cache_segment *segment)
         return;
     policy->shadowed = keys;
     hf_free(policy->shadows);
-    policy->shadows = cache_shadows_new(keys);
+    policy->shadows = hf_cache_shadows_new(keys);
 }
 
-void cache_tinylfu_settle(struct cache_segment *segment,
-                          struct cache_batch *batch)
+void hf_cache_tinylfu_settle(struct cache_segment *segment,
+                             struct cache_batch *batch)
 {
     struct cache_policy *policy = &segment->policy;
 

@@ -36,7 +36,7 @@ static enum hf_status snapshot_take(struct hf_cache *cache,
         snapshot->entries = hf_alloc(room * sizeof(struct cache_entry *));
         if (snapshot->entries == NULL)
             return HF_NOMEM;
-        cache_lock(cache, segment);
+        hf_cache_lock(cache, segment);
         uint64_t count = cache_figure(&segment->count);
         if (count <= room) {
             collect(segment, snapshot);
@@ -135,16 +135,16 @@ static bool remove_one(void *context, struct hf_epoch_reader *reader,
     if (!removal->test(removal->context, entry->key, entry->key_len,
                        entry->value))
         return true;
-    cache_lock(cache, segment);
+    hf_cache_lock(cache, segment);
     /* The same entry, since its memory cannot be another's meanwhile. */
-    if (cache_table_place(segment, entry, &place)) {
-        cache_take(segment, entry, &place, HF_CACHE_EXPLICIT, &batch);
-        cache_loads_detach(segment, &key);
-        cache_stamp_move(cache, key.hash);
+    if (hf_cache_table_place(segment, entry, &place)) {
+        hf_cache_take(segment, entry, &place, HF_CACHE_EXPLICIT, &batch);
+        hf_cache_loads_detach(segment, &key);
+        hf_cache_stamp_move(cache, key.hash);
         removal->count++;
     }
     hf_mutex_unlock(&segment->mutex);
-    cache_batch_end(cache, reader, &batch);
+    hf_cache_batch_end(cache, reader, &batch);
     return true;
 }
 
@@ -163,7 +163,7 @@ enum hf_status hf_cache_remove_if(struct hf_cache *cache,
     return status;
 }
 
-void cache_remove_all(struct hf_cache *cache, enum hf_cache_cause cause)
+void hf_cache_remove_all(struct hf_cache *cache, enum hf_cache_cause cause)
 {
     struct hf_epoch_reader *reader = epoch_enter(cache->epoch);
 
@@ -171,17 +171,18 @@ void cache_remove_all(struct hf_cache *cache, enum hf_cache_cause cause)
     for (uint32_t i = 0; i < cache->segment_count; i++) {
         struct cache_segment *segment = &cache->segments[i];
         struct cache_batch batch = {0};
-        cache_lock(cache, segment);
+        hf_cache_lock(cache, segment);
         for (unsigned queue = 0; queue < 3; queue++)
             while (segment->policy.queues[queue].newest != NULL)
-                cache_take_entry(segment, segment->policy.queues[queue].newest,
-                                 cause, &batch);
-        cache_loads_detach(segment, NULL);
+                hf_cache_take_entry(segment,
+                                    segment->policy.queues[queue].newest, cause,
+                                    &batch);
+        hf_cache_loads_detach(segment, NULL);
         /* After the change, as ever; `i` as a hash's segment. */
         for (uint64_t stamp = 0; stamp <= cache->stamp_mask; stamp++)
-            cache_stamp_move(cache, (uint64_t)i << 48 | stamp);
+            hf_cache_stamp_move(cache, (uint64_t)i << 48 | stamp);
         hf_mutex_unlock(&segment->mutex);
-        cache_batch_end(cache, reader, &batch);
+        hf_cache_batch_end(cache, reader, &batch);
     }
     epoch_leave(reader);
 }
@@ -192,7 +193,7 @@ enum hf_status hf_cache_clear(struct hf_cache *cache)
         return HF_INVALID;
     if (hf_cache_enter(cache) != HF_OK) /* a record for this thread */
         return HF_NOMEM;
-    cache_remove_all(cache, HF_CACHE_EXPLICIT);
+    hf_cache_remove_all(cache, HF_CACHE_EXPLICIT);
     hf_cache_leave(cache);
     return HF_OK;
 }

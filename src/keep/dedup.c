@@ -125,10 +125,9 @@ static enum hf_status make_shards(struct hf_dedup *dedup)
     size_t count = (size_t)1 << dedup->shard_bits;
     size_t bytes = count * sizeof(struct dedup_shard);
 
-    dedup->shards = hf_alloc_aligned(64, bytes);
+    dedup->shards = hf_alloc_lines(bytes);
     if (dedup->shards == NULL)
         return HF_NOMEM;
-    memset(dedup->shards, 0, bytes);
     for (size_t i = 0; dedup->fd >= 0 && i < count; i++) {
         dedup->shards[i].page = hf_alloc(DEDUP_PAGE_BYTES);
         if (dedup->shards[i].page == NULL)
@@ -142,7 +141,7 @@ static void destroy(struct hf_dedup *dedup)
 {
     for (size_t i = 0; dedup->shards != NULL && i >> dedup->shard_bits == 0;
          i++) {
-        dedup_run_release(&dedup->shards[i]);
+        hf_dedup_run_release(&dedup->shards[i]);
         hf_free(dedup->shards[i].table.slots);
     }
     if (dedup->fd >= 0)
@@ -213,7 +212,7 @@ static struct place enter(struct hf_dedup *dedup, const void *item, size_t len,
     hf_mutex_lock(&place.shard->mutex);
     if (now_ns > place.shard->now_ns)
         place.shard->now_ns = now_ns;
-    dedup_run_expire(dedup, place.shard);
+    hf_dedup_run_expire(dedup, place.shard);
     return place;
 }
 
@@ -242,7 +241,7 @@ static enum dedup_answer search(struct hf_dedup *dedup,
 {
     struct dedup_shard *shard = place->shard;
     struct dedup_entry *entry =
-        dedup_table_find(dedup, &shard->table, place->high, place->low);
+        hf_dedup_table_find(dedup, &shard->table, place->high, place->low);
 
     *stale = NULL;
     *offset = 0;
@@ -251,20 +250,21 @@ static enum dedup_answer search(struct hf_dedup *dedup,
         return DEDUP_YES;
     }
     *stale = entry;
-    return dedup_run_find(dedup, shard, place->high, place->low, out, offset);
+    return hf_dedup_run_find(dedup, shard, place->high, place->low, out,
+                             offset);
 }
 
 /* Room in the table by letting go what has expired, then by writing it out. */
 static enum hf_status make_room(struct hf_dedup *dedup,
                                 struct dedup_shard *shard)
 {
-    dedup_table_step(dedup, shard);
+    hf_dedup_table_step(dedup, shard);
     if (shard->table.count < dedup->shard_items)
         return HF_OK;
-    dedup_table_sweep(dedup, shard);
+    hf_dedup_table_sweep(dedup, shard);
     if (shard->table.count < dedup->shard_items)
         return HF_OK;
-    return dedup->fd < 0 ? HF_FULL : dedup_run_write(dedup, shard);
+    return dedup->fd < 0 ? HF_FULL : hf_dedup_run_write(dedup, shard);
 }
 
 static enum hf_status add(struct hf_dedup *dedup, const struct place *place,
@@ -291,8 +291,8 @@ static enum hf_status add(struct hf_dedup *dedup, const struct place *place,
     }
     enum hf_status status = make_room(dedup, shard);
     if (status == HF_OK)
-        status = dedup_table_add(dedup, shard, place->high, place->low,
-                                 until_ns, &entry);
+        status = hf_dedup_table_add(dedup, shard, place->high, place->low,
+                                    until_ns, &entry);
     if (status == HF_OK)
         keep(dedup, entry, value);
     return status;
@@ -351,9 +351,9 @@ enum hf_status hf_dedup_forget(struct hf_dedup *dedup, const void *item,
     case DEDUP_YES:
         status = HF_OK;
         if (offset == 0)
-            dedup_table_remove(dedup, shard, entry);
+            hf_dedup_table_remove(dedup, shard, entry);
         else
-            status = dedup_run_forget(dedup, offset);
+            status = hf_dedup_run_forget(dedup, offset);
         break;
     case DEDUP_BROKEN:
         status = HF_IO;

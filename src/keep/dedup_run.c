@@ -86,7 +86,7 @@ static void run_vacate(struct hf_dedup *dedup, struct dedup_shard *shard,
     shard->spares[shard->spare_count++] = run->offset;
 }
 
-void dedup_run_expire(struct hf_dedup *dedup, struct dedup_shard *shard)
+void hf_dedup_run_expire(struct hf_dedup *dedup, struct dedup_shard *shard)
 {
     size_t kept = 0;
 
@@ -125,7 +125,7 @@ static struct dedup_entry **sorted(const struct hf_dedup *dedup,
     uint64_t count = 0;
 
     for (uint64_t i = 0; list != NULL && i < table->slot_count; i++) {
-        struct dedup_entry *entry = dedup_table_at(dedup, table, i);
+        struct dedup_entry *entry = hf_dedup_table_at(dedup, table, i);
         if (entry->until_ns != 0)
             list[count++] = entry;
     }
@@ -208,11 +208,11 @@ static void run_take(struct hf_dedup *dedup, struct dedup_shard *shard,
                 (int64_t)(run->page_count * DEDUP_PAGE_BYTES));
     dedup_count(&shard->disk_items, (int64_t)run->count);
     dedup_count(&shard->run_total, 1);
-    dedup_table_clear(dedup, shard);
+    hf_dedup_table_clear(dedup, shard);
 }
 
-enum hf_status dedup_run_write(struct hf_dedup *dedup,
-                               struct dedup_shard *shard)
+enum hf_status hf_dedup_run_write(struct hf_dedup *dedup,
+                                  struct dedup_shard *shard)
 {
     struct dedup_run run = {.count = shard->table.count};
     enum hf_status status = HF_NOMEM;
@@ -291,10 +291,10 @@ static enum dedup_answer look(struct hf_dedup *dedup, struct dedup_shard *shard,
     return DEDUP_NO;
 }
 
-enum dedup_answer dedup_run_find(struct hf_dedup *dedup,
-                                 struct dedup_shard *shard, uint64_t high,
-                                 uint64_t low, struct dedup_entry **out,
-                                 uint64_t *offset)
+enum dedup_answer hf_dedup_run_find(struct hf_dedup *dedup,
+                                    struct dedup_shard *shard, uint64_t high,
+                                    uint64_t low, struct dedup_entry **out,
+                                    uint64_t *offset)
 {
     for (size_t i = shard->run_count; i-- > 0;) {
         const struct dedup_run *run = &shard->runs[i];
@@ -309,7 +309,7 @@ enum dedup_answer dedup_run_find(struct hf_dedup *dedup,
     return DEDUP_NO;
 }
 
-enum hf_status dedup_run_forget(struct hf_dedup *dedup, uint64_t offset)
+enum hf_status hf_dedup_run_forget(struct hf_dedup *dedup, uint64_t offset)
 {
     uint64_t never = 0;
     uint64_t at = offset + offsetof(struct dedup_entry, until_ns);
@@ -318,7 +318,7 @@ enum hf_status dedup_run_forget(struct hf_dedup *dedup, uint64_t offset)
                                                                    : HF_IO;
 }
 
-void dedup_run_release(struct dedup_shard *shard)
+void hf_dedup_run_release(struct dedup_shard *shard)
 {
     for (size_t i = 0; i < shard->run_count; i++)
         run_free(&shard->runs[i]);

@@ -56,7 +56,7 @@ struct dedup_run {
     uint64_t page_count;
 };
 
-/* What dedup_run_find() found out. */
+/* What hf_dedup_run_find() found out. */
 enum dedup_answer { DEDUP_NO, DEDUP_YES, DEDUP_BROKEN };
 
 struct dedup_shard {
@@ -112,42 +112,46 @@ static inline void dedup_count(struct hf_atomic_u64 *figure, int64_t by)
 /* dedup_table.c. All of them under the shard's mutex. */
 
 /* NULL if it is not there; an expired one is. */
-struct dedup_entry *dedup_table_find(const struct hf_dedup *dedup,
-                                     const struct dedup_table *table,
-                                     uint64_t high, uint64_t low);
+struct dedup_entry *hf_dedup_table_find(const struct hf_dedup *dedup,
+                                        const struct dedup_table *table,
+                                        uint64_t high, uint64_t low);
 /* A place for an entry that is not there; the caller fills it in at once.
  * HF_FULL: shard_items; HF_NOMEM. */
-enum hf_status dedup_table_add(const struct hf_dedup *dedup,
-                               struct dedup_shard *shard, uint64_t high,
-                               uint64_t low, uint64_t until_ns,
-                               struct dedup_entry **out);
-void dedup_table_remove(const struct hf_dedup *dedup, struct dedup_shard *shard,
-                        struct dedup_entry *entry);
+enum hf_status hf_dedup_table_add(const struct hf_dedup *dedup,
+                                  struct dedup_shard *shard, uint64_t high,
+                                  uint64_t low, uint64_t until_ns,
+                                  struct dedup_entry **out);
+void hf_dedup_table_remove(const struct hf_dedup *dedup,
+                           struct dedup_shard *shard,
+                           struct dedup_entry *entry);
 /* Removes what has expired, if there can be anything; a large table only if
  * a part of a window has passed since. */
-void dedup_table_sweep(const struct hf_dedup *dedup, struct dedup_shard *shard);
+void hf_dedup_table_sweep(const struct hf_dedup *dedup,
+                          struct dedup_shard *shard);
 /* The same in small steps, as items come. */
-void dedup_table_step(const struct hf_dedup *dedup, struct dedup_shard *shard);
-void dedup_table_clear(const struct hf_dedup *dedup, struct dedup_shard *shard);
-struct dedup_entry *dedup_table_at(const struct hf_dedup *dedup,
-                                   const struct dedup_table *table,
-                                   uint64_t index);
+void hf_dedup_table_step(const struct hf_dedup *dedup,
+                         struct dedup_shard *shard);
+void hf_dedup_table_clear(const struct hf_dedup *dedup,
+                          struct dedup_shard *shard);
+struct dedup_entry *hf_dedup_table_at(const struct hf_dedup *dedup,
+                                      const struct dedup_table *table,
+                                      uint64_t index);
 
 /* dedup_run.c. All of them under the shard's mutex. */
 
 /* Writes the table as a run and empties it. On failure nothing is changed. */
-enum hf_status dedup_run_write(struct hf_dedup *dedup,
-                               struct dedup_shard *shard);
+enum hf_status hf_dedup_run_write(struct hf_dedup *dedup,
+                                  struct dedup_shard *shard);
 /* Looks for an entry that counts, in all runs. If found it is in the shard's
  * page, at `*out`, and `*offset` is where it stands in the file. */
-enum dedup_answer dedup_run_find(struct hf_dedup *dedup,
-                                 struct dedup_shard *shard, uint64_t high,
-                                 uint64_t low, struct dedup_entry **out,
-                                 uint64_t *offset);
+enum dedup_answer hf_dedup_run_find(struct hf_dedup *dedup,
+                                    struct dedup_shard *shard, uint64_t high,
+                                    uint64_t low, struct dedup_entry **out,
+                                    uint64_t *offset);
 /* Lets go of the runs that have expired. */
-void dedup_run_expire(struct hf_dedup *dedup, struct dedup_shard *shard);
+void hf_dedup_run_expire(struct hf_dedup *dedup, struct dedup_shard *shard);
 /* The entry at `offset` of the file counts no more. */
-enum hf_status dedup_run_forget(struct hf_dedup *dedup, uint64_t offset);
-void dedup_run_release(struct dedup_shard *shard);
+enum hf_status hf_dedup_run_forget(struct hf_dedup *dedup, uint64_t offset);
+void hf_dedup_run_release(struct dedup_shard *shard);
 
 #endif

@@ -10,23 +10,23 @@
 #define SLOTS_SMALL    1024u /* swept as often as one likes */
 #define SWEEPS         64u   /* of a larger table, in a window, at most */
 
-struct dedup_entry *dedup_table_at(const struct hf_dedup *dedup,
-                                   const struct dedup_table *table,
-                                   uint64_t index)
+struct dedup_entry *hf_dedup_table_at(const struct hf_dedup *dedup,
+                                      const struct dedup_table *table,
+                                      uint64_t index)
 {
     assert(index < table->slot_count);
     return (struct dedup_entry *)(table->slots + index * dedup->stride);
 }
 
-struct dedup_entry *dedup_table_find(const struct hf_dedup *dedup,
-                                     const struct dedup_table *table,
-                                     uint64_t high, uint64_t low)
+struct dedup_entry *hf_dedup_table_find(const struct hf_dedup *dedup,
+                                        const struct dedup_table *table,
+                                        uint64_t high, uint64_t low)
 {
     if (table->count == 0)
         return NULL;
     for (uint64_t i = low;; i++) {
         struct dedup_entry *entry =
-            dedup_table_at(dedup, table, i & (table->slot_count - 1));
+            hf_dedup_table_at(dedup, table, i & (table->slot_count - 1));
         if (entry->until_ns == 0)
             return NULL;
         if (entry->high == high && entry->low == low)
@@ -41,7 +41,7 @@ static struct dedup_entry *free_place(const struct hf_dedup *dedup,
 {
     for (uint64_t i = low;; i++) {
         struct dedup_entry *entry =
-            dedup_table_at(dedup, table, i & (table->slot_count - 1));
+            hf_dedup_table_at(dedup, table, i & (table->slot_count - 1));
         if (entry->until_ns == 0)
             return entry;
     }
@@ -58,7 +58,7 @@ static bool grow(const struct hf_dedup *dedup, struct dedup_shard *shard)
     if (next.slots == NULL)
         return false;
     for (uint64_t i = 0; old->slots != NULL && i < old->slot_count; i++) {
-        struct dedup_entry *entry = dedup_table_at(dedup, old, i);
+        struct dedup_entry *entry = hf_dedup_table_at(dedup, old, i);
         if (entry->until_ns != 0)
             memcpy(free_place(dedup, &next, entry->low), entry, dedup->stride);
     }
@@ -69,10 +69,10 @@ static bool grow(const struct hf_dedup *dedup, struct dedup_shard *shard)
     return true;
 }
 
-enum hf_status dedup_table_add(const struct hf_dedup *dedup,
-                               struct dedup_shard *shard, uint64_t high,
-                               uint64_t low, uint64_t until_ns,
-                               struct dedup_entry **out)
+enum hf_status hf_dedup_table_add(const struct hf_dedup *dedup,
+                                  struct dedup_shard *shard, uint64_t high,
+                                  uint64_t low, uint64_t until_ns,
+                                  struct dedup_entry **out)
 {
     struct dedup_table *table = &shard->table;
 
@@ -95,8 +95,8 @@ enum hf_status dedup_table_add(const struct hf_dedup *dedup,
 
 /* The followers move up, each if it may stand at the gap: if its own first
  * choice is not behind the gap. */
-void dedup_table_remove(const struct hf_dedup *dedup, struct dedup_shard *shard,
-                        struct dedup_entry *entry)
+void hf_dedup_table_remove(const struct hf_dedup *dedup,
+                           struct dedup_shard *shard, struct dedup_entry *entry)
 {
     struct dedup_table *table = &shard->table;
     uint64_t mask = table->slot_count - 1;
@@ -105,20 +105,21 @@ void dedup_table_remove(const struct hf_dedup *dedup, struct dedup_shard *shard,
 
     assert(hf_mutex_held(&shard->mutex) && entry->until_ns != 0);
     for (uint64_t i = (gap + 1) & mask;; i = (i + 1) & mask) {
-        struct dedup_entry *next = dedup_table_at(dedup, table, i);
+        struct dedup_entry *next = hf_dedup_table_at(dedup, table, i);
         if (next->until_ns == 0)
             break;
         if (((i - next->low) & mask) < ((i - gap) & mask))
             continue;
-        memcpy(dedup_table_at(dedup, table, gap), next, dedup->stride);
+        memcpy(hf_dedup_table_at(dedup, table, gap), next, dedup->stride);
         gap = i;
     }
-    dedup_table_at(dedup, table, gap)->until_ns = 0;
+    hf_dedup_table_at(dedup, table, gap)->until_ns = 0;
     table->count--;
     dedup_count(&shard->items, -1);
 }
 
-void dedup_table_step(const struct hf_dedup *dedup, struct dedup_shard *shard)
+void hf_dedup_table_step(const struct hf_dedup *dedup,
+                         struct dedup_shard *shard)
 {
     struct dedup_table *table = &shard->table;
 
@@ -126,15 +127,17 @@ void dedup_table_step(const struct hf_dedup *dedup, struct dedup_shard *shard)
         return;
     for (unsigned i = 0; i < SLOTS_PER_STEP && table->count > 0; i++) {
         uint64_t at = table->hand & (table->slot_count - 1);
-        struct dedup_entry *entry = dedup_table_at(dedup, table, at);
+        struct dedup_entry *entry = hf_dedup_table_at(dedup, table, at);
         if (entry->until_ns != 0 && entry->until_ns <= shard->now_ns)
-            dedup_table_remove(dedup, shard, entry); /* another may come here */
+            hf_dedup_table_remove(dedup, shard,
+                                  entry); /* another may come here */
         else
             table->hand++;
     }
 }
 
-void dedup_table_sweep(const struct hf_dedup *dedup, struct dedup_shard *shard)
+void hf_dedup_table_sweep(const struct hf_dedup *dedup,
+                          struct dedup_shard *shard)
 {
     struct dedup_table *table = &shard->table;
     uint64_t earliest_ns = UINT64_MAX;
@@ -148,9 +151,9 @@ void dedup_table_sweep(const struct hf_dedup *dedup, struct dedup_shard *shard)
         return;
     table->swept_ns = shard->now_ns;
     for (uint64_t i = 0; i < table->slot_count;) {
-        struct dedup_entry *entry = dedup_table_at(dedup, table, i);
+        struct dedup_entry *entry = hf_dedup_table_at(dedup, table, i);
         if (entry->until_ns != 0 && entry->until_ns <= shard->now_ns) {
-            dedup_table_remove(dedup, shard, entry);
+            hf_dedup_table_remove(dedup, shard, entry);
             continue;
         }
         if (entry->until_ns != 0 && entry->until_ns < earliest_ns)
@@ -160,7 +163,8 @@ void dedup_table_sweep(const struct hf_dedup *dedup, struct dedup_shard *shard)
     table->earliest_ns = earliest_ns;
 }
 
-void dedup_table_clear(const struct hf_dedup *dedup, struct dedup_shard *shard)
+void hf_dedup_table_clear(const struct hf_dedup *dedup,
+                          struct dedup_shard *shard)
 {
     struct dedup_table *table = &shard->table;
 

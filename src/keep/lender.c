@@ -37,7 +37,7 @@ static void free_all(struct hf_lender *lender)
     hf_free(lender);
 }
 
-void lender_release(struct hf_lender *lender)
+void hf_lender_release(struct hf_lender *lender)
 {
     /* Release: what we did with it. Acquire: what the others did. */
     if (hf_u32_sub(&lender->references, 1, __ATOMIC_ACQ_REL) == 1)
@@ -62,7 +62,7 @@ static void fill(const struct hf_listed *listed, struct hf_inspect_row *row)
         struct hf_lender_note note;
         uint64_t word = slot_look(&lender->slots[i]);
         if ((word & SLOT_STATE) == SLOT_OUT &&
-            lender_describe(&lender->slots[i], word, now_ns, &note) &&
+            hf_lender_describe(&lender->slots[i], word, now_ns, &note) &&
             note.held_ns != HF_INSPECT_NONE &&
             (row->oldest_ns == HF_INSPECT_NONE ||
              row->oldest_ns < note.held_ns))
@@ -101,9 +101,9 @@ static enum hf_status make_first(struct hf_lender *lender)
 
     for (uint32_t i = 0; i < count && status == HF_OK; i++) {
         hf_mutex_lock(&lender->mutex);
-        uint32_t index = lender_reserve(lender);
+        uint32_t index = hf_lender_reserve(lender);
         hf_mutex_unlock(&lender->mutex);
-        status = lender_make(lender, index, false);
+        status = hf_lender_make(lender, index, false);
     }
     return status;
 }
@@ -119,10 +119,9 @@ enum hf_status hf_lender_open(struct hf_lender **out,
     set = *opts;
     if (!set_defaults(&set))
         return HF_INVALID;
-    struct hf_lender *lender = hf_alloc_aligned(HF_CACHE_LINE, sizeof *lender);
+    struct hf_lender *lender = hf_alloc_lines(sizeof *lender);
     if (lender == NULL)
         return HF_NOMEM;
-    *lender = (struct hf_lender){.first = NULL};
     lender->slots = hf_alloc_aligned(_Alignof(struct lender_slot),
                                      set.room * sizeof *lender->slots);
     if (lender->slots == NULL ||
@@ -132,15 +131,16 @@ enum hf_status hf_lender_open(struct hf_lender **out,
         return HF_NOMEM;
     }
     set_up(lender, &set);
-    status = lender_checks_open(lender);
+    status = hf_lender_checks_open(lender);
     if (status == HF_OK && set.eager)
         status = make_first(lender);
     if (status == HF_OK && !set.direct &&
-        hf_thread_start(&lender->thread, set.name, lender_run, lender) != HF_OK)
+        hf_thread_start(&lender->thread, set.name, hf_lender_run, lender) !=
+            HF_OK)
         status = HF_NOMEM;
     if (status != HF_OK) {
-        hf_lender_shut(lender); /* destroys what was made */
-        lender_release(lender);
+        hf_lender_shutdown(lender); /* destroys what was made */
+        hf_lender_release(lender);
         return status;
     }
     hf_listed_add(&lender->listed, "lender", set.name, fill);
@@ -148,14 +148,14 @@ enum hf_status hf_lender_open(struct hf_lender **out,
     return HF_OK;
 }
 
-void hf_lender_shut(struct hf_lender *lender)
+void hf_lender_shutdown(struct hf_lender *lender)
 {
     if (lender == NULL)
         return;
     hf_mutex_lock(&lender->mutex);
     /* seq_cst: as all that `gate` tells borrowers. */
     uint32_t gate = hf_u32_or(&lender->gate, LENDER_CLOSED, __ATOMIC_SEQ_CST);
-    lender_unlock(lender, LENDER_NONE);
+    hf_lender_unlock(lender, LENDER_NONE);
     hf_event_wake_all(&lender->freed);
     if (gate & LENDER_CLOSED)
         return;
@@ -163,7 +163,7 @@ void hf_lender_shut(struct hf_lender *lender)
     for (uint32_t i = 0; i < lender_used(lender); i++) {
         uint64_t word = slot_look(&lender->slots[i]);
         while ((word & SLOT_STATE) != SLOT_EMPTY &&
-               !lender_retire(lender, i, word))
+               !hf_lender_retire(lender, i, word))
             word = slot_look(&lender->slots[i]);
     }
 }
@@ -190,7 +190,7 @@ void hf_lender_close(struct hf_lender *lender)
 {
     if (lender == NULL)
         return;
-    hf_lender_shut(lender);
+    hf_lender_shutdown(lender);
     (void)hf_lender_await(lender, HF_FOREVER);
     if (!lender->opts.direct) {
         /* Relaxed: the wake-up carries it. */
@@ -199,13 +199,13 @@ void hf_lender_close(struct hf_lender *lender)
         hf_thread_join(&lender->thread);
     }
     hf_listed_remove(&lender->listed);
-    lender_release(lender);
+    hf_lender_release(lender);
 }
 
 static bool is_tight(struct hf_lender *lender)
 {
     hf_mutex_lock(&lender->mutex);
-    bool tight = lender_is_tight(lender);
+    bool tight = hf_lender_is_tight(lender);
     hf_mutex_unlock(&lender->mutex);
     return tight;
 }
@@ -218,13 +218,13 @@ enum hf_status hf_lender_resize(struct hf_lender *lender, uint32_t min,
     hf_mutex_lock(&lender->mutex);
     lender->min = min;
     lender->max = max;
-    lender_unlock(lender, LENDER_NONE); /* there may be room for who waits */
+    hf_lender_unlock(lender, LENDER_NONE); /* there may be room for who waits */
     hf_event_wake_all(&lender->freed);
     uint32_t count = lender_used(lender);
     for (uint32_t i = count; i-- > 0 && is_tight(lender);) {
         uint64_t word = slot_look(&lender->slots[i]);
         if ((word & SLOT_STATE) == SLOT_IDLE)
-            (void)lender_retire(lender, i, word);
+            (void)hf_lender_retire(lender, i, word);
     }
     /* The others come by the long way, and the first ones go. */
     for (uint32_t i = 0; i < count && is_tight(lender); i++) {
@@ -249,7 +249,7 @@ void hf_lender_renew(struct hf_lender *lender)
         while (hf_u32_load(&lender->slots[i].age, __ATOMIC_RELAXED) <
                    renewals &&
                (word & SLOT_STATE) != SLOT_EMPTY &&
-               !lender_retire(lender, i, word))
+               !hf_lender_retire(lender, i, word))
             word = slot_look(&lender->slots[i]);
     }
 }
@@ -268,7 +268,7 @@ uint32_t hf_lender_out(struct hf_lender *lender,
         struct hf_lender_note note;
         uint64_t word = slot_look(&lender->slots[i]);
         if ((word & SLOT_STATE) != SLOT_OUT ||
-            !lender_describe(&lender->slots[i], word, now_ns, &note))
+            !hf_lender_describe(&lender->slots[i], word, now_ns, &note))
             continue;
         found++;
         if (visit != NULL)
@@ -312,8 +312,8 @@ void hf_lender_stats(struct hf_lender *lender, struct hf_lender_stats *out)
         out->idle += (word & SLOT_STATE) == SLOT_IDLE;
         out->out += (word & SLOT_STATE) == SLOT_OUT;
     }
-    out->acquires = loans > undone ? loans - undone : 0;
-    out->releases = out->acquires > out->out ? out->acquires - out->out : 0;
+    out->borrows = loans > undone ? loans - undone : 0;
+    out->returns = out->borrows > out->out ? out->borrows - out->out : 0;
     hf_mutex_lock(&lender->mutex);
     out->min = lender->min;
     out->max = lender->max;

@@ -29,7 +29,7 @@ struct lender_check {
     struct hf_event ended;
 };
 
-enum hf_status lender_checks_open(struct hf_lender *lender)
+enum hf_status hf_lender_checks_open(struct hf_lender *lender)
 {
     if (lender->opts.pool == NULL || !lender->looks)
         return HF_OK;
@@ -58,9 +58,9 @@ static void learn(struct hf_lender *lender, uint32_t index, int code)
         return;
     slot->fresh = false;
     if (code == 0)
-        lender_made_good(lender);
+        hf_lender_made_good(lender);
     else
-        lender_made_bad(lender, code);
+        hf_lender_made_bad(lender, code);
 }
 
 /* ---- On the pool. ---- */
@@ -82,9 +82,9 @@ static void end_check(struct hf_lender *lender, uint32_t index, uint32_t how,
     if (how == CHECK_DONE)
         learn(lender, index, code);
     if (code == 0)
-        lender_put_back(lender, index);
+        hf_lender_put_back(lender, index);
     else
-        lender_drop(lender, index, code);
+        hf_lender_drop(lender, index, code);
 }
 
 static int check_task(void *argument)
@@ -109,7 +109,7 @@ static void check_over(void *context, const struct hf_outcome *outcome)
         end_check(lender, index, CHECK_NOT_RUN, 0);
     else if (outcome->status != HF_OK)
         end_check(lender, index, CHECK_DONE, outcome->code);
-    lender_release(lender);
+    hf_lender_release(lender);
 }
 
 static bool start_check(struct hf_lender *lender, uint32_t index)
@@ -123,7 +123,7 @@ static bool start_check(struct hf_lender *lender, uint32_t index)
     lender_hold(lender);
     if (hf_pool_submit(lender->opts.pool, check_task, slot, &opts, &future) !=
         HF_OK) {
-        lender_release(lender);
+        hf_lender_release(lender);
         return false;
     }
     if (hf_future_then(future, check_over, slot) != HF_OK) {
@@ -176,10 +176,11 @@ static enum hf_status check_elsewhere(struct hf_lender *lender, uint32_t index,
 static bool is_bounded(const struct hf_lender *lender, uint64_t deadline_ns)
 {
     return lender->checks != NULL && deadline_ns != HF_NOW &&
-           deadline_ns != HF_FOREVER && !pool_is_mine(lender->opts.pool);
+           deadline_ns != HF_FOREVER && !hf_pool_is_mine(lender->opts.pool);
 }
 
-bool lender_trusts(struct hf_lender *lender, uint32_t index, uint64_t *now_ns)
+bool hf_lender_trusts(struct hf_lender *lender, uint32_t index,
+                      uint64_t *now_ns)
 {
     uint64_t trust_ns = lender->opts.trust_ns;
 
@@ -200,15 +201,15 @@ bool lender_trusts(struct hf_lender *lender, uint32_t index, uint64_t *now_ns)
     return true;
 }
 
-enum hf_status lender_check(struct hf_lender *lender, uint32_t index,
-                            uint64_t deadline_ns, int *code)
+enum hf_status hf_lender_check(struct hf_lender *lender, uint32_t index,
+                               uint64_t deadline_ns, int *code)
 {
     *code = 0;
     if (is_bounded(lender, deadline_ns)) {
         enum hf_status status =
             check_elsewhere(lender, index, deadline_ns, code);
         if (status != HF_OK) {
-            lender_miss(lender);
+            hf_lender_miss(lender);
             return status;
         }
     } else {

@@ -70,12 +70,12 @@ static enum hf_status borrow_wait(struct hf_lender *lender,
     enum hf_status status;
 
     do {
-        status = lender_wait(lender, deadline_ns, index, code);
+        status = hf_lender_wait(lender, deadline_ns, index, code);
         code = 0;
-        if (status == HF_OK && !lender_trusts(lender, *index, now_ns))
-            status = lender_check(lender, *index, deadline_ns, &code);
+        if (status == HF_OK && !hf_lender_trusts(lender, *index, now_ns))
+            status = hf_lender_check(lender, *index, deadline_ns, &code);
     } while (code != 0);
-    return status == HF_MORE ? lender_make(lender, *index, true) : status;
+    return status == HF_MORE ? hf_lender_make(lender, *index, true) : status;
 }
 
 /* Nothing is idle, or what `*index` has must be looked at. A lender that is
@@ -92,7 +92,7 @@ static enum hf_status borrow_held(struct hf_lender *lender,
     if (held)
         lender_hold(lender);
     if (*index != LENDER_NONE)
-        status = lender_check(lender, *index, deadline_ns, &code);
+        status = hf_lender_check(lender, *index, deadline_ns, &code);
     if (*index == LENDER_NONE || code != 0) {
         if (!held)
             lender_hold(lender);
@@ -103,7 +103,7 @@ static enum hf_status borrow_held(struct hf_lender *lender,
     if (status == HF_TIMEOUT || status == HF_FAILED)
         loan->code = (int)hf_u32_load(&lender->code, __ATOMIC_RELAXED);
     if (held)
-        lender_release(lender);
+        hf_lender_release(lender);
     return status;
 }
 
@@ -114,7 +114,7 @@ borrow_long(struct hf_lender *lender, const char *who, uint64_t deadline_ns,
     uint32_t index = may_take(lender) ? take_idle(lender) : LENDER_NONE;
     uint64_t now_ns = 0;
 
-    if (index == LENDER_NONE || !lender_trusts(lender, index, &now_ns)) {
+    if (index == LENDER_NONE || !hf_lender_trusts(lender, index, &now_ns)) {
         enum hf_status status =
             borrow_held(lender, deadline_ns, &index, loan, &now_ns);
         if (status != HF_OK)
@@ -149,7 +149,7 @@ enum hf_status hf_lender_borrow(struct hf_lender *lender, const char *who,
     return borrow_long(lender, who, deadline_ns, loan);
 }
 
-bool lender_claim(struct lender_slot *slot, uint64_t *word)
+bool hf_lender_claim(struct lender_slot *slot, uint64_t *word)
 {
     uint64_t loans = *word / SLOT_LOAN;
     uint64_t state = *word & SLOT_STATE;
@@ -208,18 +208,18 @@ static void put_back(struct hf_lender *lender, uint32_t index, uint64_t word,
     uint64_t busy = slot_with(word, SLOT_BUSY);
     /* RETIRE may have come while it was BUSY: then the exchange fails. */
     if (code == 0 && !(word & SLOT_RETIRE) && !old &&
-        !lender_is_tight(lender) && !lender_is_closed(lender) &&
+        !hf_lender_is_tight(lender) && !lender_is_closed(lender) &&
         slot_change(slot, &busy, slot_with(word, SLOT_IDLE))) {
-        lender_unlock(lender, index);
+        hf_lender_unlock(lender, index);
     } else {
         lender->leaving++;
         hf_mutex_unlock(&lender->mutex);
-        lender_end(lender, index,
-                   code != 0 ? HF_LENDER_BROKEN : HF_LENDER_RETIRED, code);
+        hf_lender_end(lender, index,
+                      code != 0 ? HF_LENDER_BROKEN : HF_LENDER_RETIRED, code);
     }
 }
 
-void lender_put_back(struct hf_lender *lender, uint32_t index)
+void hf_lender_put_back(struct hf_lender *lender, uint32_t index)
 {
     struct lender_slot *slot = &lender->slots[index];
     uint64_t word = slot_look(slot);
@@ -227,7 +227,7 @@ void lender_put_back(struct hf_lender *lender, uint32_t index)
     lender_count(&lender->undone);
     if (lender->notes_back) /* Relaxed: what follows publishes it. */
         hf_u64_store(&slot->idle_ns, lender_now(lender), __ATOMIC_RELAXED);
-    (void)lender_claim(slot, &word);
+    (void)hf_lender_claim(slot, &word);
     put_back(lender, index, word, 0);
 }
 
@@ -242,18 +242,18 @@ return_long(struct hf_lender *lender, const struct hf_loan *loan, uint64_t word)
     lender_hold(lender); /* it is there while the loan is */
     if (lender->opts.unfair && lender->opts.reset == NULL &&
         back_unfair(lender, slot, word)) {
-        lender_release(lender);
+        hf_lender_release(lender);
         return HF_OK;
     }
-    if (!lender_claim(slot, &word)) { /* another has returned it meanwhile */
+    if (!hf_lender_claim(slot, &word)) { /* another has returned it meanwhile */
         lender_count(&lender->refused);
-        lender_release(lender);
+        hf_lender_release(lender);
         return HF_INVALID;
     }
     if (lender->opts.reset != NULL && !(word & SLOT_RETIRE))
         code = lender->opts.reset(lender->opts.context, loan->resource);
     put_back(lender, index, word, code);
-    lender_release(lender);
+    hf_lender_release(lender);
     return HF_OK;
 }
 
@@ -288,12 +288,12 @@ enum hf_status hf_lender_discard(struct hf_lender *lender,
     if (word == 0)
         return HF_INVALID;
     uint32_t index = (uint32_t)loan->id & LOAN_SLOT_MASK;
-    if (!lender_claim(&lender->slots[index], &word)) {
+    if (!hf_lender_claim(&lender->slots[index], &word)) {
         lender_count(&lender->refused);
         return HF_INVALID;
     }
     lender_hold(lender);
-    lender_destroy(lender, index, HF_LENDER_BROKEN, 0);
-    lender_release(lender);
+    hf_lender_destroy(lender, index, HF_LENDER_BROKEN, 0);
+    hf_lender_release(lender);
     return HF_OK;
 }

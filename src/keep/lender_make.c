@@ -31,7 +31,7 @@ static const char *who_of(const struct lender_slot *slot)
 
 /* ---- Create. ---- */
 
-uint32_t lender_reserve(struct hf_lender *lender)
+uint32_t hf_lender_reserve(struct hf_lender *lender)
 {
     assert(hf_mutex_held(&lender->mutex));
     if (lender->total >= lender->max)
@@ -70,12 +70,12 @@ static void empty(struct hf_lender *lender, uint32_t index)
     lender->total--;
 }
 
-void lender_unreserve(struct hf_lender *lender, uint32_t index)
+void hf_lender_unreserve(struct hf_lender *lender, uint32_t index)
 {
     hf_mutex_lock(&lender->mutex);
     lender->making--;
     empty(lender, index);
-    lender_unlock(lender, LENDER_NONE);
+    hf_lender_unlock(lender, LENDER_NONE);
 }
 
 static uint64_t add_time(uint64_t at_ns, uint64_t ns)
@@ -104,7 +104,7 @@ static void made_good(struct hf_lender *lender)
     hf_u32_store(&lender->code, 0, __ATOMIC_RELAXED);
 }
 
-void lender_made_bad(struct hf_lender *lender, int code)
+void hf_lender_made_bad(struct hf_lender *lender, int code)
 {
     uint64_t now_ns = lender_now(lender);
 
@@ -113,11 +113,11 @@ void lender_made_bad(struct hf_lender *lender, int code)
     hf_mutex_unlock(&lender->mutex);
 }
 
-void lender_made_good(struct hf_lender *lender)
+void hf_lender_made_good(struct hf_lender *lender)
 {
     hf_mutex_lock(&lender->mutex);
     made_good(lender);
-    lender_unlock(lender, LENDER_NONE); /* others need not wait for it */
+    hf_lender_unlock(lender, LENDER_NONE); /* others need not wait for it */
 }
 
 static enum hf_status not_made(struct hf_lender *lender, uint32_t index,
@@ -136,7 +136,7 @@ static enum hf_status not_made(struct hf_lender *lender, uint32_t index,
     made_bad(lender, now_ns, code);
     lender->making--;
     empty(lender, index);
-    lender_unlock(lender, LENDER_NONE);
+    hf_lender_unlock(lender, LENDER_NONE);
     return HF_FAILED;
 }
 
@@ -151,7 +151,8 @@ static uint64_t expiry(struct hf_lender *lender, uint64_t now_ns)
                     age_ns - hf_random_below(&lender->random, share_ns + 1));
 }
 
-enum hf_status lender_make(struct hf_lender *lender, uint32_t index, bool lent)
+enum hf_status hf_lender_make(struct hf_lender *lender, uint32_t index,
+                              bool lent)
 {
     struct lender_slot *slot = &lender->slots[index];
     void *resource = NULL;
@@ -179,9 +180,9 @@ enum hf_status lender_make(struct hf_lender *lender, uint32_t index, bool lent)
     hf_ptr_store(&slot->who, NULL, __ATOMIC_RELAXED);
     hf_ptr_store(&slot->resource, resource, __ATOMIC_RELEASE);
     uint64_t word = slot_look(slot);
-    if (lender_is_closed(lender) || (!lent && lender_is_tight(lender))) {
+    if (lender_is_closed(lender) || (!lent && hf_lender_is_tight(lender))) {
         hf_mutex_unlock(&lender->mutex);
-        lender_destroy(lender, index, HF_LENDER_RETIRED, 0);
+        hf_lender_destroy(lender, index, HF_LENDER_RETIRED, 0);
         return HF_CLOSED;
     }
     /* Release: what create did. Lent with ASK: who visited it while it was BUSY
@@ -190,7 +191,7 @@ enum hf_status lender_make(struct hf_lender *lender, uint32_t index, bool lent)
                  lent ? slot_with(word, SLOT_OUT | SLOT_ASK) + SLOT_LOAN
                       : slot_with(word, SLOT_IDLE),
                  __ATOMIC_RELEASE);
-    lender_unlock(lender, lent ? LENDER_NONE : index);
+    hf_lender_unlock(lender, lent ? LENDER_NONE : index);
     return HF_OK;
 }
 
@@ -201,7 +202,7 @@ static int make_task(void *argument)
     struct lender_slot *slot = argument;
     struct hf_lender *lender = slot->lender;
 
-    (void)lender_make(lender, (uint32_t)(slot - lender->slots), false);
+    (void)hf_lender_make(lender, (uint32_t)(slot - lender->slots), false);
     return 0;
 }
 
@@ -213,7 +214,7 @@ static void make_over(void *context, const struct hf_outcome *outcome)
 
     if (outcome->status == HF_CANCELLED)
         (void)not_made(lender, (uint32_t)(slot - lender->slots), 0);
-    lender_release(lender);
+    hf_lender_release(lender);
 }
 
 static void make_elsewhere(struct hf_lender *lender, uint32_t index)
@@ -225,8 +226,8 @@ static void make_elsewhere(struct hf_lender *lender, uint32_t index)
     lender_hold(lender);
     if (hf_pool_submit(lender->opts.pool, make_task, slot, &opts, &future) !=
         HF_OK) {
-        (void)lender_make(lender, index, false);
-        lender_release(lender);
+        (void)hf_lender_make(lender, index, false);
+        hf_lender_release(lender);
         return;
     }
     if (hf_future_then(future, make_over, slot) != HF_OK) {
@@ -241,8 +242,8 @@ static void make_elsewhere(struct hf_lender *lender, uint32_t index)
 
 /* ---- Destroy. ---- */
 
-void lender_end(struct hf_lender *lender, uint32_t index,
-                enum hf_lender_event why, int code)
+void hf_lender_end(struct hf_lender *lender, uint32_t index,
+                   enum hf_lender_event why, int code)
 {
     struct lender_slot *slot = &lender->slots[index];
     /* Relaxed: the slot is ours. */
@@ -265,37 +266,37 @@ void lender_end(struct hf_lender *lender, uint32_t index,
     hf_mutex_lock(&lender->mutex);
     lender->leaving--;
     empty(lender, index);
-    lender_unlock(lender, LENDER_NONE);
+    hf_lender_unlock(lender, LENDER_NONE);
 }
 
-void lender_destroy(struct hf_lender *lender, uint32_t index,
-                    enum hf_lender_event why, int code)
+void hf_lender_destroy(struct hf_lender *lender, uint32_t index,
+                       enum hf_lender_event why, int code)
 {
     lender_hold(lender);
     hf_mutex_lock(&lender->mutex);
     lender->leaving++;
     hf_mutex_unlock(&lender->mutex);
-    lender_end(lender, index, why, code);
-    lender_release(lender);
+    hf_lender_end(lender, index, why, code);
+    hf_lender_release(lender);
 }
 
-bool lender_is_tight(const struct hf_lender *lender)
+bool hf_lender_is_tight(const struct hf_lender *lender)
 {
     assert(hf_mutex_held(&lender->mutex));
     return lender->total - lender->leaving > lender->max;
 }
 
 /* What is being made or destroyed overwrites the mark. */
-bool lender_retire(struct hf_lender *lender, uint32_t index, uint64_t word)
+bool hf_lender_retire(struct hf_lender *lender, uint32_t index, uint64_t word)
 {
     struct lender_slot *slot = &lender->slots[index];
     uint64_t loans = word / SLOT_LOAN;
 
     while (word / SLOT_LOAN == loans && (word & SLOT_STATE) != SLOT_EMPTY) {
         if ((word & SLOT_STATE) == SLOT_IDLE) {
-            if (!lender_claim(slot, &word))
+            if (!hf_lender_claim(slot, &word))
                 continue;
-            lender_destroy(lender, index, HF_LENDER_RETIRED, 0);
+            hf_lender_destroy(lender, index, HF_LENDER_RETIRED, 0);
             return true;
         }
         if ((word & SLOT_RETIRE) ||
@@ -313,8 +314,8 @@ static void sooner(uint64_t *next_ns, uint64_t at_ns)
         *next_ns = at_ns;
 }
 
-bool lender_describe(struct lender_slot *slot, uint64_t word, uint64_t now_ns,
-                     struct hf_lender_note *note)
+bool hf_lender_describe(struct lender_slot *slot, uint64_t word,
+                        uint64_t now_ns, struct hf_lender_note *note)
 {
     uint64_t loan = word / SLOT_LOAN;
 
@@ -342,7 +343,7 @@ static void tend_loan(struct hf_lender *lender, struct lender_slot *slot,
     struct hf_lender_note note;
     uint64_t loan = word / SLOT_LOAN;
 
-    if (!lender_describe(slot, word, now_ns, &note) ||
+    if (!hf_lender_describe(slot, word, now_ns, &note) ||
         note.since_ns == HF_INSPECT_NONE || note.event == HF_LENDER_LEAKED)
         return;
     if (note.held_ns < lender->opts.leak_ns) {
@@ -369,11 +370,11 @@ static void tend_idle(struct hf_lender *lender, uint32_t index, uint64_t word,
 
     hf_mutex_lock(&lender->mutex);
     bool spare = lender->total - lender->leaving > lender->min;
-    bool ours = spare && due_ns <= now_ns && lender_claim(slot, &word);
+    bool ours = spare && due_ns <= now_ns && hf_lender_claim(slot, &word);
     lender->leaving += ours;
     hf_mutex_unlock(&lender->mutex);
     if (ours)
-        lender_end(lender, index, HF_LENDER_RETIRED, 0);
+        hf_lender_end(lender, index, HF_LENDER_RETIRED, 0);
     else if (spare)
         sooner(next_ns, due_ns > now_ns ? due_ns : HF_FOREVER);
 }
@@ -385,7 +386,7 @@ static void tend_slot(struct hf_lender *lender, uint32_t index, uint64_t now_ns,
     uint64_t word = slot_look(slot);
     uint64_t state = word & SLOT_STATE;
 
-    /* Acquire: see lender_make. Without one it is being made. */
+    /* Acquire: see hf_lender_make. Without one it is being made. */
     if (state == SLOT_EMPTY ||
         (state == SLOT_BUSY &&
          hf_ptr_load(&slot->resource, __ATOMIC_ACQUIRE) == NULL))
@@ -395,7 +396,7 @@ static void tend_slot(struct hf_lender *lender, uint32_t index, uint64_t now_ns,
     /* Acquire: as in describe. If it is another's by now, retire says so. */
     uint64_t expires_ns = hf_u64_load(&slot->expires_ns, __ATOMIC_ACQUIRE);
     if (expires_ns <= now_ns) {
-        if (!lender_retire(lender, index, word))
+        if (!hf_lender_retire(lender, index, word))
             sooner(next_ns, now_ns); /* look again */
         return;
     }
@@ -404,7 +405,7 @@ static void tend_slot(struct hf_lender *lender, uint32_t index, uint64_t now_ns,
         tend_idle(lender, index, word, now_ns, next_ns);
 }
 
-bool lender_wants(const struct hf_lender *lender)
+bool hf_lender_wants(const struct hf_lender *lender)
 {
     assert(hf_mutex_held(&lender->mutex));
     return !lender_is_closed(lender) && lender->total < lender->max &&
@@ -420,9 +421,9 @@ static void tend_makes(struct hf_lender *lender, uint64_t *next_ns)
         uint64_t now_ns = lender_now(lender);
         uint32_t index = LENDER_NONE;
         hf_mutex_lock(&lender->mutex);
-        if (lender_wants(lender)) {
+        if (hf_lender_wants(lender)) {
             if (lender->retry_ns <= now_ns)
-                index = lender_reserve(lender);
+                index = hf_lender_reserve(lender);
             else
                 sooner(next_ns, lender->retry_ns);
         }
@@ -432,7 +433,7 @@ static void tend_makes(struct hf_lender *lender, uint64_t *next_ns)
         if (lender->opts.pool != NULL)
             make_elsewhere(lender, index);
         else
-            (void)lender_make(lender, index, false);
+            (void)hf_lender_make(lender, index, false);
     }
 }
 
@@ -455,7 +456,7 @@ uint64_t hf_lender_tend(struct hf_lender *lender)
     return next_ns;
 }
 
-void lender_run(void *argument)
+void hf_lender_run(void *argument)
 {
     struct hf_lender *lender = argument;
 

@@ -90,6 +90,8 @@ struct lender_waiter {
     enum hf_status status;      /* HF_PENDING: in the queue. HF_MORE: the slot
                                  * is reserved, to create for itself */
     uint32_t slot;              /* of HF_OK and HF_MORE */
+    uint64_t round;             /* (m) the one that it came in */
+    bool waited;                /* it was served in a later one */
 };
 
 /* (i) immutable after open  (a) atomic  (m) under mutex */
@@ -112,6 +114,7 @@ struct hf_lender {
     _Alignas(HF_CACHE_LINE) struct hf_mutex mutex;
     struct lender_waiter *first; /* (m) the queue */
     struct lender_waiter *last;  /* (m) */
+    uint64_t rounds;   /* (m) how often the queue was looked through */
     bool swept;        /* (m) there is a queue, and all who have a slot know */
     uint32_t min;      /* (m) */
     uint32_t max;      /* (m) */
@@ -213,19 +216,19 @@ static inline bool slot_lend(struct lender_slot *slot, uint64_t *word,
 /* A slot that is IDLE or OUT becomes BUSY and the caller's; `*word` is what it
  * was at last, with flags that others have set meanwhile. false: it is another
  * loan by now, or no longer in that state. */
-bool lender_claim(struct lender_slot *slot, uint64_t *word);
+bool hf_lender_claim(struct lender_slot *slot, uint64_t *word);
 
 /* A slot that the caller has OUT for a loan that is not to be goes back, or is
  * destroyed because of `code`. */
-void lender_put_back(struct hf_lender *lender, uint32_t index);
-void lender_drop(struct hf_lender *lender, uint32_t index, int code);
+void hf_lender_put_back(struct hf_lender *lender, uint32_t index);
+void hf_lender_drop(struct hf_lender *lender, uint32_t index, int code);
 
 static inline void lender_hold(struct hf_lender *lender)
 {
     /* Relaxed: the caller knows that it is there. */
     hf_u32_add(&lender->references, 1, __ATOMIC_RELAXED);
 }
-void lender_release(struct hf_lender *lender);
+void hf_lender_release(struct hf_lender *lender);
 
 /* ---- lender_wait.c ---- */
 
@@ -234,60 +237,62 @@ void lender_release(struct hf_lender *lender);
  * all who had none, unless its time is over. HF_OK: `*index` is OUT and the
  * caller's; HF_MORE: it is reserved for the caller to create; HF_TIMEOUT,
  * HF_CLOSED. */
-enum hf_status lender_wait(struct hf_lender *lender, uint64_t deadline_ns,
-                           uint32_t *index, int code);
+enum hf_status hf_lender_wait(struct hf_lender *lender, uint64_t deadline_ns,
+                              uint32_t *index, int code);
 /* The caller's time is over, and it has no slot. */
-void lender_miss(struct hf_lender *lender);
+void hf_lender_miss(struct hf_lender *lender);
 
 /* Something has changed under the mutex: `index` has become idle
  * (LENDER_NONE: nothing has), or there is room, or it was closed. Unlocks, and
  * tells whom it concerns. */
-void lender_unlock(struct hf_lender *lender, uint32_t index);
+void hf_lender_unlock(struct hf_lender *lender, uint32_t index);
 
 /* ---- lender_check.c ---- */
 
 /* Makes room for checks on a pool, if there are some. HF_NOMEM. */
-enum hf_status lender_checks_open(struct hf_lender *lender);
+enum hf_status hf_lender_checks_open(struct hf_lender *lender);
 /* Need the slot that the caller has OUT not be looked at? `*now_ns` gets the
  * time if that had to be known and it need not, else 0. */
-bool lender_trusts(struct hf_lender *lender, uint32_t index, uint64_t *now_ns);
+bool hf_lender_trusts(struct hf_lender *lender, uint32_t index,
+                      uint64_t *now_ns);
 /* Is it fit to be lent? HF_OK: it is if `*code` is 0. HF_TIMEOUT: that is not
  * known, and the slot has been taken from the caller, who holds the lender if
  * there are checks on a pool. */
-enum hf_status lender_check(struct hf_lender *lender, uint32_t index,
-                            uint64_t deadline_ns, int *code);
+enum hf_status hf_lender_check(struct hf_lender *lender, uint32_t index,
+                               uint64_t deadline_ns, int *code);
 
 /* ---- lender_make.c ---- */
 
 /* Under mutex: an EMPTY slot becomes BUSY and counts as being made.
  * LENDER_NONE: there is no room. */
-uint32_t lender_reserve(struct hf_lender *lender);
+uint32_t hf_lender_reserve(struct hf_lender *lender);
 /* Creates for a reserved slot. Lent: for the caller, to whom it is OUT; else it
  * is handed to who waits, or idle. HF_FAILED, HF_CLOSED: it is EMPTY. */
-enum hf_status lender_make(struct hf_lender *lender, uint32_t index, bool lent);
+enum hf_status hf_lender_make(struct hf_lender *lender, uint32_t index,
+                              bool lent);
 /* What was made last is good after all, or is not: of one that is validated
  * before it is lent for the first time. */
-void lender_made_good(struct hf_lender *lender);
-void lender_made_bad(struct hf_lender *lender, int code);
+void hf_lender_made_good(struct hf_lender *lender);
+void hf_lender_made_bad(struct hf_lender *lender, int code);
 /* A reserved slot is not made after all. */
-void lender_unreserve(struct hf_lender *lender, uint32_t index);
+void hf_lender_unreserve(struct hf_lender *lender, uint32_t index);
 /* Destroys the resource of a slot that the caller has BUSY; the second, of one
  * that is counted in `leaving`. */
-void lender_destroy(struct hf_lender *lender, uint32_t index,
-                    enum hf_lender_event why, int code);
-void lender_end(struct hf_lender *lender, uint32_t index,
-                enum hf_lender_event why, int code);
+void hf_lender_destroy(struct hf_lender *lender, uint32_t index,
+                       enum hf_lender_event why, int code);
+void hf_lender_end(struct hf_lender *lender, uint32_t index,
+                   enum hf_lender_event why, int code);
 /* Under mutex: should the thread make one? */
-bool lender_wants(const struct hf_lender *lender);
+bool hf_lender_wants(const struct hf_lender *lender);
 /* Under mutex: more than max, leaving aside what goes already? */
-bool lender_is_tight(const struct hf_lender *lender);
+bool hf_lender_is_tight(const struct hf_lender *lender);
 /* Destroys it if it is idle; if it is out or being reset, when it is back.
  * false: since `word` it was lent or has gone. */
-bool lender_retire(struct hf_lender *lender, uint32_t index, uint64_t word);
+bool hf_lender_retire(struct hf_lender *lender, uint32_t index, uint64_t word);
 /* The lender's thread. */
-void lender_run(void *argument);
+void hf_lender_run(void *argument);
 /* Fills in a note of the loan that `word` says; false: it is over. */
-bool lender_describe(struct lender_slot *slot, uint64_t word, uint64_t now_ns,
-                     struct hf_lender_note *note);
+bool hf_lender_describe(struct lender_slot *slot, uint64_t word,
+                        uint64_t now_ns, struct hf_lender_note *note);
 
 #endif

@@ -24,6 +24,7 @@ static void append(struct hf_lender *lender, struct lender_waiter *waiter)
 
     while (waiter->first && before != NULL && !before->first)
         before = before->prev;
+    waiter->round = lender->rounds;
     waiter->prev = before;
     waiter->next = before != NULL ? before->next : lender->first;
     *(before != NULL ? &before->next : &lender->first) = waiter;
@@ -97,7 +98,7 @@ static struct lender_waiter *serve(struct hf_lender *lender, uint32_t index)
             waiter->slot = find_slot(lender, index);
             index = LENDER_NONE;
             if (waiter->slot == LENDER_NONE && lender->opts.direct) {
-                waiter->slot = lender_reserve(lender);
+                waiter->slot = hf_lender_reserve(lender);
                 status = HF_MORE;
             }
             if (waiter->slot == LENDER_NONE)
@@ -105,22 +106,24 @@ static struct lender_waiter *serve(struct hf_lender *lender, uint32_t index)
         }
         detach(lender, waiter);
         waiter->status = status;
+        waiter->waited = waiter->round != lender->rounds;
         waiter->next = NULL;
         *end = waiter;
         end = &waiter->next;
     }
+    lender->rounds++;
     return served;
 }
 
-void lender_unlock(struct hf_lender *lender, uint32_t index)
+void hf_lender_unlock(struct hf_lender *lender, uint32_t index)
 {
     struct lender_waiter *served = serve(lender, index);
-    bool wanted = lender_wants(lender);
+    bool wanted = hf_lender_wants(lender);
     bool over = lender_is_closed(lender) && lender->total == 0;
     bool more = index != LENDER_NONE || lender->opts.direct;
 
     /* Relaxed: who has to know comes by after it was ASKed to. */
-    hf_u32_store(&lender->tight, lender_is_tight(lender), __ATOMIC_RELAXED);
+    hf_u32_store(&lender->tight, hf_lender_is_tight(lender), __ATOMIC_RELAXED);
     hf_mutex_unlock(&lender->mutex);
     while (served != NULL) {
         struct lender_waiter *next = served->next;
@@ -143,7 +146,7 @@ static enum hf_status give_up(struct hf_lender *lender,
     if (waiter->status == HF_PENDING) {
         detach(lender, waiter);
         lender->asked = lender->total < lender->max; /* for the next */
-        lender_unlock(lender, LENDER_NONE);
+        hf_lender_unlock(lender, LENDER_NONE);
         return HF_TIMEOUT;
     }
     hf_mutex_unlock(&lender->mutex);
@@ -151,18 +154,18 @@ static enum hf_status give_up(struct hf_lender *lender,
     if (waiter->status != HF_MORE)
         return waiter->status;
     /* No time left to create: the next may. */
-    lender_unreserve(lender, waiter->slot);
+    hf_lender_unreserve(lender, waiter->slot);
     return HF_TIMEOUT;
 }
 
-void lender_drop(struct hf_lender *lender, uint32_t index, int code)
+void hf_lender_drop(struct hf_lender *lender, uint32_t index, int code)
 {
     struct lender_slot *slot = &lender->slots[index];
     uint64_t word = slot_look(slot);
 
     lender_count(&lender->undone);
-    (void)lender_claim(slot, &word);
-    lender_destroy(lender, index, HF_LENDER_BROKEN, code);
+    (void)hf_lender_claim(slot, &word);
+    hf_lender_destroy(lender, index, HF_LENDER_BROKEN, code);
 }
 
 /* Who gives up leaves the wish to make one, for the next. */
@@ -170,10 +173,10 @@ static void leave_wish(struct hf_lender *lender)
 {
     hf_mutex_lock(&lender->mutex);
     lender->asked = lender->total < lender->max;
-    lender_unlock(lender, LENDER_NONE);
+    hf_lender_unlock(lender, LENDER_NONE);
 }
 
-void lender_miss(struct hf_lender *lender)
+void hf_lender_miss(struct hf_lender *lender)
 {
     lender_count(&lender->timeouts);
     leave_wish(lender);
@@ -192,15 +195,14 @@ static enum hf_status wait_in_order(struct hf_lender *lender,
 
     hf_mutex_lock(&lender->mutex);
     append(lender, &waiter);
-    lender_unlock(lender, LENDER_NONE);
+    hf_lender_unlock(lender, LENDER_NONE);
     if (*index != LENDER_NONE)
-        lender_drop(lender, *index, code);
-    bool slept = !hf_bell_rung(&waiter.bell);
+        hf_lender_drop(lender, *index, code);
     if (hf_bell_wait(&waiter.bell, lender->clock, deadline_ns) == HF_OK)
         status = waiter.status;
     else
         status = give_up(lender, &waiter);
-    if (slept && status == HF_OK)
+    if (waiter.waited && status == HF_OK)
         hf_waits_note(&lender->waits, lender_now(lender) - start_ns);
     *index = waiter.slot;
     return status;
@@ -231,7 +233,7 @@ static enum hf_status attempt_unfair(void *context)
         return HF_PENDING;
     hf_mutex_lock(&lender->mutex);
     attempt->index =
-        lender_is_closed(lender) ? LENDER_NONE : lender_reserve(lender);
+        lender_is_closed(lender) ? LENDER_NONE : hf_lender_reserve(lender);
     hf_mutex_unlock(&lender->mutex);
     return attempt->index == LENDER_NONE ? HF_PENDING : HF_MORE;
 }
@@ -244,11 +246,11 @@ static enum hf_status wait_unfair(struct hf_lender *lender,
     uint64_t start_ns = lender_now(lender);
 
     if (*index != LENDER_NONE)
-        lender_drop(lender, *index, code);
+        hf_lender_drop(lender, *index, code);
     /* seq_cst: before we look for idle slots. */
     hf_u32_add(&lender->gate, 1, __ATOMIC_SEQ_CST);
     hf_mutex_lock(&lender->mutex);
-    bool wanted = lender_wants(lender);
+    bool wanted = hf_lender_wants(lender);
     hf_mutex_unlock(&lender->mutex);
     if (wanted && !lender->opts.direct)
         hf_event_wake(&lender->work, 1);
@@ -264,14 +266,14 @@ static enum hf_status wait_unfair(struct hf_lender *lender,
     return status;
 }
 
-enum hf_status lender_wait(struct hf_lender *lender, uint64_t deadline_ns,
-                           uint32_t *index, int code)
+enum hf_status hf_lender_wait(struct hf_lender *lender, uint64_t deadline_ns,
+                              uint32_t *index, int code)
 {
     enum hf_status status = HF_TIMEOUT;
 
     if (*index != LENDER_NONE && deadline_ns != HF_NOW &&
         lender_now(lender) >= deadline_ns) {
-        lender_drop(lender, *index, code);
+        hf_lender_drop(lender, *index, code);
         leave_wish(lender);
     } else if (lender->opts.unfair) {
         status = wait_unfair(lender, deadline_ns, index, code);

@@ -75,7 +75,7 @@ static void fill(const struct hf_listed *listed, struct hf_inspect_row *row)
 
 /* ---- The end. ---- */
 
-void hf_writebehind_shut(struct hf_writebehind *behind)
+void hf_writebehind_shutdown(struct hf_writebehind *behind)
 {
     if (behind == NULL)
         return;
@@ -96,23 +96,23 @@ static void discard_all(struct hf_writebehind *behind)
 
     hf_mutex_lock(&behind->mutex);
     if (behind->flight_count > 0)
-        changes =
-            wb_land(behind, behind->flight_done, behind->flight_count, &groups);
+        changes = hf_wb_land(behind, behind->flight_done, behind->flight_count,
+                             &groups);
     hf_mutex_unlock(&behind->mutex);
-    wb_discard(changes, groups);
+    hf_wb_discard(changes, groups);
     while (behind->queue.head != NULL) {
         struct wb_change *change = behind->queue.head;
         behind->queue.head = change->next;
         if (change->group != NULL && --change->group->count == 0)
             hf_free(change->group);
-        wb_change_release(change);
+        hf_wb_change_release(change);
     }
 }
 
 static void free_all(struct hf_writebehind *behind)
 {
     discard_all(behind);
-    wb_log_release(behind);
+    hf_wb_log_release(behind);
     hf_free(behind->table);
     hf_free(behind->flight);
     hf_free(behind->batch);
@@ -135,9 +135,9 @@ enum hf_status hf_writebehind_close(struct hf_writebehind *behind,
 {
     if (behind == NULL)
         return HF_OK;
-    if (wb_is_mine(behind))
+    if (hf_wb_is_mine(behind))
         return HF_INVALID;
-    hf_writebehind_shut(behind);
+    hf_writebehind_shutdown(behind);
     (void)hf_event_until(&behind->done, is_clean, behind, behind->clock,
                          deadline_ns);
     hf_mutex_lock(&behind->mutex);
@@ -150,14 +150,14 @@ enum hf_status hf_writebehind_close(struct hf_writebehind *behind,
     enum hf_status status =
         behind->dirty > 0 || behind->handed_back ? HF_TIMEOUT : HF_OK;
     if (behind->opts.log_dir != NULL && behind->dirty == 0)
-        wb_log_trim(behind, true);
+        hf_wb_log_trim(behind, true);
     free_all(behind);
     return status;
 }
 
 /* ---- Opening. ---- */
 
-struct hf_hash_seed wb_secret(const void *address)
+struct hf_hash_seed hf_wb_secret(const void *address)
 {
     struct hf_hash_seed seed;
 
@@ -228,9 +228,9 @@ static enum hf_status make(struct hf_writebehind *behind)
     return hf_backoff_init(&behind->backoff, &pauses);
 }
 
-enum hf_status wb_open_on(struct hf_writebehind **out,
-                          const struct hf_writebehind_opts *opts,
-                          const struct wb_disk *disk)
+enum hf_status hf_wb_open_on(struct hf_writebehind **out,
+                             const struct hf_writebehind_opts *opts,
+                             const struct hf_disk *disk)
 {
     struct hf_writebehind_opts all = {0};
 
@@ -238,22 +238,23 @@ enum hf_status wb_open_on(struct hf_writebehind **out,
         all = *opts;
     if (out == NULL || !complete(&all))
         return HF_INVALID;
-    struct hf_writebehind *behind =
-        hf_alloc_aligned(HF_CACHE_LINE, sizeof *behind);
+    struct hf_writebehind *behind = hf_alloc_lines(sizeof *behind);
     if (behind == NULL)
         return HF_NOMEM;
-    memset(behind, 0, sizeof *behind);
     behind->opts = all;
     behind->store = *all.store;
     behind->clock = all.clock == NULL ? hf_clock_system() : all.clock;
-    behind->seed = wb_secret(behind);
+    behind->seed = hf_wb_secret(behind);
     behind->log.dir = behind->log.lock_fd = behind->log.fd = -1;
     behind->log.tail = &behind->log.head;
     enum hf_status status = make(behind);
     if (status == HF_OK && all.log_dir != NULL)
-        status = wb_log_open(behind, disk);
+        status = hf_wb_log_open(behind, disk);
+    hf_mutex_lock(&behind->mutex);
+    behind->landed = hf_wb_floor(behind);
+    hf_mutex_unlock(&behind->mutex);
     if (status == HF_OK)
-        status = hf_thread_start(&behind->thread, all.name, wb_main, behind);
+        status = hf_thread_start(&behind->thread, all.name, hf_wb_main, behind);
     if (status != HF_OK) {
         free_all(behind);
         return status;
@@ -266,5 +267,5 @@ enum hf_status wb_open_on(struct hf_writebehind **out,
 enum hf_status hf_writebehind_open(struct hf_writebehind **behind,
                                    const struct hf_writebehind_opts *opts)
 {
-    return wb_open_on(behind, opts, wb_disk_system());
+    return hf_wb_open_on(behind, opts, hf_disk_system());
 }

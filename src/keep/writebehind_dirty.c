@@ -14,8 +14,8 @@ _Static_assert(sizeof(struct wb_change) <= HF_WRITEBEHIND_OVERHEAD,
 
 /* ---- Changes. ---- */
 
-struct wb_change *wb_change_new(const struct hf_writebehind *behind,
-                                const struct hf_store_change *from)
+struct wb_change *hf_wb_change_new(const struct hf_writebehind *behind,
+                                   const struct hf_store_change *from)
 {
     size_t value_len = from->remove ? 0 : from->value_len;
     struct wb_change *change =
@@ -36,7 +36,7 @@ struct wb_change *wb_change_new(const struct hf_writebehind *behind,
     return change;
 }
 
-void wb_change_release(struct wb_change *change)
+void hf_wb_change_release(struct wb_change *change)
 {
     /* Release: what we read comes before the end; acquire: so did the others'.
      */
@@ -44,11 +44,11 @@ void wb_change_release(struct wb_change *change)
         hf_free(change);
 }
 
-void wb_discard(struct wb_change *changes, struct wb_group *groups)
+void hf_wb_discard(struct wb_change *changes, struct wb_group *groups)
 {
     while (changes != NULL) {
         struct wb_change *next = changes->next;
-        wb_change_release(changes);
+        hf_wb_change_release(changes);
         changes = next;
     }
     while (groups != NULL) {
@@ -66,8 +66,8 @@ static struct wb_change **bucket_of(const struct hf_writebehind *behind,
     return &behind->table[hash & (behind->buckets - 1)];
 }
 
-struct wb_change *wb_find(const struct hf_writebehind *behind, uint64_t hash,
-                          const void *key, size_t key_len)
+struct wb_change *hf_wb_find(const struct hf_writebehind *behind, uint64_t hash,
+                             const void *key, size_t key_len)
 {
     struct wb_change *change = *bucket_of(behind, hash);
 
@@ -243,7 +243,8 @@ static void add(struct hf_writebehind *behind, struct wb_change *flying,
     behind->dirty++;
 }
 
-void wb_apply(struct hf_writebehind *behind, struct wb_op *op, uint64_t now_ns)
+void hf_wb_apply(struct hf_writebehind *behind, struct wb_op *op,
+                 uint64_t now_ns)
 {
     struct wb_change *next = op->changes;
 
@@ -256,7 +257,7 @@ void wb_apply(struct hf_writebehind *behind, struct wb_op *op, uint64_t now_ns)
         struct wb_change *change = next;
         next = change->next;
         struct wb_change *old =
-            wb_find(behind, change->hash, change->bytes, change->key_len);
+            hf_wb_find(behind, change->hash, change->bytes, change->key_len);
         change->first = op->number;
         change->since_ns = now_ns;
         if (old != NULL && !old->flying)
@@ -270,7 +271,7 @@ void wb_apply(struct hf_writebehind *behind, struct wb_op *op, uint64_t now_ns)
 
 /* ---- Writing. ---- */
 
-uint64_t wb_floor(const struct hf_writebehind *behind)
+uint64_t hf_wb_floor(const struct hf_writebehind *behind)
 {
     assert(hf_mutex_held(&behind->mutex));
     if (behind->flying_first != 0)
@@ -279,7 +280,7 @@ uint64_t wb_floor(const struct hf_writebehind *behind)
                                       : behind->queue.head->first;
 }
 
-size_t wb_oldest_count(const struct hf_writebehind *behind)
+size_t hf_wb_oldest_count(const struct hf_writebehind *behind)
 {
     const struct wb_change *oldest = behind->queue.head;
 
@@ -288,7 +289,7 @@ size_t wb_oldest_count(const struct hf_writebehind *behind)
     return oldest->group == NULL ? 1 : oldest->group->count;
 }
 
-void wb_split(struct hf_writebehind *behind, size_t keep)
+void hf_wb_split(struct hf_writebehind *behind, size_t keep)
 {
     struct wb_group *group = behind->queue.head->group;
 
@@ -317,13 +318,13 @@ static void take_one(struct hf_writebehind *behind, struct wb_change *change)
     };
 }
 
-void wb_take(struct hf_writebehind *behind)
+void hf_wb_take(struct hf_writebehind *behind)
 {
     const struct hf_writebehind_opts *opts = &behind->opts;
     uint64_t bytes = behind->pending_bytes;
 
     assert(hf_mutex_held(&behind->mutex) && behind->flight_count == 0);
-    assert(wb_oldest_count(behind) <= behind->flight_cap);
+    assert(hf_wb_oldest_count(behind) <= behind->flight_cap);
     behind->flying_first = behind->queue.head->first;
     behind->flying_since_ns = behind->queue.head->since_ns;
     do {
@@ -336,13 +337,13 @@ void wb_take(struct hf_writebehind *behind)
              peer = peer->peer_next)
             take_one(behind, peer);
     } while (behind->queue.head != NULL &&
-             behind->flight_count + wb_oldest_count(behind) <=
+             behind->flight_count + hf_wb_oldest_count(behind) <=
                  opts->batch_max &&
              bytes - behind->pending_bytes < opts->batch_bytes);
 }
 
-struct wb_change *wb_land(struct hf_writebehind *behind, size_t from, size_t to,
-                          struct wb_group **groups)
+struct wb_change *hf_wb_land(struct hf_writebehind *behind, size_t from,
+                             size_t to, struct wb_group **groups)
 {
     struct wb_change *landed = NULL;
 

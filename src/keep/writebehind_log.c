@@ -54,13 +54,13 @@
 /* A buffer longer than this is not kept. */
 #define FRAME_BYTES_KEPT (8u << 20)
 
-void wb_segment_name(char out[WB_SEGMENT_NAME_BYTES], uint64_t first)
+void hf_wb_segment_name(char out[WB_SEGMENT_NAME_BYTES], uint64_t first)
 {
     (void)snprintf(out, WB_SEGMENT_NAME_BYTES, "segment-%016llx.log",
                    (unsigned long long)first);
 }
 
-struct hf_hash_seed wb_header_seed(void)
+struct hf_hash_seed hf_wb_header_seed(void)
 {
     return (struct hf_hash_seed){{0, 0}};
 }
@@ -83,7 +83,7 @@ static void encode_header(char out[WB_HEADER_BYTES], uint64_t first,
     hf_put_u64(out + 24, first);
     hf_put_u64(out + 32, salt.key[0]);
     hf_put_u64(out + 40, salt.key[1]);
-    hf_put_u64(out + 8, hf_hash(wb_header_seed(),
+    hf_put_u64(out + 8, hf_hash(hf_wb_header_seed(),
                                 hf_bytes(out + WB_HEADER_CHECKED,
                                          WB_HEADER_BYTES - WB_HEADER_CHECKED)));
 }
@@ -92,11 +92,11 @@ static void encode_header(char out[WB_HEADER_BYTES], uint64_t first,
 static int make_file(struct wb_log *log, uint64_t first,
                      struct hf_hash_seed salt, int *fd)
 {
-    const struct wb_disk *disk = log->disk;
+    const struct hf_disk *disk = log->disk;
     char name[WB_SEGMENT_NAME_BYTES];
     char header[WB_HEADER_BYTES];
 
-    wb_segment_name(name, first);
+    hf_wb_segment_name(name, first);
     encode_header(header, first, salt);
     int error = disk->open(disk->context, log->dir, name,
                            O_WRONLY | O_CREAT | O_TRUNC, fd);
@@ -119,7 +119,7 @@ static enum hf_status rotate(struct hf_writebehind *behind, uint64_t first)
 {
     struct wb_log *log = &behind->log;
     struct wb_segment *segment = hf_alloc_zeroed(sizeof *segment);
-    struct hf_hash_seed salt = wb_secret(behind);
+    struct hf_hash_seed salt = hf_wb_secret(behind);
     int fd;
 
     if (segment == NULL)
@@ -203,7 +203,7 @@ static enum hf_status encode_frame(struct wb_log *log, const struct wb_op *ops,
  */
 static enum hf_status write_frame(struct wb_log *log, bool *broken)
 {
-    const struct wb_disk *disk = log->disk;
+    const struct hf_disk *disk = log->disk;
     uint64_t at = log->youngest->bytes; /* only who leads changes it */
 
     int error = disk->write(disk->context, log->fd, log->frame.data,
@@ -285,15 +285,15 @@ static bool settle(struct hf_writebehind *behind, struct wb_op *ops,
             op->number = ++behind->last;
             log->youngest->last = behind->last;
             log->records++;
-            wb_apply(behind, op, now_ns);
+            hf_wb_apply(behind, op, now_ns);
         } else {
             behind->used_count -= op->count;
             behind->used_bytes -= op->bytes;
             behind->refused++;
         }
     }
-    wb_room(behind);
-    return wb_must_wake(behind, count, bytes);
+    hf_wb_room(behind);
+    return hf_wb_must_wake(behind, count, bytes);
 }
 
 /* Tells the others that they are over. A bell is the last that is touched. */
@@ -338,7 +338,7 @@ static void lead(struct hf_writebehind *behind, struct wb_op *mine)
     ring_all(ops, mine);
 }
 
-enum hf_status wb_log_put(struct hf_writebehind *behind, struct wb_op *op)
+enum hf_status hf_wb_log_put(struct hf_writebehind *behind, struct wb_op *op)
 {
     struct wb_log *log = &behind->log;
 
@@ -370,22 +370,22 @@ static struct wb_segment *find_done(struct hf_writebehind *behind, bool all)
 
     hf_mutex_lock(&behind->mutex);
     struct wb_segment *oldest = log->oldest;
-    if (oldest != NULL &&
-        (oldest->last >= wb_floor(behind) || (oldest == log->youngest && !all)))
+    if (oldest != NULL && (oldest->last >= hf_wb_floor(behind) ||
+                           (oldest == log->youngest && !all)))
         oldest = NULL;
     hf_mutex_unlock(&behind->mutex);
     return oldest;
 }
 
-void wb_log_trim(struct hf_writebehind *behind, bool all)
+void hf_wb_log_trim(struct hf_writebehind *behind, bool all)
 {
     struct wb_log *log = &behind->log;
-    const struct wb_disk *disk = log->disk;
+    const struct hf_disk *disk = log->disk;
     struct wb_segment *oldest;
     char name[WB_SEGMENT_NAME_BYTES];
 
     while ((oldest = find_done(behind, all)) != NULL) {
-        wb_segment_name(name, oldest->first);
+        hf_wb_segment_name(name, oldest->first);
         /* On disk before the next goes: see the top. What cannot be removed is
          * tried again next time; it is read in vain after a crash, no more. */
         int error = disk->remove(disk->context, log->dir, name);
@@ -403,7 +403,7 @@ void wb_log_trim(struct hf_writebehind *behind, bool all)
     }
 }
 
-void wb_log_release(struct hf_writebehind *behind)
+void hf_wb_log_release(struct hf_writebehind *behind)
 {
     struct wb_log *log = &behind->log;
 

@@ -13,7 +13,7 @@
 #include "keep/store_state.h"
 #include "keep/writebehind_state.h"
 
-bool wb_is_mine(const struct hf_writebehind *behind)
+bool hf_wb_is_mine(const struct hf_writebehind *behind)
 {
     /* Relaxed: if it is this thread's slot, this thread wrote it. */
     return hf_u32_load(&behind->thread_slot, __ATOMIC_RELAXED) ==
@@ -22,15 +22,17 @@ bool wb_is_mine(const struct hf_writebehind *behind)
 
 /* ---- An op. ---- */
 
-enum hf_status wb_op_fill(const struct hf_writebehind *behind, struct wb_op *op,
-                          const struct hf_store_change *changes, size_t count)
+enum hf_status hf_wb_op_fill(const struct hf_writebehind *behind,
+                             struct wb_op *op,
+                             const struct hf_store_change *changes,
+                             size_t count)
 {
     struct wb_change **tail = &op->changes;
 
     op->count = count;
     op->record_bytes = sizeof(uint32_t);
     for (size_t i = 0; i < count; i++) {
-        struct wb_change *change = wb_change_new(behind, &changes[i]);
+        struct wb_change *change = hf_wb_change_new(behind, &changes[i]);
         if (change == NULL)
             goto no_memory;
         *tail = change;
@@ -47,7 +49,7 @@ enum hf_status wb_op_fill(const struct hf_writebehind *behind, struct wb_op *op,
     return HF_OK;
 
 no_memory:
-    wb_discard(op->changes, NULL);
+    hf_wb_discard(op->changes, NULL);
     op->changes = NULL;
     return HF_NOMEM;
 }
@@ -60,7 +62,7 @@ static bool op_fits(const struct hf_writebehind *behind,
     uint64_t bytes = 0;
 
     if (count > HF_WRITEBEHIND_GROUP_MAX || count > opts->dirty_max ||
-        !store_changes_fit(changes, count))
+        !hf_store_changes_fit(changes, count))
         return false;
     for (size_t i = 0; i < count; i++)
         bytes += HF_WRITEBEHIND_OVERHEAD + changes[i].key_len +
@@ -79,7 +81,7 @@ static bool overwrites(const struct hf_writebehind *behind,
         return false;
     const struct wb_change *change = op->changes;
     const struct wb_change *old =
-        wb_find(behind, change->hash, change->bytes, change->key_len);
+        hf_wb_find(behind, change->hash, change->bytes, change->key_len);
     return old != NULL && !old->flying &&
            behind->used_bytes + op->bytes - wb_change_bytes(old) <=
                behind->opts.dirty_bytes;
@@ -99,7 +101,7 @@ static bool has_room(const struct hf_writebehind *behind,
                opts->log_bytes;
 }
 
-void wb_room(struct hf_writebehind *behind)
+void hf_wb_room(struct hf_writebehind *behind)
 {
     assert(hf_mutex_held(&behind->mutex));
     /* Under the lock: who waits cannot leave meanwhile. */
@@ -123,7 +125,7 @@ static void leave_line(struct hf_writebehind *behind, struct wb_waiter *waiter)
     *(waiter->next == NULL ? &behind->waiting_last : &waiter->next->prev) =
         waiter->prev;
     if (was_first)
-        wb_room(behind);
+        hf_wb_room(behind);
 }
 
 /* One look; HF_PENDING: no room. `waiter`: NULL, if not in line yet. */
@@ -174,7 +176,8 @@ static enum hf_status reserve(struct hf_writebehind *behind, struct wb_op *op,
     if (status == HF_PENDING && behind->opts.refuse)
         status = HF_FULL;
     /* The thread that writes cannot wait for itself. */
-    if (status == HF_PENDING && (deadline_ns == HF_NOW || wb_is_mine(behind)))
+    if (status == HF_PENDING &&
+        (deadline_ns == HF_NOW || hf_wb_is_mine(behind)))
         status = HF_TIMEOUT;
     if (status == HF_PENDING)
         status = await_room(behind, op, deadline_ns);
@@ -189,8 +192,8 @@ static enum hf_status reserve(struct hf_writebehind *behind, struct wb_op *op,
 
 /* ---- Putting. ---- */
 
-bool wb_must_wake(const struct hf_writebehind *behind, uint64_t count,
-                  uint64_t bytes)
+bool hf_wb_must_wake(const struct hf_writebehind *behind, uint64_t count,
+                     uint64_t bytes)
 {
     const struct hf_writebehind_opts *opts = &behind->opts;
 
@@ -214,12 +217,12 @@ static enum hf_status put(struct hf_writebehind *behind, struct wb_op *op,
         return status;
     }
     if (behind->opts.log_dir != NULL)
-        return wb_log_put(behind, op);
+        return hf_wb_log_put(behind, op);
     uint64_t count = behind->pending_count;
     uint64_t bytes = behind->pending_bytes;
     op->number = ++behind->last;
-    wb_apply(behind, op, op->now_ns);
-    bool wake = wb_must_wake(behind, count, bytes);
+    hf_wb_apply(behind, op, op->now_ns);
+    bool wake = hf_wb_must_wake(behind, count, bytes);
     hf_mutex_unlock(&behind->mutex);
     if (wake)
         hf_event_wake(&behind->work, 1);
@@ -237,16 +240,16 @@ static enum hf_status put_all(struct hf_writebehind *behind,
         return HF_INVALID;
     if (count == 0)
         return HF_OK;
-    enum hf_status status = wb_op_fill(behind, &op, changes, count);
+    enum hf_status status = hf_wb_op_fill(behind, &op, changes, count);
     if (status != HF_OK)
         return status;
     status = put(behind, &op, deadline_ns);
     if (status != HF_OK) {
-        wb_discard(op.changes, op.group);
+        hf_wb_discard(op.changes, op.group);
         return status;
     }
     assert(op.changes == NULL && op.number > 0);
-    wb_discard(op.old, op.empty);
+    hf_wb_discard(op.old, op.empty);
     *number = op.number;
     return HF_OK;
 }
@@ -296,7 +299,7 @@ static enum hf_status attempt(void *context)
     enum hf_status status = HF_PENDING;
 
     hf_mutex_lock(&behind->mutex);
-    if (wb_floor(behind) > flush->to)
+    if (behind->landed > flush->to)
         status = behind->dead > flush->dead ? HF_FAILED : HF_OK;
     hf_mutex_unlock(&behind->mutex);
     return status;
@@ -327,7 +330,7 @@ static struct flush flush_begin(struct hf_writebehind *behind)
 enum hf_status hf_writebehind_flush(struct hf_writebehind *behind,
                                     uint64_t deadline_ns)
 {
-    if (behind == NULL || wb_is_mine(behind))
+    if (behind == NULL || hf_wb_is_mine(behind))
         return HF_INVALID;
     struct flush flush = flush_begin(behind);
     return flush_to(&flush, deadline_ns);
@@ -337,7 +340,7 @@ enum hf_status hf_writebehind_through(struct hf_writebehind *behind,
                                       const struct hf_store_change *changes,
                                       size_t count, uint64_t deadline_ns)
 {
-    if (behind == NULL || wb_is_mine(behind))
+    if (behind == NULL || hf_wb_is_mine(behind))
         return HF_INVALID;
     struct flush flush = flush_begin(behind); /* who is dead before the put */
     enum hf_status status =
@@ -354,11 +357,11 @@ enum hf_status hf_writebehind_get(
     struct hf_writebehind *behind, const void *key, size_t key_len,
     void (*found)(void *arg, const void *value, size_t value_len), void *arg)
 {
-    if (behind == NULL || found == NULL || !store_key_fits(key, key_len))
+    if (behind == NULL || found == NULL || !hf_store_key_fits(key, key_len))
         return HF_INVALID;
     uint64_t hash = hf_hash(behind->seed, hf_bytes(key, key_len));
     hf_mutex_lock(&behind->mutex);
-    struct wb_change *change = wb_find(behind, hash, key, key_len);
+    struct wb_change *change = hf_wb_find(behind, hash, key, key_len);
     bool there = change != NULL && !change->remove;
     if (there) /* relaxed: the table's own keeps it alive so far */
         (void)hf_u32_add(&change->refs, 1, __ATOMIC_RELAXED);
@@ -369,7 +372,7 @@ enum hf_status hf_writebehind_get(
     if (!there)
         return HF_NOTFOUND;
     found(arg, wb_value(change), change->value_len);
-    wb_change_release(change);
+    hf_wb_change_release(change);
     return HF_OK;
 }
 

@@ -80,7 +80,7 @@ static enum hf_status apply_changes(struct hf_writebehind *behind,
                                     size_t count)
 {
     struct wb_op op = {0};
-    enum hf_status status = wb_op_fill(behind, &op, changes, count);
+    enum hf_status status = hf_wb_op_fill(behind, &op, changes, count);
 
     if (status != HF_OK)
         return status;
@@ -89,9 +89,9 @@ static enum hf_status apply_changes(struct hf_writebehind *behind,
     behind->used_count += count;
     behind->used_bytes += op.bytes;
     behind->recovered += count;
-    wb_apply(behind, &op, hf_clock_now_ns(behind->clock));
+    hf_wb_apply(behind, &op, hf_clock_now_ns(behind->clock));
     hf_mutex_unlock(&behind->mutex);
-    wb_discard(op.old, op.empty);
+    hf_wb_discard(op.old, op.empty);
     return HF_OK;
 }
 
@@ -122,7 +122,7 @@ static enum hf_status apply_record(struct hf_writebehind *behind,
  */
 static enum hf_status read_frame(struct reader *reader, uint64_t at)
 {
-    const struct wb_disk *disk = reader->behind->log.disk;
+    const struct hf_disk *disk = reader->behind->log.disk;
     struct hf_buf *frame = &reader->frame;
     size_t got;
 
@@ -206,7 +206,7 @@ static enum hf_status look_in(struct reader *reader, const char *data,
 /* HF_OK: nothing valid follows, what is there is a torn frame. */
 static enum hf_status check_torn(struct reader *reader)
 {
-    const struct wb_disk *disk = reader->behind->log.disk;
+    const struct hf_disk *disk = reader->behind->log.disk;
     enum hf_status status = HF_NOTFOUND;
     size_t got = LOOK_BYTES;
     char *data = hf_alloc(LOOK_BYTES);
@@ -228,7 +228,7 @@ static enum hf_status check_torn(struct reader *reader)
 
 static enum hf_status cut(struct reader *reader)
 {
-    const struct wb_disk *disk = reader->behind->log.disk;
+    const struct hf_disk *disk = reader->behind->log.disk;
 
     int error = disk->cut(disk->context, reader->fd, reader->at);
     if (error == 0)
@@ -247,7 +247,7 @@ static bool is_at_end(const struct reader *reader)
 /* HF_NOTFOUND: it has no valid header. */
 static enum hf_status read_header(struct reader *reader, uint64_t first)
 {
-    const struct wb_disk *disk = reader->behind->log.disk;
+    const struct hf_disk *disk = reader->behind->log.disk;
     char header[WB_HEADER_BYTES];
     size_t got;
 
@@ -255,7 +255,7 @@ static enum hf_status read_header(struct reader *reader, uint64_t first)
         return HF_IO;
     if (got < sizeof header || memcmp(header, WB_HEADER_MAGIC, 8) != 0 ||
         hf_get_u64(header + 8) !=
-            hf_hash(wb_header_seed(),
+            hf_hash(hf_wb_header_seed(),
                     hf_bytes(header + WB_HEADER_CHECKED,
                              WB_HEADER_BYTES - WB_HEADER_CHECKED)))
         return HF_NOTFOUND;
@@ -271,10 +271,10 @@ static enum hf_status read_header(struct reader *reader, uint64_t first)
 static enum hf_status remove_segment(struct hf_writebehind *behind,
                                      uint64_t first)
 {
-    const struct wb_disk *disk = behind->log.disk;
+    const struct hf_disk *disk = behind->log.disk;
     char name[WB_SEGMENT_NAME_BYTES];
 
-    wb_segment_name(name, first);
+    hf_wb_segment_name(name, first);
     int error = disk->remove(disk->context, behind->log.dir, name);
     if (error == 0)
         error = disk->sync_folder(disk->context, behind->log.dir);
@@ -321,12 +321,12 @@ static enum hf_status note_segment(struct hf_writebehind *behind,
 static enum hf_status read_segment(struct hf_writebehind *behind,
                                    uint64_t first, bool youngest)
 {
-    const struct wb_disk *disk = behind->log.disk;
+    const struct hf_disk *disk = behind->log.disk;
     struct reader reader = {.behind = behind, .fd = -1};
     char name[WB_SEGMENT_NAME_BYTES];
     struct stat about;
 
-    wb_segment_name(name, first);
+    hf_wb_segment_name(name, first);
     int error =
         disk->open(disk->context, behind->log.dir, name, O_RDWR, &reader.fd);
     if (error != 0 || fstat(reader.fd, &about) != 0) {
@@ -412,7 +412,7 @@ static enum hf_status read_segments(struct hf_writebehind *behind)
 }
 
 /* A new folder must not vanish with all that is acknowledged in it. */
-static int make_folder(const struct wb_disk *disk, const char *path, int *dir)
+static int make_folder(const struct hf_disk *disk, const char *path, int *dir)
 {
     bool made = mkdir(path, FOLDER_MODE) == 0;
 
@@ -431,8 +431,8 @@ static int make_folder(const struct wb_disk *disk, const char *path, int *dir)
     return error;
 }
 
-enum hf_status wb_log_open(struct hf_writebehind *behind,
-                           const struct wb_disk *disk)
+enum hf_status hf_wb_log_open(struct hf_writebehind *behind,
+                              const struct hf_disk *disk)
 {
     struct wb_log *log = &behind->log;
 

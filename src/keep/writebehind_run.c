@@ -58,7 +58,7 @@ static void land(struct hf_writebehind *behind, size_t to, bool dead)
     size_t from = behind->flight_done;
 
     hf_mutex_lock(&behind->mutex);
-    struct wb_change *landed = wb_land(behind, from, to, &groups);
+    struct wb_change *landed = hf_wb_land(behind, from, to, &groups);
     *(dead ? &behind->dead : &behind->flushed) += to - from;
     behind->batches += !dead;
     hf_mutex_unlock(&behind->mutex);
@@ -67,11 +67,12 @@ static void land(struct hf_writebehind *behind, size_t to, bool dead)
         behind->flight_count = behind->flight_done = 0;
         behind->one_by_one = false;
     }
-    wb_discard(landed, groups);
+    hf_wb_discard(landed, groups);
     if (behind->opts.log_dir != NULL)
-        wb_log_trim(behind, false);
+        hf_wb_log_trim(behind, false);
     hf_mutex_lock(&behind->mutex);
-    wb_room(behind);
+    behind->landed = hf_wb_floor(behind); /* only this thread moves it */
+    hf_wb_room(behind);
     hf_mutex_unlock(&behind->mutex);
     hf_event_wake_all(&behind->done);
 }
@@ -181,9 +182,9 @@ static bool begin_flight(struct hf_writebehind *behind, uint64_t *due_ns)
     /* Under the lock: not before anything that was put. */
     uint64_t now_ns = hf_clock_now_ns(behind->clock);
     enum why why = readiness(behind, now_ns, due_ns);
-    size_t count = wb_oldest_count(behind);
+    size_t count = hf_wb_oldest_count(behind);
     if (why != NOT_YET && count <= behind->flight_cap) {
-        wb_take(behind);
+        hf_wb_take(behind);
         behind->by_size += why == BY_SIZE;
         behind->by_age += why == BY_AGE;
     }
@@ -232,20 +233,20 @@ static void hand_back(struct hf_writebehind *behind)
             give_up(behind, behind->flight_count, HF_CLOSED);
         }
         hf_mutex_lock(&behind->mutex);
-        size_t count = wb_oldest_count(behind);
+        size_t count = hf_wb_oldest_count(behind);
         hf_mutex_unlock(&behind->mutex);
         bool fits = make_room(behind, count);
         hf_mutex_lock(&behind->mutex);
         left = behind->queue.head != NULL;
         if (left && !fits)
-            wb_split(behind, behind->flight_cap);
+            hf_wb_split(behind, behind->flight_cap);
         if (left)
-            wb_take(behind);
+            hf_wb_take(behind);
         hf_mutex_unlock(&behind->mutex);
     } while (left);
 }
 
-void wb_main(void *argument)
+void hf_wb_main(void *argument)
 {
     struct hf_writebehind *behind = argument;
 

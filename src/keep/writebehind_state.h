@@ -6,7 +6,6 @@
  *   writebehind_run.c      the thread that writes to the store
  *   writebehind_log.c      the log: its format, appending, trimming
  *   writebehind_recover.c  reading it again
- *   writebehind_disk.c     the seam to the disk
  *
  * A change is one version of a key, and is in one allocation with its key and
  * its value. The table leads to the newest version. There may be one more, on
@@ -33,6 +32,7 @@
 
 #include "base/atomic.h"
 #include "base/bytes.h"
+#include "base/disk.h"
 #include "base/hash.h"
 #include "base/thread.h"
 #include "holdfast/backoff.h"
@@ -97,20 +97,6 @@ struct wb_waiter {
     struct hf_event event;
 };
 
-/* What the log does to files; errors are errno values, 0 is success. */
-struct wb_disk {
-    int (*open)(void *context, int dir, const char *name, int flags, int *fd);
-    int (*read)(void *context, int fd, void *data, size_t len, uint64_t offset,
-                size_t *got);
-    int (*write)(void *context, int fd, const void *data, size_t len,
-                 uint64_t offset);
-    int (*sync)(void *context, int fd);
-    int (*sync_folder)(void *context, int dir);
-    int (*cut)(void *context, int fd, uint64_t len);
-    int (*remove)(void *context, int dir, const char *name);
-    void *context;
-};
-
 /* A file of the log. */
 struct wb_segment {
     struct wb_segment *next; /* (m) the younger one */
@@ -121,7 +107,7 @@ struct wb_segment {
 
 /* (l) of whoever leads; (t) of the thread that writes */
 struct wb_log {
-    const struct wb_disk *disk;  /* (i) */
+    const struct hf_disk *disk;  /* (i) */
     int dir, lock_fd;            /* (i) -1: none */
     int fd;                      /* (l) of the youngest segment, or -1 */
     struct hf_hash_seed salt;    /* (l) of the same */
@@ -160,6 +146,7 @@ struct hf_writebehind {
     uint64_t used_bytes;      /* (m) */
     uint64_t dirty;           /* (m) pending and flying */
     uint64_t last;            /* (m) number of the last record */
+    uint64_t landed;          /* (m) the floor that the log is trimmed to */
     uint64_t flying_first;    /* (m) lowest `first` of those flying; 0: none */
     uint64_t flying_since_ns; /* (m) */
     uint64_t flush_to;        /* (m) flush asked for records up to this */
@@ -207,61 +194,64 @@ static inline const char *wb_value(const struct wb_change *change)
 /* ---- writebehind_dirty.c: with the mutex held, unless said otherwise ---- */
 
 /* Copies; NULL without memory. Without the mutex. */
-struct wb_change *wb_change_new(const struct hf_writebehind *behind,
-                                const struct hf_store_change *from);
+struct wb_change *hf_wb_change_new(const struct hf_writebehind *behind,
+                                   const struct hf_store_change *from);
 /* Drops one reference. Without the mutex. */
-void wb_change_release(struct wb_change *change);
+void hf_wb_change_release(struct wb_change *change);
 /* The newest version of a key, or NULL. */
-struct wb_change *wb_find(const struct hf_writebehind *behind, uint64_t hash,
-                          const void *key, size_t key_len);
+struct wb_change *hf_wb_find(const struct hf_writebehind *behind, uint64_t hash,
+                             const void *key, size_t key_len);
 /* The changes of `op` become dirty, as record `op->number`. Cannot fail. */
-void wb_apply(struct hf_writebehind *behind, struct wb_op *op, uint64_t now_ns);
+void hf_wb_apply(struct hf_writebehind *behind, struct wb_op *op,
+                 uint64_t now_ns);
 /* The number up to which (exclusive) all records are in the store, or dead. */
-uint64_t wb_floor(const struct hf_writebehind *behind);
+uint64_t hf_wb_floor(const struct hf_writebehind *behind);
 /* Changes of the oldest group, 0 if nothing is pending. */
-size_t wb_oldest_count(const struct hf_writebehind *behind);
+size_t hf_wb_oldest_count(const struct hf_writebehind *behind);
 /* Moves whole groups, oldest first, from the queue into the flight, up to the
  * size of a batch, one at least. It has room for the oldest. */
-void wb_take(struct hf_writebehind *behind);
+void hf_wb_take(struct hf_writebehind *behind);
 /* These of the flight are in the store, or dead. Returns them as a list, to be
  * released, and their groups. */
-struct wb_change *wb_land(struct hf_writebehind *behind, size_t from, size_t to,
-                          struct wb_group **groups);
+struct wb_change *hf_wb_land(struct hf_writebehind *behind, size_t from,
+                             size_t to, struct wb_group **groups);
 /* The oldest group keeps so many changes; the rest of it stands alone. */
-void wb_split(struct hf_writebehind *behind, size_t keep);
+void hf_wb_split(struct hf_writebehind *behind, size_t keep);
 /* Frees what an op or a flight left. Without the mutex. */
-void wb_discard(struct wb_change *changes, struct wb_group *groups);
+void hf_wb_discard(struct wb_change *changes, struct wb_group *groups);
 
 /* ---- writebehind_put.c ---- */
 
 /* Makes the changes of an op; HF_NOMEM: none is left. */
-enum hf_status wb_op_fill(const struct hf_writebehind *behind, struct wb_op *op,
-                          const struct hf_store_change *changes, size_t count);
+enum hf_status hf_wb_op_fill(const struct hf_writebehind *behind,
+                             struct wb_op *op,
+                             const struct hf_store_change *changes,
+                             size_t count);
 /* The first who waits for room looks again; with the mutex. */
-void wb_room(struct hf_writebehind *behind);
+void hf_wb_room(struct hf_writebehind *behind);
 /* There were `count` changes and `bytes` pending: has a batch just become
  * ready, or has the first change's time begun? With the mutex. */
-bool wb_must_wake(const struct hf_writebehind *behind, uint64_t count,
-                  uint64_t bytes);
+bool hf_wb_must_wake(const struct hf_writebehind *behind, uint64_t count,
+                     uint64_t bytes);
 /* Is this the thread that writes? */
-bool wb_is_mine(const struct hf_writebehind *behind);
+bool hf_wb_is_mine(const struct hf_writebehind *behind);
 
 /* ---- writebehind_run.c ---- */
 
-void wb_main(void *behind);
+void hf_wb_main(void *behind);
 
 /* ---- writebehind_log.c ---- */
 
 /* Writes the op's record and has it applied; with the mutex, which it gives
  * back. The op's room is reserved; if it fails, that is given back, too. */
-enum hf_status wb_log_put(struct hf_writebehind *behind, struct wb_op *op);
+enum hf_status hf_wb_log_put(struct hf_writebehind *behind, struct wb_op *op);
 /* Removes the segments that are not needed any more: up to the floor, or all
  * if nothing is dirty at the end. Without the mutex. */
-void wb_log_trim(struct hf_writebehind *behind, bool all);
-void wb_log_release(struct hf_writebehind *behind);
+void hf_wb_log_trim(struct hf_writebehind *behind, bool all);
+void hf_wb_log_release(struct hf_writebehind *behind);
 /* Names of segments. */
 #define WB_SEGMENT_NAME_BYTES 32
-void wb_segment_name(char out[WB_SEGMENT_NAME_BYTES], uint64_t first);
+void hf_wb_segment_name(char out[WB_SEGMENT_NAME_BYTES], uint64_t first);
 
 /* The format: see writebehind_log.c. */
 #define WB_HEADER_BYTES   64u
@@ -272,27 +262,23 @@ void wb_segment_name(char out[WB_SEGMENT_NAME_BYTES], uint64_t first);
 #define WB_FRAME_ALIGN    8u
 #define WB_LOG_VERSION    1u
 #define WB_HEADER_CHECKED 16u /* where the checked bytes begin */
-struct hf_hash_seed wb_header_seed(void);
+struct hf_hash_seed hf_wb_header_seed(void);
 
 /* ---- writebehind_recover.c ---- */
 
 /* Locks the folder, reads what is there, makes it dirty and cuts a torn end.
- * On failure wb_log_release() cleans up. */
-enum hf_status wb_log_open(struct hf_writebehind *behind,
-                           const struct wb_disk *disk);
-
-/* ---- writebehind_disk.c ---- */
-
-const struct wb_disk *wb_disk_system(void);
+ * On failure hf_wb_log_release() cleans up. */
+enum hf_status hf_wb_log_open(struct hf_writebehind *behind,
+                              const struct hf_disk *disk);
 
 /* ---- writebehind.c ---- */
 
 /* Numbers that nobody can guess. */
-struct hf_hash_seed wb_secret(const void *address);
+struct hf_hash_seed hf_wb_secret(const void *address);
 
 /* As hf_writebehind_open, on another disk: for tests. */
-enum hf_status wb_open_on(struct hf_writebehind **out,
-                          const struct hf_writebehind_opts *opts,
-                          const struct wb_disk *disk);
+enum hf_status hf_wb_open_on(struct hf_writebehind **out,
+                             const struct hf_writebehind_opts *opts,
+                             const struct hf_disk *disk);
 
 #endif

@@ -1,4 +1,4 @@
-/* layout.c - how many places there are, and what falls into each. */
+/* layout.c - how many places there are. */
 #include "meter/layout.h"
 
 #include <assert.h>
@@ -14,27 +14,6 @@ static uint32_t bits_for(uint64_t value)
     while ((UINT64_C(1) << bits) < value)
         bits++;
     return bits;
-}
-
-/* By how many bits more than the unit the places of a chunk are wide. */
-static uint32_t power_of(const struct hf_layout *layout, uint32_t place)
-{
-    uint32_t chunk = place >> layout->half_bits;
-
-    return chunk == 0 ? 0 : chunk - 1;
-}
-
-uint64_t hf_layout_width(const struct hf_layout *layout, uint32_t place)
-{
-    return UINT64_C(1) << (layout->unit_bits + power_of(layout, place));
-}
-
-uint64_t hf_layout_low(const struct hf_layout *layout, uint32_t place)
-{
-    uint32_t power = power_of(layout, place);
-    uint64_t part = place - (power << layout->half_bits);
-
-    return part << (power + layout->unit_bits);
 }
 
 enum hf_status hf_layout_init(struct hf_layout *layout,

@@ -1,71 +1,12 @@
-/* layout.h - which place a value has: the arithmetic of log-linear counts.
- *
- *   value   0 .............. 2h | ......... 4h | ............... 8h | ...
- *   chunk   0 (h)    1 (h)      | 2 (h)        | 3 (h)              |
- *   width   1        1          | 2            | 4
- *
- * h = 1 << half_bits places make a chunk; h is chosen so that 2h is not below
- * 2 * 10^digits. All widths are times 1 << unit_bits, the power of two in
- * `lowest`. Place numbers are HdrHistogram's, which its encoding counts on.
- */
+/* layout.h - the places that the options of a spread ask for. */
 #ifndef METER_LAYOUT_H
 #define METER_LAYOUT_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "base/layout.h"
 #include "holdfast/spread.h"
-
-#define HF_LAYOUT_CHUNKS_MAX 64u
-
-struct hf_layout { /* (i) all of it */
-    uint64_t lowest;
-    uint64_t highest;
-    uint64_t limit; /* the last value of the last place; from highest on */
-    uint64_t mask;  /* values below 2h units have these bits only */
-    uint32_t digits;
-    uint32_t unit_bits;
-    uint32_t half_bits;
-    uint32_t top; /* 63 - bits of a value in chunks 0 and 1 */
-    uint32_t chunks;
-};
 
 /* HF_INVALID: a field is out of its range. NULL: all defaults. */
 enum hf_status hf_layout_init(struct hf_layout *layout,
                               const struct hf_spread_opts *opts);
-
-static inline bool hf_layout_equal(const struct hf_layout *a,
-                                   const struct hf_layout *b)
-{
-    return a->half_bits == b->half_bits && a->unit_bits == b->unit_bits &&
-           a->chunks == b->chunks;
-}
-
-static inline uint32_t hf_layout_half(const struct hf_layout *layout)
-{
-    return 1u << layout->half_bits;
-}
-
-static inline uint32_t hf_layout_places(const struct hf_layout *layout)
-{
-    return layout->chunks << layout->half_bits;
-}
-
-/* The place of a value; of one beyond the limit the last. */
-static inline uint32_t hf_layout_place(const struct hf_layout *layout,
-                                       uint64_t value)
-{
-    if (__builtin_expect(value > layout->limit, 0))
-        value = layout->limit;
-    uint32_t power =
-        layout->top - (uint32_t)__builtin_clzll(value | layout->mask);
-    uint32_t part = (uint32_t)(value >> (power + layout->unit_bits));
-
-    return (power << layout->half_bits) + part;
-}
-
-/* The first value of a place, and how many it holds. */
-uint64_t hf_layout_low(const struct hf_layout *layout, uint32_t place);
-uint64_t hf_layout_width(const struct hf_layout *layout, uint32_t place);
 
 #endif

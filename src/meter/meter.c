@@ -64,7 +64,7 @@ enum hf_status hf_meter_open(struct hf_meter **meter,
 
 static void free_series(struct hf_series *series)
 {
-    hf_adder_release(&series->counter.adder);
+    hf_adder_destroy(&series->counter.adder);
     hf_histogram_close(series->histogram);
     hf_window_close(series->window);
     hf_free(series->labels);

@@ -1,6 +1,4 @@
 /* meter_text.c - the Prometheus text exposition format, version 0.0.4. */
-#include "meter/meter_text.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -220,10 +218,9 @@ static enum hf_status write_objects(struct hf_buf *buf)
     }
 }
 
-enum hf_status hf_meter_write(struct hf_meter *meter, unsigned flags,
-                              struct hf_buf *out)
+static enum hf_status write_all(struct hf_meter *meter, unsigned flags,
+                                struct hf_buf *out)
 {
-    size_t before = out->len;
     struct text text = {.buf = out};
     enum hf_status status = hf_meter_visit(meter, write_row, &text);
 
@@ -231,8 +228,23 @@ enum hf_status hf_meter_write(struct hf_meter *meter, unsigned flags,
         status = text.status;
     if (!status && (flags & HF_METER_OBJECTS))
         status = write_objects(out);
-    if (status)
-        out->len = before;
+    return status;
+}
+
+enum hf_status hf_meter_write(struct hf_meter *meter, unsigned flags,
+                              enum hf_status (*write)(void *context,
+                                                      const char *text,
+                                                      size_t len),
+                              void *context)
+{
+    struct hf_buf buf = {0};
+
+    if (meter == NULL || write == NULL)
+        return HF_INVALID;
+    enum hf_status status = write_all(meter, flags, &buf);
+    if (!status)
+        status = write(context, buf.len == 0 ? "" : buf.data, buf.len);
+    hf_buf_release(&buf);
     return status;
 }
 
@@ -241,17 +253,7 @@ size_t hf_meter_text(struct hf_meter *meter, unsigned flags, char *out,
 {
     struct hf_buf buf = {0};
 
-    if (out == NULL)
-        cap = 0;
-    if (meter == NULL || hf_meter_write(meter, flags, &buf) != HF_OK)
+    if (meter == NULL || write_all(meter, flags, &buf) != HF_OK)
         buf.len = 0;
-    size_t len = buf.len;
-    if (cap > 0) {
-        size_t kept = len < cap ? len : cap - 1;
-        if (kept > 0)
-            memcpy(out, buf.data, kept);
-        out[kept] = '\0';
-    }
-    hf_buf_release(&buf);
-    return len;
+    return hf_buf_hand_out(&buf, out, cap);
 }

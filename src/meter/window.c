@@ -35,7 +35,7 @@ static void release(struct hf_window *window)
     hf_past_release(&window->past);
     hf_spread_close(window->now);
     hf_histogram_close(window->values);
-    hf_adder_release(&window->adder);
+    hf_adder_destroy(&window->adder);
     hf_free(window);
 }
 

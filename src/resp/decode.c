@@ -17,6 +17,9 @@
 /* Digits in a count or a length; leading zeros are counted too. */
 #define LENGTH_DIGITS_MAX 10
 
+/* "$0\r\n\r\n" */
+#define SHORTEST_BULK 6u
+
 #define PROTOCOL "ERR Protocol error: "
 
 static enum hf_status invalid(struct resp_request *out, const char *error)
@@ -95,6 +98,38 @@ static enum hf_status read_bulk(char *input, size_t len, size_t *at,
     return HF_OK;
 }
 
+static inline bool is_crlf(const char *at)
+{
+    return memcmp(at, "\r\n", 2) == 0; /* one comparison */
+}
+
+/* The same for a bulk that is whole and has less than 100 bytes, which nearly
+ * all have. False: it is not known to be one. */
+static inline bool read_short(char *input, size_t len, size_t *at,
+                              struct hf_bytes *arg)
+{
+    char *from = input + *at;
+    size_t left = (len < RESP_REQUEST_MAX ? len : RESP_REQUEST_MAX) - *at;
+
+    if (left < SHORTEST_BULK || from[0] != '$')
+        return false;
+    size_t size = (unsigned char)(from[1] - '0');
+    size_t low = (unsigned char)(from[2] - '0');
+    size_t head = 4;
+    if (low <= 9) {
+        head = 5;
+        size = size <= 9 ? size * 10 + low : 100;
+    } else if (size > 9) {
+        return false;
+    }
+    if (size > 99 || !is_crlf(from + head - 2) || left < head + size + 2 ||
+        !is_crlf(from + head + size))
+        return false;
+    *arg = hf_bytes(from + head, size);
+    *at += head + size + 2;
+    return true;
+}
+
 static enum hf_status decode_framed(char *input, size_t len,
                                     struct resp_request *out)
 {
@@ -108,6 +143,8 @@ static enum hf_status decode_framed(char *input, size_t len,
         return invalid(out, PROTOCOL "invalid multibulk length");
     out->count = count > 0 ? (size_t)count : 0;
     for (size_t i = 0; i < out->count; i++) {
+        if (read_short(input, len, &at, &out->args[i]))
+            continue;
         status = read_bulk(input, len, &at, out, &out->args[i]);
         if (status == HF_MORE && len >= RESP_REQUEST_MAX)
             return invalid(out, PROTOCOL "too big request");

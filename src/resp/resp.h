@@ -3,6 +3,8 @@
  *   request   *2\r\n$4\r\nLOCK\r\n$1\r\na\r\n    or inline:  LOCK a\r\n
  *   reply     +OK\r\n  -ERR text\r\n  :1\r\n  $1\r\na\r\n  *n  %n  _  #t
  *
+ * Replies are written by the codecs of resp/reply.h.
+ *
  * Decoding copies nothing: the arguments point into the caller's bytes. It is
  * a pure function of those bytes, so that a request cut anywhere is simply
  * decoded again when more has arrived.
@@ -37,17 +39,6 @@ struct resp_request {
  * not const. HF_OK; HF_MORE: the request is not whole yet; HF_INVALID: framing
  * is lost, reply `error` and close. */
 enum hf_status resp_decode(char *input, size_t len, struct resp_request *out);
-
-/* Replies are appended to `out`; `version` is 2 or 3. A map of n pairs is
- * followed by 2n values, an array of n by n values. A null is `_` in version 3
- * and `$-1` in 2. An error's text is one line: control bytes become spaces. */
-enum hf_status resp_simple(struct hf_buf *out, const char *text);
-enum hf_status resp_error(struct hf_buf *out, struct hf_bytes text);
-enum hf_status resp_number(struct hf_buf *out, int64_t number);
-enum hf_status resp_bulk(struct hf_buf *out, struct hf_bytes bytes);
-enum hf_status resp_array(struct hf_buf *out, size_t count);
-enum hf_status resp_map(struct hf_buf *out, int version, size_t pairs);
-enum hf_status resp_null(struct hf_buf *out, int version);
 
 /* A request as an array of bulks, for clients. */
 enum hf_status resp_encode(struct hf_buf *out, size_t count,

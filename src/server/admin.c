@@ -1,38 +1,29 @@
 /* admin.c - the connection, its protocol, the settings. */
 #include "server/admin.h"
 
+#include "holdfast/version.h"
 #include "resp/resp.h"
+#include "server/answer.h"
 #include "server/conn.h"
+#include "server/errors.h"
 #include "server/server.h"
 #include "server/table.h"
-#include "server/version.h"
-
-static void text(struct conn *conn, const char *value)
-{
-    (void)resp_bulk(&conn->out, hf_bytes_text(value));
-}
-
-static void error(struct conn *conn, const char *value)
-{
-    metrics_failed(&conn->server->metrics, value);
-    (void)resp_error(&conn->out, hf_bytes_text(value));
-}
 
 void admin_ping(struct server *server, struct conn *conn,
                 struct resp_request *request)
 {
     (void)server;
     if (request->count > 1)
-        (void)resp_bulk(&conn->out, request->args[1]);
+        reply_put_bytes(&conn->reply, request->args[1]);
     else
-        (void)resp_simple(&conn->out, "PONG");
+        reply_put_simple(&conn->reply, "PONG");
 }
 
 void admin_echo(struct server *server, struct conn *conn,
                 struct resp_request *request)
 {
     (void)server;
-    (void)resp_bulk(&conn->out, request->args[1]);
+    reply_put_bytes(&conn->reply, request->args[1]);
 }
 
 /* A name for INFO and logs: printable, without blanks. */
@@ -52,53 +43,45 @@ static bool set_name(struct conn *conn, struct hf_bytes name)
 void admin_hello(struct server *server, struct conn *conn,
                  struct resp_request *request)
 {
-    uint64_t version = (uint64_t)conn->version;
-    struct hf_buf *out = &conn->out;
+    struct reply *reply = &conn->reply;
+    uint64_t version = (uint64_t)reply->codec->version;
 
-    (void)server;
     if (request->count > 1 &&
         (hf_parse_u64(request->args[1], &version) != HF_OK || version < 2 ||
          version > 3)) {
-        error(conn, "NOPROTO unsupported protocol version");
+        answer_error(server, conn, ERROR_VERSION);
         return;
     }
     for (size_t i = 2; i < request->count; i += 2) {
         if (hf_bytes_is(request->args[i], "AUTH")) {
-            error(conn, "ERR no password is set, AUTH is not needed");
+            answer_error(server, conn, ERROR_AUTH);
             return;
         }
         if (!hf_bytes_is(request->args[i], "SETNAME") ||
             i + 1 >= request->count || !set_name(conn, request->args[i + 1])) {
-            error(conn, "BADARG the form is: HELLO [version [SETNAME name]]");
+            answer_form(server, conn, request);
             return;
         }
     }
-    conn->version = (int)version;
-    (void)resp_map(out, conn->version, 7);
-    text(conn, "server");
-    text(conn, "holdfast");
-    text(conn, "version");
-    text(conn, HOLDFAST_VERSION);
-    text(conn, "proto");
-    (void)resp_number(out, conn->version);
-    text(conn, "id");
-    (void)resp_number(out, (int64_t)conn->id);
-    text(conn, "mode");
-    text(conn, "standalone");
-    text(conn, "role");
-    text(conn, "master");
-    text(conn, "modules");
-    (void)resp_array(out, 0);
+    reply->codec = version == 3 ? &resp3_codec : &resp2_codec;
+    reply_put_map(reply, 7);
+    reply_pair_text(reply, "server", "holdfast");
+    reply_pair_text(reply, "version", HOLDFAST_VERSION);
+    reply_pair_number(reply, "proto", reply->codec->version);
+    reply_pair_number(reply, "id", (int64_t)conn->id);
+    reply_pair_text(reply, "mode", "standalone");
+    reply_pair_text(reply, "role", "master");
+    reply_put_key(reply, "modules");
+    reply_put_list(reply, 0);
 }
 
 void admin_select(struct server *server, struct conn *conn,
                   struct resp_request *request)
 {
-    (void)server;
     if (hf_bytes_equal(request->args[1], hf_bytes("0", 1)))
-        (void)resp_simple(&conn->out, "OK");
+        reply_put_simple(&conn->reply, "OK");
     else
-        error(conn, "BADARG there is one database, 0");
+        answer_error(server, conn, ERROR_DATABASE);
 }
 
 static void client_info(struct conn *conn)
@@ -106,8 +89,9 @@ static void client_info(struct conn *conn)
     char line[256];
 
     snprintf(line, sizeof line, "id=%llu name=%s resp=%d\n",
-             (unsigned long long)conn->id, conn->name, conn->version);
-    text(conn, line);
+             (unsigned long long)conn->id, conn->name,
+             conn->reply.codec->version);
+    reply_put_text(&conn->reply, line);
 }
 
 void admin_client(struct server *server, struct conn *conn,
@@ -115,27 +99,24 @@ void admin_client(struct server *server, struct conn *conn,
 {
     struct hf_bytes what = request->args[1];
 
-    (void)server;
     if (hf_bytes_is(what, "ID") && request->count == 2) {
-        (void)resp_number(&conn->out, (int64_t)conn->id);
+        reply_put_number(&conn->reply, (int64_t)conn->id);
     } else if (hf_bytes_is(what, "INFO") && request->count == 2) {
         client_info(conn);
     } else if (hf_bytes_is(what, "GETNAME") && request->count == 2) {
         if (conn->name[0] != '\0')
-            text(conn, conn->name);
+            reply_put_text(&conn->reply, conn->name);
         else
-            (void)resp_null(&conn->out, conn->version);
+            reply_put_null(&conn->reply);
     } else if (hf_bytes_is(what, "SETNAME") && request->count == 3) {
         if (set_name(conn, request->args[2]))
-            (void)resp_simple(&conn->out, "OK");
+            reply_put_simple(&conn->reply, "OK");
         else
-            error(conn, "BADARG a name is up to 63 printable characters "
-                        "without blanks");
+            answer_error(server, conn, ERROR_NAME);
     } else if (hf_bytes_is(what, "SETINFO") && request->count == 4) {
-        (void)resp_simple(&conn->out, "OK"); /* nothing here needs it */
+        reply_put_simple(&conn->reply, "OK"); /* nothing here needs it */
     } else {
-        error(conn, "BADARG the form is: CLIENT ID | INFO | GETNAME | SETNAME "
-                    "name | SETINFO attribute value");
+        answer_form(server, conn, request);
     }
 }
 
@@ -144,7 +125,7 @@ void admin_quit(struct server *server, struct conn *conn,
 {
     (void)server;
     (void)request;
-    (void)resp_simple(&conn->out, "OK");
+    reply_put_simple(&conn->reply, "OK");
     conn->quitting = true;
 }
 
@@ -205,12 +186,10 @@ void admin_config_get(struct server *server, struct conn *conn,
             shown[i] = hf_bytes_match(request->args[k], name);
         matches += shown[i];
     }
-    (void)resp_map(&conn->out, conn->version, matches);
+    reply_put_map(&conn->reply, matches);
     for (size_t i = 0; i < count; i++) {
-        if (!shown[i])
-            continue;
-        text(conn, settings[i].name);
-        text(conn, settings[i].value);
+        if (shown[i])
+            reply_pair_text(&conn->reply, settings[i].name, settings[i].value);
     }
 }
 
@@ -237,7 +216,7 @@ static void set_level(struct server *server, struct conn *conn,
     enum hf_log_level is;
 
     if (config_parse_level(value, &is) != HF_OK) {
-        error(conn, "BADARG log-level is debug, info, warn or error");
+        answer_error(server, conn, ERROR_LEVEL);
         return;
     }
     /* Told at the lower of the two: a log that falls silent says why. */
@@ -246,7 +225,7 @@ static void set_level(struct server *server, struct conn *conn,
                   config_level_name(is));
     server->config.log_level = is;
     server_apply_config(server);
-    (void)resp_simple(&conn->out, "OK");
+    reply_put_simple(&conn->reply, "OK");
 }
 
 static void tell_number(struct server *server, const struct conn *conn,
@@ -282,7 +261,6 @@ void admin_config_set(struct server *server, struct conn *conn,
     struct config_number numbers[CONFIG_NUMBERS_MAX];
     size_t count = config_numbers(&server->config, numbers);
     uint64_t value;
-    char message[192];
 
     if (hf_bytes_equal(request->args[2], hf_bytes_text("log-level"))) {
         set_level(server, conn, request->args[3]);
@@ -295,10 +273,9 @@ void admin_config_set(struct server *server, struct conn *conn,
             continue;
         if (hf_parse_u64(request->args[3], &value) != HF_OK || value < n->min ||
             value > n->max) {
-            snprintf(message, sizeof message,
-                     "BADARG %s is a number from %llu to %llu", n->name,
-                     (unsigned long long)n->min, (unsigned long long)n->max);
-            error(conn, message);
+            answer_error(server, conn, ERROR_RANGE, n->name,
+                         (unsigned long long)n->min,
+                         (unsigned long long)n->max);
             return;
         }
         if (n->bound) {
@@ -308,9 +285,8 @@ void admin_config_set(struct server *server, struct conn *conn,
         tell_number(server, conn, n->name, *n->value, value);
         *n->value = value;
         server_apply_config(server);
-        (void)resp_simple(&conn->out, "OK");
+        reply_put_simple(&conn->reply, "OK");
         return;
     }
-    error(conn, "BADARG no such setting, or it cannot change while the server "
-                "runs; CONFIG GET * lists them");
+    answer_error(server, conn, ERROR_SETTING);
 }

@@ -1,10 +1,24 @@
 /* answer.c - what a client is told, and how long it took. */
 #include "server/answer.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 
 #include "server/conn.h"
+#include "server/errors.h"
+#include "server/reply.h"
 #include "server/server.h"
+#include "server/table.h"
+
+#define SENTENCE_BYTES 1024u
+
+void answer_done(struct conn *conn)
+{
+    if (conn->reply.failed)
+        conn_close_no_memory(conn); /* better no answer than half of one */
+    else
+        conn_touch(conn);
+}
 
 static void give(struct server *server, struct conn *conn, enum hold_code code,
                  struct hf_bytes body, uint64_t age_ms)
@@ -13,10 +27,8 @@ static void give(struct server *server, struct conn *conn, enum hold_code code,
         return;
     if (code != HOLD_OK)
         metrics_refused(&server->metrics, code);
-    if (reply_write(&conn->out, conn->version, code, body, age_ms) == HF_OK)
-        conn_touch(conn);
-    else
-        conn_close_no_memory(conn); /* better no answer than half of one */
+    reply_write(&conn->reply, code, body, age_ms);
+    answer_done(conn);
 }
 
 void answer_give(struct server *server, struct conn *conn, enum hold_code code,
@@ -35,15 +47,74 @@ void answer_applied(struct server *server, struct conn *conn,
     give(server, conn, code, body, (age_us + 999) / 1000);
 }
 
-void answer_error(struct server *server, struct conn *conn, const char *text)
+static void tell(struct server *server, struct conn *conn, enum hold_code code,
+                 const char *name, const char *sentence)
 {
+    metrics_refused(&server->metrics, code);
+    conn->reply.codec->error(&conn->reply, hf_bytes_text(name),
+                             hf_bytes_text(sentence));
+    answer_done(conn);
+}
+
+void answer_error(struct server *server, struct conn *conn, enum hold_code code,
+                  const char *sentence, ...)
+{
+    char text[SENTENCE_BYTES];
+    va_list facts;
+
     if (conn == NULL || conn->closing)
         return;
-    metrics_failed(&server->metrics, text);
-    if (resp_error(&conn->out, hf_bytes_text(text)) == HF_OK)
-        conn_touch(conn);
-    else
-        conn_close_no_memory(conn);
+    va_start(facts, sentence);
+    vsnprintf(text, sizeof text, sentence, facts);
+    va_end(facts);
+    tell(server, conn, code, hold_code_name(code), text);
+}
+
+void answer_form(struct server *server, struct conn *conn,
+                 const struct resp_request *request)
+{
+    size_t named;
+    const struct command *command =
+        table_find(request->args, request->count, &named);
+
+    answer_error(server, conn, ERROR_FORM, command->name, command->syntax);
+}
+
+void answer_line(struct server *server, struct conn *conn, enum hold_code code,
+                 const char *line)
+{
+    if (conn != NULL && !conn->closing)
+        tell(server, conn, code, "", line);
+}
+
+void answer_bad(struct server *server, struct conn *conn, enum hf_status status,
+                const char *sentence)
+{
+    answer_error(server, conn,
+                 status == HF_NOTFOUND ? HOLD_NOTFOUND : HOLD_BADARG, "%s",
+                 sentence);
+}
+
+void answer_read_begin(struct server *server)
+{
+    server->heard_ns = hf_clock_now_ns(server->clock);
+}
+
+void answer_note_now(struct server *server, size_t index)
+{
+    if (server->noted_count == SERVER_NOTED_MAX)
+        answer_read_end(server);
+    server->noted[server->noted_count++] = (uint16_t)index;
+}
+
+void answer_read_end(struct server *server)
+{
+    if (server->noted_count == 0)
+        return;
+    uint64_t took_ns = hf_clock_now_ns(server->clock) - server->heard_ns;
+    while (server->noted_count > 0)
+        metrics_took(&server->metrics, server->noted[--server->noted_count],
+                     took_ns);
 }
 
 void answer_now(struct server *server)
@@ -68,13 +139,7 @@ void answer_note_grant(struct server *server, uint64_t took_ns)
 
 void answer_failed(struct server *server, struct conn *conn)
 {
-    char text[JOURNAL_ERROR_MAX + 64];
-
-    snprintf(text, sizeof text,
-             "JOURNAL not acknowledged, writes are "
-             "refused: %s",
-             journal_error(server->journal));
-    answer_error(server, conn, text);
+    answer_error(server, conn, ERROR_JOURNAL, log_error(server->log));
 }
 
 void answer_no_memory(struct server *server, const struct conn *conn)
@@ -92,20 +157,17 @@ void answer_refused(struct server *server, struct conn *conn,
         answer_failed(server, conn);
     } else if (why == HF_FULL) {
         report_behind(&server->report, conn);
-        answer_error(server, conn, "OVERLOADED the disk does not keep up");
+        answer_error(server, conn, ERROR_DISK);
     } else {
         answer_no_memory(server, conn);
-        answer_error(server, conn,
-                     "OVERLOADED no memory: memory-max-bytes is reached, or "
-                     "the machine has no more");
+        answer_error(server, conn, ERROR_MEMORY);
     }
 }
 
 void answer_timeout(struct server *server, struct conn *conn)
 {
-    answer_error(server, conn,
-                 server->stopping
-                     ? "TIMEOUT the server stops, nobody waits any more"
-                     : "TIMEOUT waited for the lock while the disk did not "
-                       "answer");
+    if (server->stopping)
+        answer_error(server, conn, ERROR_STOPPING);
+    else
+        answer_error(server, conn, ERROR_STALLED);
 }

@@ -1,7 +1,8 @@
 /* answer.h - what a client is told, and how long it took.
  *
  * To a connection that is gone or closing nothing is told. Times are taken at
- * one instant for all answers of a batch: answer_now() comes first.
+ * one instant for all requests of a read and for all answers of a batch:
+ * answer_read_begin() and answer_now() come first.
  */
 #ifndef SERVER_ANSWER_H
 #define SERVER_ANSWER_H
@@ -11,6 +12,7 @@
 #include "hold/engine.h"
 
 struct conn;
+struct resp_request;
 struct server;
 
 /* What the engine says now. */
@@ -20,8 +22,23 @@ void answer_give(struct server *server, struct conn *conn, enum hold_code code,
  * (safe_ms, expires_ms) are counted from now on, never too long. */
 void answer_applied(struct server *server, struct conn *conn,
                     enum hold_code code, struct hf_bytes body);
-/* `text` begins with its code. */
-void answer_error(struct server *server, struct conn *conn, const char *text);
+/* An error of errors.h, with its facts. */
+void answer_error(struct server *server, struct conn *conn, enum hold_code code,
+                  const char *sentence, ...)
+    __attribute__((format(printf, 4, 5)));
+/* The words are not as the table has them for the request's command. */
+void answer_form(struct server *server, struct conn *conn,
+                 const struct resp_request *request);
+/* An error in the words of another system: the line as a whole. */
+void answer_line(struct server *server, struct conn *conn, enum hold_code code,
+                 const char *line);
+/* The arguments are not right: HF_INVALID, HF_NOTFOUND, and what parsing said.
+ */
+void answer_bad(struct server *server, struct conn *conn, enum hf_status status,
+                const char *sentence);
+/* The reply was put: it is sent, or the connection closed for want of memory.
+ */
+void answer_done(struct conn *conn);
 /* The journal has failed. */
 void answer_failed(struct server *server, struct conn *conn);
 /* The request could not be taken: HF_IO, HF_FULL or HF_NOMEM. */
@@ -31,6 +48,13 @@ void answer_refused(struct server *server, struct conn *conn,
 void answer_timeout(struct server *server, struct conn *conn);
 /* The log is told that there is no memory. */
 void answer_no_memory(struct server *server, const struct conn *conn);
+
+/* The requests of one read share an instant, when they came, which is now. */
+void answer_read_begin(struct server *server);
+/* One of them, of the table's `index`, was answered at once. */
+void answer_note_now(struct server *server, size_t index);
+/* All of them were run: those that were answered at once are answered now. */
+void answer_read_end(struct server *server);
 
 /* From here on answers are given now. */
 void answer_now(struct server *server);

@@ -1,29 +1,27 @@
-/* commit.c - from a batch to its answers: journal, engine.
+/* commit.c - from a batch to its answers: log, engine.
  *
  * What a turn gathers is a batch: requests in the order of their arrival,
  * with their records in the server's own buffer. A commit hands the records
- * to the journal and makes the batch the flying one; when it is durable its
- * records are applied and its requests answered in the same order. Verdicts
- * (waits.h) are a batch of their own, before the gathered one.
+ * to the log and makes the batch a flying one; when it is durable its records
+ * are applied and its requests answered in the same order. Verdicts
+ * (lock_wait.h) are a batch of their own, before the gathered one.
  *
  *   gathered --.
- *               >-- commit --> flying --> applied, answered
- *   verdicts --'               one at a time
+ *               >-- commit --> flying, flying, ... --> applied, answered
+ *   verdicts --'               as many as the log      in the same order
+ *                              takes
  */
 #include <assert.h>
 
 #include "server/admin.h"
 #include "server/answer.h"
 #include "server/conn.h"
+#include "server/lock_wait.h"
 #include "server/server.h"
-#include "server/waits.h"
 
 /* Beyond this much in one batch, or half a segment, which a batch must fit
  * into, connections are not read further. */
 #define BATCH_FULL_BYTES (2u << 20)
-
-/* Rounds of commit and answer in one turn; what is left goes to the next. */
-#define TURN_ROUNDS_MAX 4
 
 /* Ticks in one batch while more is due than one of them handles. */
 #define TICKS_MAX 16
@@ -46,7 +44,13 @@ static void give_back(struct server *server, struct hf_bytes record,
     uint64_t token = (uint64_t)reply_get_number(grant, FIELD_TOKEN);
 
     if (hold_decode(record, c) == HF_OK && c->request.len == 0)
-        waits_orphan(server, c->name, token);
+        lock_wait_orphan(server, c->name, token);
+}
+
+/* One that is read from is closed when it ends; else its end lies unread. */
+static bool is_gone(const struct conn *conn)
+{
+    return conn->closing || (!conn->reading && conn_peer_is_gone(conn, true));
 }
 
 static void answer_write(struct server *server, struct entry *entry,
@@ -62,7 +66,7 @@ static void answer_write(struct server *server, struct entry *entry,
     answer_applied(server, entry->conn, out->code, out->body);
     uint64_t took_ns = answer_note(server, entry->kind, entry->came_ns);
     entry->succeeded = out->code == HOLD_OK && out->stored;
-    if (granted && entry->conn->closing)
+    if (granted && is_gone(entry->conn))
         give_back(server, record, out->body);
     else if (granted)
         answer_note_grant(server, took_ns);
@@ -75,45 +79,55 @@ static bool apply_write(struct server *server, struct entry *entry,
     const struct hold_out *out;
 
     do {
-        if (server->turn_sweeps++ >= TURN_SWEEPS_MAX)
+        if (server->turn_sweeps >= TURN_SWEEPS_MAX)
             return false;
+        server->turn_sweeps++;
         out = hold_apply(server->engine, record);
         assert(out != NULL); /* we encoded it */
         metrics_events(&server->metrics, out);
         /* The answers refer to the engine's memory: all of them before
          * anything is asked of the engine again. */
         for (size_t i = 0; i < out->answer_count; i++)
-            waits_answered(server, &out->answers[i]);
+            lock_wait_answered(server, &out->answers[i]);
     } while (out->code == HOLD_AGAIN);
     if (entry->wait == NULL)
         answer_write(server, entry, record, out);
     else if (entry->kind != HOLD_LOCK)
-        waits_judged(server, entry->wait);
+        lock_wait_judged(server, entry->wait);
     else if (entry->told)
-        waits_drop(server, entry->wait);
+        lock_wait_drop(server, entry->wait);
     else
-        waits_applied(server, entry->wait, out);
+        lock_wait_applied(server, entry->wait, out);
     server->turn_sweeps--; /* what was not all swept counts */
     return true;
 }
 
-/* As of the time of the engine, which passed for it: see queue_ask(). If the
- * journal has failed, what is over cannot be noted, and nothing that depends
- * on it can be told. */
-static void apply_ask(struct server *server, const struct entry *entry)
+/* Answers a question, or a write that is not carried out because its client has
+ * filled its share: see refuse_share(). Time has passed for it up to the time
+ * of the engine: see queue_ask(). A commit that ended well shows that the log
+ * leads; without one it is asked. If the log has failed, or had no memory
+ * for that record, what is over cannot be noted, and nothing that depends on it
+ * can be told. */
+static void apply_ask(struct server *server, const struct batch *batch,
+                      const struct entry *entry)
 {
     struct hold_command *c = &server->command;
-    enum hf_status status =
-        hold_decode(entry_record(&server->flying, entry), c);
+    enum hf_status status = hold_decode(entry_record(batch, entry), c);
+    const struct hold_out *out = NULL;
 
     assert(status == HF_OK); /* we encoded it */
     (void)status;
     c->now_us =
         server->failed ? server_now_us(server) : hold_now_us(server->engine);
-    const struct hold_out *out = hold_ask(server->engine, c);
-    assert(out != NULL || server->failed); /* time has passed for it */
-    if (out == NULL) {
-        answer_failed(server, entry->conn);
+    bool is_write = hold_kind_is_write(c->kind);
+    bool leads = batch->record_count > 0 && batch->end == HF_OK;
+    if (leads || log_leads(server->log))
+        out = is_write ? hold_refuse(server->engine, c)
+                       : hold_ask(server->engine, c);
+    if (out == NULL && is_write && !server->failed) {
+        submit_refuse_share(server, entry->conn);
+    } else if (out == NULL) {
+        answer_refused(server, entry->conn, server->failed ? HF_IO : HF_NOMEM);
     } else {
         conn_spend(entry->conn, out->work);
         if (server->failed)
@@ -128,9 +142,14 @@ static void apply_ask(struct server *server, const struct entry *entry)
 static void refuse_write(struct server *server, const struct entry *entry,
                          enum hf_status why)
 {
-    if (entry->wait != NULL) {
-        struct conn *conn = entry->wait->conn;
-        waits_drop(server, entry->wait);
+    if (entry->wait != NULL && entry->kind != HOLD_LOCK && why != HF_IO) {
+        lock_wait_owe_again(server, entry->wait); /* a verdict stands */
+    } else if (entry->wait != NULL) {
+        struct conn *conn = entry->wait->base.conn;
+        if (why == HF_IO)
+            lock_wait_give_up(server, entry->wait);
+        else
+            lock_wait_drop(server, entry->wait);
         answer_refused(server, conn, why);
         if (conn != NULL)
             answer_note(server, entry->kind, entry->came_ns);
@@ -141,8 +160,8 @@ static void refuse_write(struct server *server, const struct entry *entry,
 }
 
 /* False: it is to be called again in the next turn. */
-static bool apply_entry(struct server *server, struct entry *entry,
-                        bool journaled)
+static bool apply_entry(struct server *server, const struct batch *batch,
+                        struct entry *entry)
 {
     struct hf_bytes record;
     size_t at = server->apply_at;
@@ -152,12 +171,11 @@ static bool apply_entry(struct server *server, struct entry *entry,
     if (entry->refused != HF_OK) {
         refuse_write(server, entry, entry->refused);
     } else if (entry->ask) {
-        apply_ask(server, entry);
-    } else if (!journaled) {
+        apply_ask(server, batch, entry);
+    } else if (batch->end != HF_OK) {
         refuse_write(server, entry, HF_IO);
     } else {
-        enum hf_status status =
-            journal_committed(server->journal, &at, &record);
+        enum hf_status status = log_committed(server->log, &at, &record);
         assert(status == HF_OK);
         (void)status;
         if (!apply_write(server, entry, record))
@@ -167,26 +185,32 @@ static bool apply_entry(struct server *server, struct entry *entry,
     return true;
 }
 
-/* Nobody can be granted anything any more, so nobody waits. */
+/* Nobody can be granted anything any more, so nobody waits; nor for a batch,
+ * since there may be none. */
 static void fail(struct server *server)
 {
     server->failed = true;
-    report_journal(&server->report, server->journal);
-    waits_fail(server);
+    server->applied = true;
+    report_journal(&server->report, server->log);
+    waits_end(server, WAIT_FAIL);
 }
 
-/* The flying batch is durable, or has failed: apply it and answer. When so
- * much is due that this would take long, it is done over several turns. */
-static void apply_batch(struct server *server, bool journaled)
+static struct batch *flight_at(struct server *server, uint32_t index)
 {
-    struct batch *batch = &server->flying;
+    return &server
+                ->flights[(server->flight_first + index) % SERVER_FLIGHTS_MAX];
+}
 
+/* The oldest batch is durable, or has failed: apply it and answer. When so much
+ * is due that this would take long, it is done over several turns. */
+static void apply_batch(struct server *server, struct batch *batch)
+{
     answer_now(server);
-    if (!journaled)
+    if (batch->end != HF_OK && !server->failed)
         fail(server);
     for (; server->apply_next < batch->count; server->apply_next++) {
         struct entry *entry = &batch->entries[server->apply_next];
-        server->applying = !apply_entry(server, entry, journaled);
+        server->applying = !apply_entry(server, batch, entry);
         if (server->applying)
             return;
         if (entry->shared)
@@ -195,19 +219,76 @@ static void apply_batch(struct server *server, bool journaled)
             conn_unpend(entry->conn);
         entry->conn = NULL;
     }
+    if (batch->end == HF_OK && batch->record_count > 0)
+        metrics_batch(&server->metrics, batch->record_count, batch->byte_count,
+                      log_sync_ns(server->log));
     batch->count = 0;
     batch->records.len = 0;
     batch->has_tick = false;
-    server->in_flight = false;
-    if (journaled && server->flying_records > 0)
-        metrics_batch(&server->metrics, server->flying_records,
-                      server->flying_bytes, journal_sync_ns(server->journal));
-    conn_unpark(server);
+    batch->wait_count = 0;
+    batch->may_orphan = false;
+    server->apply_next = 0;
+    server->apply_at = 0;
+    server->flight_first = (server->flight_first + 1) % SERVER_FLIGHTS_MAX;
+    server->flight_count--;
+    server->applied = true;
+}
+
+static void tell_slow(struct server *server, const struct batch *batch,
+                      bool ended)
+{
+    uint64_t took_ns = hf_clock_now_ns(server->clock) - batch->begun_ns;
+
+    if (took_ns >= SERVER_SLOW_NS)
+        report_slow(&server->report, took_ns, ended);
+}
+
+/* Has the oldest batch ended? */
+static bool has_ended(struct server *server)
+{
+    struct batch *batch = flight_at(server, 0);
+
+    server->news = server->news && server->flight_count > 0;
+    if (server->flight_count == 0)
+        return false;
+    if (batch->end == HF_PENDING && server->news) {
+        batch->end = log_poll(server->log);
+        server->news = batch->end != HF_PENDING;
+        if (batch->end != HF_PENDING)
+            tell_slow(server, batch, true);
+    }
+    return batch->end != HF_PENDING;
+}
+
+/* Applies the batches that have ended, in order. False: there was none. */
+static bool apply_ended(struct server *server)
+{
+    bool any = false;
+
+    while (has_ended(server)) {
+        apply_batch(server, flight_at(server, 0));
+        if (server->applying)
+            return false;
+        any = true;
+    }
+    return any;
 }
 
 /* ---- Commit. ---- */
 
-/* A lock whose wait has ended already is not journaled, or only as told. */
+/* Has the wait of a LOCK ended, or has its client gone, before it is journaled?
+ */
+static bool is_over(const struct entry *entry)
+{
+    if (entry->kind != HOLD_LOCK)
+        return false;
+    if (entry->wait != NULL)
+        return entry->wait->end != END_NONE;
+    return entry->conn != NULL && is_gone(entry->conn);
+}
+
+/* Such a LOCK is not journaled if it cannot be asked for again. If a TIMEOUT
+ * was told for it, it is journaled as told. */
 static void withdraw(struct server *server, struct batch *batch,
                      struct entry *entry)
 {
@@ -216,15 +297,17 @@ static void withdraw(struct server *server, struct batch *batch,
 
     assert(status == HF_OK);
     (void)status;
-    entry->dropped = waits_withdraw(server, entry->wait, &entry->told);
-    if (entry->dropped) {
+    if (entry->wait != NULL)
+        entry->dropped = lock_wait_withdraw(server, entry->wait, &entry->told);
+    else
+        entry->dropped = c->request.len == 0;
+    if (entry->dropped || entry->told)
         hold_forget(server->engine, c);
-    } else if (entry->told) {
-        hold_forget(server->engine, c);
+    if (entry->told) {
         c->told = true;
         hold_record_tell(batch->records.data + entry->at);
-        status = hold_prepare(server->engine, c);
-        entry->refused = status; /* it needs less than was given back */
+        /* it needs less than was given back */
+        entry->refused = hold_prepare(server->engine, c);
     }
 }
 
@@ -238,13 +321,12 @@ static bool hand_over(struct server *server, struct batch *batch)
         struct entry *entry = &batch->entries[i];
         if (entry->ask || entry->refused != HF_OK)
             continue;
-        if (entry->wait != NULL && entry->kind == HOLD_LOCK &&
-            entry->wait->end != END_NONE)
+        if (is_over(entry))
             withdraw(server, batch, entry);
         if (entry->dropped || entry->refused != HF_OK)
             continue;
         struct hf_bytes record = entry_record(batch, entry);
-        entry->refused = journal_append(server->journal, record);
+        entry->refused = log_append(server->log, record);
         if (entry->refused != HF_OK) {
             struct hold_command *c = &server->command;
             if (hold_decode(record, c) == HF_OK)
@@ -252,7 +334,7 @@ static bool hand_over(struct server *server, struct batch *batch)
             takes = takes && entry->refused != HF_IO;
             continue;
         }
-        server->flying_records++;
+        batch->record_count++;
     }
     return takes;
 }
@@ -262,16 +344,16 @@ static void gather_verdicts(struct server *server)
 {
     struct batch *batch = &server->verdicts;
     struct hold_command *c = &server->command;
-    struct wait *wait;
+    struct lock_wait *wait;
 
     while (!commit_batch_is_full(server, batch) &&
-           waits_verdict(server, c, &wait)) {
+           lock_wait_verdict(server, c, &wait)) {
         struct entry *entry = NULL;
         if (entry_reserve(batch, c) == HF_OK)
             entry = entry_add(batch, c->kind, 0);
         if (entry == NULL || hold_prepare(server->engine, c) != HF_OK) {
             batch->count -= entry != NULL;
-            waits_owe_again(server, wait);
+            lock_wait_owe_again(server, wait);
             return; /* it is tried again in the next round */
         }
         entry_put(batch, entry, c);
@@ -279,75 +361,100 @@ static void gather_verdicts(struct server *server)
     }
 }
 
-/* Commits what was gathered. False: nothing to do, or the disk is busy. */
-static bool commit_round(struct server *server)
+/* A batch that was gathered goes behind others on their way only while nobody
+ * waits. Otherwise one of those may grant a lock to a client that is told
+ * TIMEOUT meanwhile, and what comes behind would meet that lock: the verdict
+ * must be first. The same holds for a lock whose client may be gone. */
+static bool may_follow(struct server *server, const struct batch *batch)
 {
-    if (server->applying) {
-        apply_batch(server, true);
-        return !server->applying;
+    for (uint32_t i = 0; i < server->flight_count; i++) {
+        if (flight_at(server, i)->may_orphan)
+            return false;
     }
-    if (server->in_flight)
-        return false;
+    return server->flight_count == 0 ||
+           server->waits.counts[WAIT_LOCK] == batch->wait_count;
+}
+
+/* The batch to be committed next: verdicts first. NULL: none, or not now. */
+static struct batch *next_batch(struct server *server)
+{
+    if (server->applying || server->flight_count == SERVER_FLIGHTS_MAX ||
+        server->flight_count >= server->log->flights_max)
+        return NULL;
     gather_verdicts(server);
-    struct batch *batch =
-        server->verdicts.count > 0 ? &server->verdicts : &server->building;
-    if (batch->count == 0)
+    if (server->verdicts.count > 0)
+        return &server->verdicts;
+    struct batch *batch = &server->building;
+    return batch->count > 0 && may_follow(server, batch) ? batch : NULL;
+}
+
+/* Commits the next batch. False: there is none, or the log takes none now. */
+static bool commit_next(struct server *server)
+{
+    struct batch *batch = next_batch(server);
+
+    if (batch == NULL)
         return false;
-    struct batch empty = server->flying;
-    server->flying = *batch;
+    struct batch *flight = flight_at(server, server->flight_count++);
+    struct batch empty = *flight;
+    *flight = *batch;
     *batch = empty;
-    server->in_flight = true;
-    server->apply_next = 0;
-    server->apply_at = 0;
-    server->flying_records = 0;
-    bool takes = hand_over(server, &server->flying);
-    server->flying_bytes = journal_batch_bytes(server->journal);
-    if (server->flying_records == 0) {
+    flight->record_count = 0;
+    bool takes = hand_over(server, flight);
+    flight->byte_count = log_batch_bytes(server->log);
+    if (flight->record_count == 0) {
         /* questions only, or all of it was refused */
-        apply_batch(server, takes || server->failed);
-        return !server->applying;
+        flight->end = takes || server->failed ? HF_OK : HF_IO;
+        return true;
     }
-    hf_counter_add(server->metrics.commits, 1);
-    enum hf_status status = journal_commit(server->journal);
-    if (status == HF_PENDING) {
-        server->slow_since_ns = hf_clock_now_ns(server->clock) - SERVER_SLOW_NS;
-        report_slow(&server->report, SERVER_SLOW_NS, false);
-        return false;
-    }
-    apply_batch(server, status == HF_OK);
-    return !server->applying;
+    server->metrics.commits++;
+    flight->begun_ns = hf_clock_now_ns(server->clock);
+    flight->end = log_commit(server->log);
+    if (flight->end == HF_PENDING)
+        tell_slow(server, flight, false);
+    return true;
+}
+
+bool commit_round(struct server *server)
+{
+    if (apply_ended(server))
+        return true;
+    while (commit_next(server))
+        ;
+    return apply_ended(server);
 }
 
 void commit_tend(struct server *server)
 {
-    if (!server->failed && !server->in_flight &&
-        journal_error(server->journal)[0] != '\0')
+    if (!server->failed && server->flight_count == 0 &&
+        log_error(server->log)[0] != '\0')
         fail(server);
+    if (server->lead_awaited && log_leads(server->log)) {
+        server->lead_awaited = false;
+        server->applied = true;
+    }
 }
 
-void commit_turn(struct server *server)
+bool commit_has_work(struct server *server)
 {
-    conn_flush_dirty(server);
-    for (int i = 0; i < TURN_ROUNDS_MAX && commit_round(server); i++)
-        conn_flush_dirty(server);
-    commit_arm(server);
-    if (server->applying || server->dirty != NULL ||
-        (!server->in_flight && !commit_is_idle(server)))
-        uv_idle_start(&server->again, server_again);
-    else
-        uv_idle_stop(&server->again);
+    return server->applying || server->news || next_batch(server) != NULL;
 }
 
 void commit_poll(struct server *server)
 {
-    enum hf_status status = journal_poll(server->journal);
+    server->news = server->flight_count > 0;
+    if (!server->news)
+        (void)log_poll(server->log); /* asking clears the wake-up */
+}
 
-    if (status == HF_PENDING || !server->in_flight || server->applying)
-        return; /* asked all the same: asking clears the wake-up */
-    report_slow(&server->report,
-                hf_clock_now_ns(server->clock) - server->slow_since_ns, true);
-    apply_batch(server, status == HF_OK);
-    commit_turn(server);
+uint64_t commit_waiting_ns(const struct server *server)
+{
+    const struct batch *batch =
+        &server->flights[server->flight_first % SERVER_FLIGHTS_MAX];
+
+    if (server->flight_count == 0 || batch->end != HF_PENDING)
+        return 0;
+    return hf_clock_now_ns(server->clock) - batch->begun_ns;
 }
 
 bool commit_batch_is_full(const struct server *server,
@@ -367,14 +474,8 @@ bool commit_is_full(const struct server *server)
 
 bool commit_is_idle(const struct server *server)
 {
-    return !server->in_flight && server->building.count == 0 &&
-           server->verdicts.count == 0 && server->waits.owed == NULL;
-}
-
-void commit_end_waits(struct server *server)
-{
-    answer_now(server);
-    waits_stop(server);
+    return server->flight_count == 0 && server->building.count == 0 &&
+           server->verdicts.count == 0 && server->lock_waits.owed == NULL;
 }
 
 void commit_due(struct server *server)
@@ -382,17 +483,16 @@ void commit_due(struct server *server)
     answer_now(server);
     uint64_t now_us = server->epoch_us + server->answer_ns / 1000;
 
-    if (server->in_flight) {
-        waits_due(server, now_us);
-    } else if (!server->failed && hold_next_due_us(server->engine) <= now_us &&
-               !server->building.has_tick) {
+    waits_due(server, server->answer_ns);
+    if (server->flight_count == 0 && !server->failed &&
+        hold_next_due_us(server->engine) <= now_us &&
+        !server->building.has_tick) {
         int count = hold_is_behind(server->engine) ? TICKS_MAX : 1;
         size_t before = server->building.count;
         for (int i = 0; i < count; i++)
             submit_tick(server);
         server->building.has_tick = server->building.count > before;
     }
-    commit_turn(server);
 }
 
 /* The timer is moved only when something is due earlier than it would ring:
@@ -400,15 +500,24 @@ void commit_due(struct server *server)
  * every lock that is taken and given back. */
 void commit_arm(struct server *server)
 {
-    uint64_t due_us = hold_next_due_us(server->engine);
-    uint64_t now_us = server_now_us(server);
+    uint64_t wait_ns = waits_next_ns(&server->waits);
+    uint64_t wait_us = UINT64_MAX;
+    uint64_t due_us = UINT64_MAX;
 
-    if (due_us == UINT64_MAX || server->in_flight || server->failed)
-        return; /* the tending timer looks after waits meanwhile */
+    if (wait_ns != UINT64_MAX)
+        wait_us = server->epoch_us + (wait_ns + 999) / 1000;
+    if (server->flight_count == 0 && !server->failed)
+        due_us = hold_next_due_us(server->engine);
+    if (wait_us < due_us)
+        due_us = wait_us;
     if (due_us >= server->due_armed_us)
         return;
-    /* Not 0: a timer that rings at once would keep the loop from all else. */
-    uint64_t delay_ms = due_us <= now_us ? 1 : (due_us - now_us) / 1000 + 1;
+    uint64_t now_us = server_now_us(server);
+    uint64_t delay_ms = due_us > now_us ? (due_us - now_us) / 1000 + 1 : 0;
+    /* Not 0, but for one who waits: a timer that rings at once would keep the
+     * loop from all else. */
+    if (delay_ms == 0 && wait_us > now_us)
+        delay_ms = 1;
     server->due_armed_us = due_us;
     uv_timer_start(&server->due_timer, server_due, delay_ms, 0);
 }

@@ -21,6 +21,7 @@ struct config config_default(void)
         .disk_warn_bytes = 1u << 30,
         .requests_share = 50,
         .keepalive_ms = 60000,
+        .open_log = journal_open,
         .bounds = hold_bounds_default(),
     };
 }
@@ -95,11 +96,24 @@ enum hf_status config_parse_format(struct hf_bytes text, enum hf_log_form *out)
     return i >= 0 ? HF_OK : HF_INVALID;
 }
 
+/* Adds the engine's settings of these rows; returns where they end. */
+static struct config_number *add_bounds(struct config_number *out,
+                                        struct hold_bounds *bounds, size_t from,
+                                        size_t to)
+{
+    for (size_t i = from; i < to; i++) {
+        const struct hold_bound *row = &hold_bound_rows[i];
+        *out++ = (struct config_number){
+            row->setting, hold_bound(bounds, i), 1, row->max, true, true,
+            row->help};
+    }
+    return out;
+}
+
 size_t config_numbers(struct config *c,
                       struct config_number out[CONFIG_NUMBERS_MAX])
 {
-    struct hold_bounds *b = &c->bounds;
-    const struct config_number all[] = {
+    const struct config_number first[] = {
         {"port", &c->port, 0, 65535, false, false,
          "port; 0 picks a free one (7420)"},
         {"segment-bytes", &c->segment_bytes, 1u << 20, 1u << 30, false, false,
@@ -111,8 +125,9 @@ size_t config_numbers(struct config *c,
         {"output-max-bytes", &c->output_max_bytes, 65536, 1u << 30, true, false,
          "unread replies of one client before it is not read from"},
         {"idle-ms", &c->idle_ms, 0, UINT32_MAX, true, false,
-         "silent connections are closed after this; 0: never"},
-        {"keepalive-ms", &c->keepalive_ms, 0, UINT32_MAX, true, false,
+         "silent connections that are owed nothing are closed after this; 0: "
+         "never"},
+        {"keepalive-ms", &c->keepalive_ms, 0, 32767000, true, false,
          "silence after which a client's host is probed; 0: never (60000)"},
         {"memory-max-bytes", &c->memory_max_bytes, 0, INT64_MAX, true, false,
          "memory for holds; 0: no limit"},
@@ -120,23 +135,16 @@ size_t config_numbers(struct config *c,
          "keys of LIMIT kept at once, and its open holds"},
         {"limit-log-max-bytes", &c->limit_log_bytes, 65536, INT64_MAX, false,
          false, "memory for LOG and LEASES of LIMIT"},
-        {"locks-max", &b->locks_max, 1, 1u << 30, true, true,
-         "locks held at once"},
-        {"waiters-max", &b->waiters_max, 1, HOLD_QUEUE_MAX, true, true,
-         "clients in the queue of one lock"},
-        {"products-max", &b->products_max, 1, 1u << 30, true, true, "products"},
-        {"reservations-max", &b->reservations_max, 1, 1u << 30, true, true,
-         "reservations, with ended ones still remembered"},
-        {"fences-max", &b->fences_max, 1, 1u << 30, true, true,
-         "resources with a newest token"},
-        {"requests-max", &b->requests_max, 1, 1u << 30, true, true,
-         "REQ ids remembered at once"},
-        {"requests-share", &c->requests_share, 1, 100, true, false,
-         "percent of requests-max that one client's address may fill (50)"},
-        {"request-keep-ms", &b->request_keep_ms, 1, HOLD_TTL_MAX_MS, true, true,
-         "how long a REQ id is remembered"},
-        {"ended-keep-ms", &b->ended_keep_ms, 1, HOLD_TTL_MAX_MS, true, true,
-         "how long an ended reservation is remembered"},
+    };
+    const struct config_number share = {
+        "requests-share",
+        &c->requests_share,
+        1,
+        100,
+        true,
+        false,
+        "percent of requests-max that one client's address may fill (50)"};
+    const struct config_number last[] = {
         {"log-rotate-bytes", &c->log_rotate_bytes, 0, INT64_MAX, false, false,
          "size at which the log file is rotated; 0: never (64 MiB)"},
         {"log-rotate-keep", &c->log_rotate_keep, 1, HF_LOG_ROTATE_KEEP_MAX,
@@ -144,9 +152,16 @@ size_t config_numbers(struct config *c,
         {"disk-warn-bytes", &c->disk_warn_bytes, 0, INT64_MAX, true, false,
          "warn in the log when less is free on the disk; 0: never (1 GiB)"},
     };
-    size_t count = sizeof all / sizeof all[0];
+    size_t keeps =
+        offsetof(struct hold_bounds, request_keep_ms) / sizeof(uint64_t);
+    struct config_number *at = out;
 
-    for (size_t i = 0; i < count; i++)
-        out[i] = all[i];
-    return count;
+    memcpy(at, first, sizeof first);
+    at += sizeof first / sizeof first[0];
+    at = add_bounds(at, &c->bounds, 0, keeps);
+    *at++ = share;
+    at = add_bounds(at, &c->bounds, keeps, HOLD_BOUNDS_COUNT);
+    memcpy(at, last, sizeof last);
+    at += sizeof last / sizeof last[0];
+    return (size_t)(at - out);
 }

@@ -32,6 +32,10 @@ struct config {
     uint64_t requests_share;  /* percent of the REQ table for one client */
     uint64_t keepalive_ms; /* silence after which a client's host is probed */
     struct journal_io *io; /* NULL: the real disk */
+    /* Opens the log: journal_open(), but for tests. */
+    enum hf_status (*open_log)(struct log **out,
+                               const struct journal_opts *opts, void **machine,
+                               char *error);
     struct hold_bounds bounds;
 };
 

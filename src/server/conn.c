@@ -4,9 +4,12 @@
 #include <assert.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 
 #include "base/memory.h"
 #include "resp/resp.h"
+#include "server/answer.h"
+#include "server/errors.h"
 #include "server/server.h"
 #include "server/waits.h"
 
@@ -37,15 +40,10 @@ static bool is_full(const struct conn *conn)
     return owed(conn) > conn->server->config.output_max_bytes;
 }
 
-static bool is_waiting(const struct conn *conn)
-{
-    return conn->wait != NULL || conn->limit_wait != 0;
-}
-
 bool conn_is_blocked(const struct conn *conn)
 {
     return conn->closing || conn->quitting || conn->parked ||
-           is_waiting(conn) || conn->server->stopping ||
+           conn->wait != NULL || conn->server->stopping ||
            (conn->barrier && conn->pending > 0) || is_full(conn);
 }
 
@@ -98,16 +96,19 @@ static void park(struct conn *conn)
     server->parked = conn;
 }
 
-/* Its next request is not to be run now: in the next turn, if its budget is
- * spent, else after the next batch. */
-static void wait_for_turn(struct conn *conn)
+/* Its next request is not to be run now: in the next turn, if the budget of all
+ * is spent; when what it asked before is answered; else after the next batch.
+ */
+static void hold_back(struct conn *conn)
 {
     struct server *server = conn->server;
 
-    if (submit_is_spent(server))
+    if (conn->pending == 0 && submit_is_spent(server))
         conn_touch(conn);
-    else
+    else if (conn->pending == 0 || commit_is_full(server))
         park(conn);
+    else
+        conn->barrier = true;
 }
 
 /* An inline request is changed by decoding, and may be decoded again: a copy of
@@ -134,13 +135,10 @@ static size_t run_requests(struct conn *conn, char *data, size_t len)
 
     conn->barrier = conn->barrier && conn->pending > 0;
     begin_turn(conn);
+    answer_read_begin(server);
     while (at < len && !conn_is_blocked(conn)) {
         if (has_spent(conn)) {
             conn_touch(conn);
-            break;
-        }
-        if (commit_is_full(server)) {
-            park(conn);
             break;
         }
         enum hf_status status = decode(server, data + at, len - at);
@@ -151,8 +149,7 @@ static size_t run_requests(struct conn *conn, char *data, size_t len)
             break;
         }
         if (status != HF_OK) {
-            metrics_failed(&server->metrics, server->request.error);
-            (void)resp_error(&conn->out, hf_bytes_text(server->request.error));
+            answer_line(server, conn, HOLD_ERR, server->request.error);
             report_misbehaved(&server->report, conn, "protocol error",
                               server->request.error);
             conn->quitting = true;
@@ -161,14 +158,13 @@ static size_t run_requests(struct conn *conn, char *data, size_t len)
         }
         if (server->request.count > 0 &&
             !table_run(server, conn, &server->request)) {
-            conn->barrier = true;
-            if (conn->pending == 0)
-                wait_for_turn(conn);
+            hold_back(conn);
             break;
         }
         at += server->request.used;
         spend_request(conn, server->request.used);
     }
+    answer_read_end(server);
     return at;
 }
 
@@ -180,8 +176,7 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
     size_t len = got > 0 ? (size_t)got : 0;
     size_t used = 0;
 
-    if (got == UV_EOF && !waits_is_queued(conn->wait) &&
-        conn->limit_wait == 0) {
+    if (got == UV_EOF && (conn->wait == NULL || !conn->wait->queued)) {
         conn->ended = true; /* it may still want what it asked for */
         set_reading(conn, false);
         conn_touch(conn);
@@ -276,10 +271,7 @@ void conn_address(const struct conn *conn, char *out, size_t len)
 
 void conn_close_no_memory(struct conn *conn)
 {
-    struct hold_counts counts;
-
-    hold_count(conn->server->engine, &counts);
-    report_no_memory(&conn->server->report, conn, counts.memory_bytes);
+    answer_no_memory(conn->server, conn);
     conn_close(conn);
 }
 
@@ -291,7 +283,6 @@ void conn_close(struct conn *conn)
     conn->closing = true;
     uv_close((uv_handle_t *)&conn->tcp, on_close);
     waits_leave(conn->server, conn);
-    limits_leave(conn->server, conn);
 }
 
 void conn_unpend(struct conn *conn)
@@ -316,7 +307,7 @@ static void on_written(uv_write_t *write, int status)
     }
     conn->sent_ms = uv_now(&conn->server->loop);
     conn_touch(conn);
-    commit_turn(conn->server);
+    server_go_on(conn->server); /* the loop may be about to sleep */
 }
 
 /* What the socket does not take at once goes on in the background, from a
@@ -369,7 +360,8 @@ static void go_on(struct conn *conn)
         return;
     }
     if ((conn->quitting || conn->ended) && owed(conn) == 0 &&
-        conn->pending == 0 && !is_waiting(conn) && !conn->dirty) {
+        conn->pending == 0 && conn->wait == NULL && !conn->dirty &&
+        !conn->parked) {
         conn_close(conn);
         return;
     }
@@ -434,14 +426,12 @@ static void note_peer(struct conn *conn, const struct sockaddr_storage *peer)
 
 static void turn_away(struct conn *conn)
 {
-    static const char text[] = "-OVERLOADED maxclients is reached\r\n";
-    uv_buf_t buf = uv_buf_init((char *)text, sizeof text - 1);
+    struct server *server = conn->server;
 
-    hf_counter_add(conn->server->metrics.connections_refused, 1);
-    report_refused(&conn->server->report, conn,
-                   conn->server->config.clients_max);
-    (void)uv_try_write((uv_stream_t *)&conn->tcp, &buf, 1);
-    conn_close(conn);
+    server->metrics.connections_refused++;
+    report_refused(&server->report, conn, server->config.clients_max);
+    answer_error(server, conn, ERROR_CLIENTS);
+    conn->quitting = true;
 }
 
 static void link_conn(struct server *server, struct conn *conn)
@@ -456,7 +446,7 @@ static void link_conn(struct server *server, struct conn *conn)
 static void begin(struct server *server, struct conn *conn)
 {
     conn->server = server;
-    conn->version = 2;
+    conn->reply = (struct reply){.out = &conn->out, .codec = &resp2_codec};
     conn->id = ++server->conn_id;
     conn->heard_ms = conn->sent_ms = uv_now(&server->loop);
     uv_tcp_init(&server->loop, &conn->tcp);
@@ -468,8 +458,11 @@ static void begin(struct server *server, struct conn *conn)
  * silent, and gives up one that does not confirm what it was sent. */
 static void keep_alive(struct conn *conn)
 {
-    uint64_t delay_s = conn->server->config.keepalive_ms / 1000;
-    unsigned give_up_ms = (unsigned)(delay_s + PROBES_S) * 1000;
+    uint64_t delay_s = (conn->server->config.keepalive_ms + 999) / 1000;
+    /* Not before one that is there and does not read is closed, see STUCK_MS:
+     * the system does not tell the two apart. */
+    uint64_t unread_ms = delay_s * 1000 > STUCK_MS ? delay_s * 1000 : STUCK_MS;
+    unsigned give_up_ms = (unsigned)unread_ms + PROBES_S * 1000;
     uv_os_fd_t fd;
 
     uv_tcp_nodelay(&conn->tcp, 1);
@@ -504,7 +497,7 @@ void conn_accept(uv_stream_t *listener, int status)
         conn_close(conn);
         return;
     }
-    hf_counter_add(server->metrics.connections, 1);
+    server->metrics.connections++;
     if (spare) {
         conn_close_no_memory(conn);
         return;
@@ -543,10 +536,33 @@ bool conn_any_owed(const struct server *server)
     return false;
 }
 
+/* Has the client taken anything since the last look? The loop says so only of a
+ * whole reply, the system of every byte. */
+static bool takes_some(struct conn *conn)
+{
+    int in_socket = 0;
+    uv_os_fd_t fd;
+
+    if (uv_fileno((const uv_handle_t *)&conn->tcp, &fd) == 0)
+        (void)ioctl(fd, TIOCOUTQ, &in_socket);
+    uint64_t untaken =
+        conn->out.len + conn->tcp.write_queue_size + (uint64_t)in_socket;
+    bool less = untaken < conn->untaken;
+    conn->untaken = untaken;
+    return less;
+}
+
 static void close_for(struct conn *conn, const char *why)
 {
     report_misbehaved(&conn->server->report, conn, why, NULL);
     conn_close(conn);
+}
+
+/* True if nothing is under way for it, so that it may count as idle. */
+static bool is_at_rest(const struct conn *conn)
+{
+    return conn->pending == 0 && conn->wait == NULL && !conn->parked &&
+           owed(conn) == 0;
 }
 
 void conn_tend(struct server *server)
@@ -557,13 +573,15 @@ void conn_tend(struct server *server)
 
     for (struct conn *conn = server->conns; conn != NULL; conn = next) {
         next = conn->next;
+        if (owed(conn) > 0 && takes_some(conn))
+            conn->sent_ms = now_ms;
         if (owed(conn) > 0 && now_ms - conn->sent_ms > STUCK_MS &&
             now_ms - conn->heard_ms > STUCK_MS)
             close_for(conn, "does not read its replies");
-        else if (is_waiting(conn) && !conn->reading &&
+        else if (conn->wait != NULL && !conn->reading &&
                  conn_peer_is_gone(conn, conn->ended))
             conn_close(conn); /* nobody reads how it went */
-        else if (idle_ms > 0 && conn->pending == 0 && !is_waiting(conn) &&
+        else if (idle_ms > 0 && is_at_rest(conn) &&
                  now_ms - conn->heard_ms > idle_ms)
             close_for(conn, "idle");
     }

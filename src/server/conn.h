@@ -20,14 +20,15 @@
 #include <uv.h>
 
 #include "base/bytes.h"
+#include "resp/reply.h"
 #include "server/share.h"
 
 #define CONN_INPUT_MAX (512u * 1024)
 #define CONN_NAME_MAX  64
 
 /* Work of one client in one turn: requests, of which a long one counts as
- * many, and bytes of them; beyond it the client waits for the next turn. One
- * listing may pass it, by CONN_LISTING_WORK at most. */
+ * many (so many of its steps are one), and bytes of them; beyond it the client
+ * waits for the next turn. The last request may pass it. */
 #define CONN_TURN_WORK    1024u
 #define CONN_TURN_BYTES   (256u * 1024)
 #define CONN_STEPS_A_WORK 16u
@@ -53,15 +54,15 @@ struct conn {
     uint64_t id;
     struct hf_buf in;
     struct hf_buf out;
+    struct reply reply;    /* writes to it, in the client's protocol */
     struct hf_buf sending; /* on its way to the socket */
     uint32_t pending;      /* requests in batches: not to be freed before */
-    struct wait *wait;     /* not NULL: waits for a lock */
-    uint32_t limit_wait;   /* not 0: its LIMIT is parked under this number */
+    struct wait *wait;     /* not NULL: its last request waits */
     char address[SHARE_ADDRESS_BYTES];
     uint32_t address_len;
     uint64_t heard_ms;   /* loop time of the last byte in */
-    uint64_t sent_ms;    /* loop time of the last byte out */
-    int version;         /* of RESP */
+    uint64_t sent_ms;    /* loop time of the last byte out, as far as seen */
+    uint64_t untaken;    /* bytes that the client had not when last looked at */
     uint64_t turn;       /* of the loop, to which the next two belong */
     uint32_t turn_work;  /* done for it in that turn */
     uint32_t turn_bytes; /* of its requests */
@@ -82,7 +83,8 @@ void conn_accept(uv_stream_t *listener, int status);
 void conn_touch(struct conn *conn);
 /* A batch was applied: those go on whose request had to wait for one. */
 void conn_unpark(struct server *server);
-/* Goes on with what the touched ones sent, and writes what they are owed. */
+/* Goes on with what the touched ones sent, and writes what they are owed. Only
+ * the loop's turn calls it. */
 void conn_flush_dirty(struct server *server);
 /* Where the client is, as host:port; "?:0" if that is not known any more. */
 void conn_address(const struct conn *conn, char *out, size_t len);

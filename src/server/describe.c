@@ -1,15 +1,12 @@
 /* describe.c - COMMAND and HELP, from the table. */
+#include "holdfast/version.h"
 #include "resp/resp.h"
 #include "server/admin.h"
+#include "server/answer.h"
 #include "server/conn.h"
+#include "server/errors.h"
 #include "server/server.h"
 #include "server/table.h"
-#include "server/version.h"
-
-static void text(struct conn *conn, const char *value)
-{
-    (void)resp_bulk(&conn->out, hf_bytes_text(value));
-}
 
 /* The name as Redis clients write it: lower case, `|` before a subcommand. */
 static struct hf_bytes wire_name(const struct command *command, char out[32])
@@ -23,51 +20,32 @@ static struct hf_bytes wire_name(const struct command *command, char out[32])
     return hf_bytes(out, len);
 }
 
-/* How many words the shortest request has. */
-static int64_t least_words(const struct command *command)
-{
-    int64_t words = strchr(command->name, ' ') != NULL ? 2 : 1;
-
-    if (command->run != NULL)
-        return (int64_t)command->args_min;
-    for (int i = 0; i < WORDS_MAX; i++)
-        words +=
-            command->words[i] != WORD_END && command->words[i] != WORD_PATTERN;
-    for (unsigned bits = command->required; bits != 0; bits &= bits - 1)
-        words += (bits & -bits) == OPTION_ITEM ? 3 : 2;
-    return words;
-}
-
-static void describe_info(struct conn *conn, const struct command *command)
+static void describe_info(struct reply *reply, const struct command *command)
 {
     char name[32];
     bool write = (command->flags & (COMMAND_WRITE | COMMAND_CHANGES)) != 0;
+    bool keyed = command->kind != 0 && command->shape != NULL &&
+                 command->shape->words[0] != WORD_END;
 
-    (void)resp_array(&conn->out, 6);
-    (void)resp_bulk(&conn->out, wire_name(command, name));
-    (void)resp_number(&conn->out, -least_words(command));
-    (void)resp_array(&conn->out, 1);
-    (void)resp_simple(&conn->out, write ? "write" : "readonly");
-    bool keyed = command->words[0] != WORD_END;
-    (void)resp_number(&conn->out, keyed);
-    (void)resp_number(&conn->out, keyed);
-    (void)resp_number(&conn->out, keyed);
+    reply_put_list(reply, 6);
+    reply_put_bytes(reply, wire_name(command, name));
+    reply_put_number(reply, -(int64_t)command->args_min);
+    reply_put_list(reply, 1);
+    reply_put_simple(reply, write ? "write" : "readonly");
+    for (int i = 0; i < 3; i++) /* first, last, step */
+        reply_put_number(reply, keyed);
 }
 
-static void describe_docs(struct conn *conn, const struct command *command)
+static void describe_docs(struct reply *reply, const struct command *command)
 {
     char name[32];
 
-    (void)resp_bulk(&conn->out, wire_name(command, name));
-    (void)resp_map(&conn->out, conn->version, 4);
-    text(conn, "summary");
-    text(conn, command->summary);
-    text(conn, "since");
-    text(conn, HOLDFAST_VERSION);
-    text(conn, "group");
-    text(conn, command->group);
-    text(conn, "syntax");
-    text(conn, command->syntax);
+    reply->codec->key(reply, wire_name(command, name));
+    reply_put_map(reply, 4);
+    reply_pair_text(reply, "summary", command->summary);
+    reply_pair_text(reply, "since", HOLDFAST_VERSION);
+    reply_pair_text(reply, "group", command->group);
+    reply_pair_text(reply, "syntax", command->syntax);
 }
 
 /* True if the request names this command, or none at all. */
@@ -106,32 +84,29 @@ void admin_command(struct server *server, struct conn *conn,
 {
     struct hf_bytes what =
         request->count > 1 ? request->args[1] : hf_bytes("INFO", 4);
+    struct reply *reply = &conn->reply;
     char name[32];
 
     if (hf_bytes_is(what, "COUNT")) {
-        (void)resp_number(&conn->out, (int64_t)table_count());
+        reply_put_number(reply, (int64_t)table_count());
     } else if (hf_bytes_is(what, "LIST")) {
-        (void)resp_array(&conn->out, table_count());
+        reply_put_list(reply, table_count());
         for (size_t i = 0; i < table_count(); i++)
-            (void)resp_bulk(&conn->out, wire_name(table_at(i), name));
+            reply_put_bytes(reply, wire_name(table_at(i), name));
     } else if (hf_bytes_is(what, "DOCS")) {
-        (void)resp_map(&conn->out, conn->version, count_asked(request, 2));
+        reply_put_map(reply, count_asked(request, 2));
         for (size_t i = 0; i < table_count(); i++) {
             if (asked_for(request, 2, table_at(i)))
-                describe_docs(conn, table_at(i));
+                describe_docs(reply, table_at(i));
         }
     } else if (hf_bytes_is(what, "INFO")) {
-        (void)resp_array(&conn->out, count_asked(request, 2));
+        reply_put_list(reply, count_asked(request, 2));
         for (size_t i = 0; i < table_count(); i++) {
             if (asked_for(request, 2, table_at(i)))
-                describe_info(conn, table_at(i));
+                describe_info(reply, table_at(i));
         }
     } else {
-        metrics_failed(&server->metrics, "BADARG");
-        (void)resp_error(
-            &conn->out,
-            hf_bytes_text("BADARG the form is: COMMAND [COUNT | LIST | DOCS "
-                          "[name ...] | INFO [name ...]]"));
+        answer_form(server, conn, request);
     }
 }
 
@@ -156,23 +131,22 @@ static bool helped(const struct resp_request *request,
 void admin_help(struct server *server, struct conn *conn,
                 struct resp_request *request)
 {
-    char line[320];
+    char line[512];
     size_t count = 0;
 
     for (size_t i = 0; i < table_count(); i++)
         count += helped(request, table_at(i));
     if (count == 0) {
-        metrics_failed(&server->metrics, "NOTFOUND");
-        (void)resp_error(&conn->out, hf_bytes_text("NOTFOUND no such command"));
+        answer_error(server, conn, ERROR_NO_COMMAND);
         return;
     }
-    (void)resp_array(&conn->out, count);
+    reply_put_list(&conn->reply, count);
     for (size_t i = 0; i < table_count(); i++) {
         const struct command *command = table_at(i);
         if (!helped(request, command))
             continue;
         snprintf(line, sizeof line, "%s %s - %s", command->name,
                  command->syntax, command->summary);
-        text(conn, line);
+        reply_put_text(&conn->reply, line);
     }
 }

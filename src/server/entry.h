@@ -13,13 +13,13 @@
 #include "hold/command.h"
 
 struct conn;
-struct wait;
+struct lock_wait;
 
 /* One request of a batch: to be journaled, or a question queued in order. */
 struct entry {
     struct conn *conn; /* NULL: the server's own, or the wait leads to it */
-    struct wait *wait; /* a LOCK that may wait, or the verdict on one */
-    uint64_t came_ns;  /* when it was read */
+    struct lock_wait *wait; /* a LOCK that may wait, or the verdict on one */
+    uint64_t came_ns;       /* when it was read */
     enum hold_kind kind;
     uint32_t at; /* where its record is in the batch's */
     uint32_t len;
@@ -27,7 +27,7 @@ struct entry {
     bool ask;               /* not journaled */
     bool shared;            /* counted in its client's share of REQ ids */
     bool succeeded;         /* and stays so */
-    bool told;              /* journaled without effect: see waits.h */
+    bool told;              /* journaled without effect: see lock_wait.h */
     bool dropped;           /* nobody wants it any more */
 };
 
@@ -38,6 +38,13 @@ struct batch {
     size_t cap;
     struct hf_buf records;
     bool has_tick;
+    uint64_t wait_count; /* entries that may wait */
+    bool may_orphan;     /* has a LOCK that is given back if its client goes */
+    /* since the log has it: */
+    enum hf_status end;    /* HF_PENDING: on its way */
+    uint64_t record_count; /* that the log was given */
+    uint64_t byte_count;   /* of them */
+    uint64_t begun_ns;
 };
 
 /* A new entry at the end; NULL without memory. */

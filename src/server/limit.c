@@ -6,16 +6,16 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
-#include "flow/limiter_watch.h"
 #include "holdfast/inspect.h"
 #include "resp/resp.h"
 #include "server/answer.h"
 #include "server/conn.h"
+#include "server/errors.h"
+#include "server/reply.h"
 #include "server/server.h"
 
-#define NS_PER_MS  UINT64_C(1000000)
-#define NS_PER_S   UINT64_C(1000000000)
-#define BODY_BYTES 1024u
+#define NS_PER_MS UINT64_C(1000000)
+#define NS_PER_S  UINT64_C(1000000000)
 
 /* What is kept of a call with a REQ. */
 struct kept {
@@ -27,25 +27,17 @@ struct kept {
 
 static const struct hf_hash_seed words_seed = {{1, 2}};
 
-static uint64_t now_of(const struct server *server)
-{
-    return hf_clock_now_ns(server->clock);
-}
-
 static void say_status(struct server *server, struct conn *conn,
                        enum hf_status status)
 {
-    if (status == HF_FULL) {
-        answer_error(server, conn,
-                     "OVERLOADED limit-keys-max is reached, of keys or of open "
-                     "holds, or limit-log-max-bytes");
-    } else if (status == HF_NOTFOUND) {
-        answer_error(server, conn, "NOTFOUND the policy was dropped");
-    } else if (status == HF_INVALID) {
-        answer_error(server, conn, "BADARG the limit cannot be");
-    } else {
-        answer_error(server, conn, "OVERLOADED out of memory");
-    }
+    if (status == HF_FULL)
+        answer_error(server, conn, ERROR_KEYS);
+    else if (status == HF_NOTFOUND)
+        answer_error(server, conn, ERROR_DROPPED);
+    else if (status == HF_INVALID)
+        answer_error(server, conn, ERROR_LIMIT);
+    else
+        answer_error(server, conn, ERROR_MEMORY);
 }
 
 /* ---- Open and close. ---- */
@@ -66,14 +58,20 @@ enum hf_status limits_open(struct limits *limits, struct server *server)
 
     seen.window_ns = keep_ms < UINT64_MAX / 4 / NS_PER_MS ? keep_ms * NS_PER_MS
                                                           : UINT64_MAX / 4;
-    enum hf_status status = hf_buf_reserve(&limits->body, BODY_BYTES);
-    if (status == HF_OK)
-        status = hf_limiter_open(&limits->limiter, &opts);
+    enum hf_status status = hf_limiter_open(&limits->limiter, &opts);
     if (status == HF_OK) {
-        limiter_watch(limits->limiter, limit_freed, server);
+        hf_limiter_watch(limits->limiter, limit_freed, server);
         status = hf_dedup_open(&limits->seen, &seen);
     }
     return status;
+}
+
+void limits_close(struct limits *limits)
+{
+    if (limits->limiter != NULL)
+        hf_limiter_watch(limits->limiter, NULL, NULL);
+    hf_limiter_close(limits->limiter);
+    hf_dedup_close(limits->seen);
 }
 
 /* ---- Replies. ---- */
@@ -93,10 +91,10 @@ static uint64_t up_to_s(uint64_t ns)
 
 /* As the RateLimit header fields draft of the IETF has them: of the policy that
  * denied, else of the first one. */
-static void reply_headers(struct server *server, const struct limit_call *call,
+static void reply_headers(struct server *server, struct reply *reply,
+                          const struct limit_call *call,
                           const struct hf_limiter_answer *answer)
 {
-    struct hf_buf *body = &server->limits.body;
     struct hf_limiter_rule rule = call->own;
     const char *name = answer->rule[0] != '\0' ? answer->rule : call->policy;
     uint64_t wait_ns =
@@ -109,14 +107,14 @@ static void reply_headers(struct server *server, const struct limit_call *call,
         (void)hf_limiter_find(server->limits.limiter, name, NULL, &rule);
     snprintf(text, sizeof text, "\"%s\";q=%" PRIu64 ";w=%" PRIu64, name,
              answer->limit, up_to_s(rule.rate.span_ns));
-    reply_field_text(body, FIELD_HEADER_POLICY, hf_bytes_text(text));
+    reply_put_field_text(reply, FIELD_HEADER_POLICY, text);
     if (wait_ns == HF_LIMITER_NEVER)
         snprintf(text, sizeof text, "\"%s\";r=%" PRIu64, name,
                  answer->remaining);
     else
         snprintf(text, sizeof text, "\"%s\";r=%" PRIu64 ";t=%" PRIu64, name,
                  answer->remaining, up_to_s(wait_ns));
-    reply_field_text(body, FIELD_HEADER, hf_bytes_text(text));
+    reply_put_field_text(reply, FIELD_HEADER, text);
 }
 
 /* The five that everybody wants; the rest for those who use more. */
@@ -124,38 +122,26 @@ static void reply_answer(struct server *server, struct conn *conn,
                          const struct limit_call *call,
                          const struct hf_limiter_answer *answer, uint64_t hold)
 {
-    struct hf_buf *body = &server->limits.body;
+    struct reply *reply = &conn->reply;
     uint32_t fields = 5u + (call->plain ? 0 : 3u) + (call->hold_ms > 0) +
                       (call->headers ? 2u : 0);
 
-    body->len = 0;
-    reply_map(body, fields);
-    reply_field_number(body, FIELD_ALLOWED, answer->allowed);
-    reply_field_number(body, FIELD_LIMIT, (int64_t)answer->limit);
-    reply_field_number(body, FIELD_REMAINING, (int64_t)answer->remaining);
-    reply_field_number(body, FIELD_RETRY_MS, up_to_ms(answer->retry_after_ns));
-    reply_field_number(body, FIELD_RESET_MS, up_to_ms(answer->reset_after_ns));
+    reply_put_map(reply, fields);
+    reply_put_field(reply, FIELD_ALLOWED, answer->allowed);
+    reply_put_field(reply, FIELD_LIMIT, (int64_t)answer->limit);
+    reply_put_field(reply, FIELD_REMAINING, (int64_t)answer->remaining);
+    reply_put_field(reply, FIELD_RETRY_MS, up_to_ms(answer->retry_after_ns));
+    reply_put_field(reply, FIELD_RESET_MS, up_to_ms(answer->reset_after_ns));
     if (!call->plain) {
-        reply_field_text(body, FIELD_POLICY, hf_bytes_text(answer->rule));
-        reply_field_number(body, FIELD_SHADOW,
-                           __builtin_popcount(answer->shadow));
-        reply_field_number(body, FIELD_TAKEN, (int64_t)answer->taken_ns);
+        reply_put_field_text(reply, FIELD_POLICY, answer->rule);
+        reply_put_field(reply, FIELD_SHADOW,
+                        __builtin_popcount(answer->shadow));
+        reply_put_field(reply, FIELD_TAKEN, (int64_t)answer->taken_ns);
     }
     if (call->hold_ms > 0)
-        reply_field_number(body, FIELD_HOLD, (int64_t)hold);
+        reply_put_field(reply, FIELD_HOLD, (int64_t)hold);
     if (call->headers)
-        reply_headers(server, call, answer);
-    if (reply_write(&conn->out, conn->version, HOLD_OK, hf_buf_bytes(body),
-                    0) != HF_OK)
-        conn_close_no_memory(conn);
-}
-
-static void count(struct server *server, const struct hf_limiter_answer *answer)
-{
-    if (answer->allowed)
-        hf_counter_add(server->metrics.limits_allowed, 1);
-    else
-        hf_counter_add(server->metrics.limits_denied, 1);
+        reply_headers(server, reply, call, answer);
 }
 
 /* ---- LIMIT. ---- */
@@ -215,8 +201,7 @@ static bool answer_again(struct server *server, struct conn *conn,
         HF_OK)
         return false;
     if (kept.words != words) {
-        answer_error(server, conn,
-                     "CONFLICT the REQ id was used with other arguments");
+        answer_error(server, conn, ERROR_REUSED);
         return true;
     }
     age(&kept.answer, now_ns - kept.at_ns);
@@ -254,9 +239,9 @@ static struct limit_turn turn_of(struct server *server,
                                  const struct limit_call *call, uint32_t at)
 {
     const struct hf_limiter_ask *ask = &call->asks[at];
-    struct limit_turn turn = {.id =
-                                  limiter_watch_id(server->limits.limiter, ask),
-                              .class = call->priority};
+    struct limit_turn turn = {
+        .id = hf_limiter_watch_id(server->limits.limiter, ask),
+        .class = call->priority};
 
     if (ask->own != NULL) {
         const struct hf_rate_rule *own = &ask->own->rate;
@@ -287,7 +272,7 @@ static bool may_come_early(struct server *server, const struct limit_call *call,
 static bool must_wait(struct server *server, const struct limit_call *call,
                       uint64_t deadline_ns, bool first, struct limit_turn *turn)
 {
-    uint64_t now_ns = now_of(server);
+    uint64_t now_ns = server->heard_ns;
     struct hf_limiter_answer answer;
     struct hf_limiter_call made = {.asks = call->asks,
                                    .count = call->count,
@@ -319,14 +304,14 @@ static void run(struct server *server, struct conn *conn,
     struct hf_limiter_answer answer = {0};
     uint64_t hold;
     enum hf_status status =
-        decide(server, call, now_of(server), &answer, &hold);
+        decide(server, call, server->heard_ns, &answer, &hold);
 
     if (status != HF_OK) {
         say_status(server, conn, status);
         return;
     }
     if (!call->peek && !call->refund)
-        count(server, &answer);
+        metrics_decided(&server->metrics, answer.allowed);
     reply_answer(server, conn, call, &answer, hold);
 }
 
@@ -336,14 +321,14 @@ static void run_once(struct server *server, struct conn *conn,
 {
     struct hf_limiter_answer answer = {0};
     uint64_t words = hash_words(request);
-    uint64_t now_ns = now_of(server);
+    uint64_t now_ns = server->heard_ns;
     uint64_t hold = 0;
 
     if (answer_again(server, conn, call, words, now_ns))
         return;
     enum hf_status status = make_room(server, call, words, now_ns);
     if (status != HF_OK) {
-        answer_error(server, conn, "OVERLOADED requests-max is reached");
+        answer_error(server, conn, ERROR_REQUESTS);
         return;
     }
     status = decide(server, call, now_ns, &answer, &hold);
@@ -353,7 +338,7 @@ static void run_once(struct server *server, struct conn *conn,
         return;
     }
     if (!call->refund)
-        count(server, &answer);
+        metrics_decided(&server->metrics, answer.allowed);
     reply_answer(server, conn, call, &answer, hold);
 }
 
@@ -364,15 +349,16 @@ void limit_take(struct server *server, struct conn *conn,
     struct limit_turn turn;
     char error[PARSE_ERROR_MAX];
 
-    if (limit_parse(&server->limits, request->args + 1, request->count - 1,
-                    &call, error) != HF_OK) {
-        answer_error(server, conn, error);
+    enum hf_status status = limit_parse(&server->limits, request->args + 1,
+                                        request->count - 1, &call, error);
+    if (status != HF_OK) {
+        answer_bad(server, conn, status, error);
     } else if (call.request.len > 0) {
         run_once(server, conn, request, &call);
     } else {
         uint64_t deadline_ns = 0;
         if (call.wait_ms > 0)
-            deadline_ns = now_of(server) + call.wait_ms * NS_PER_MS;
+            deadline_ns = server->heard_ns + call.wait_ms * NS_PER_MS;
         if (call.wait_ms == 0 ||
             !must_wait(server, &call, deadline_ns, false, &turn) ||
             limit_park(server, conn, request, &turn, deadline_ns) != HF_OK)
@@ -388,9 +374,10 @@ bool limit_again(struct server *server, struct conn *conn,
     char error[PARSE_ERROR_MAX];
 
     /* Its policy may have been dropped while it waited. */
-    if (limit_parse(&server->limits, request->args + 1, request->count - 1,
-                    &call, error) != HF_OK)
-        answer_error(server, conn, error);
+    enum hf_status status = limit_parse(&server->limits, request->args + 1,
+                                        request->count - 1, &call, error);
+    if (status != HF_OK)
+        answer_bad(server, conn, status, error);
     else if (!last && must_wait(server, &call, deadline_ns, true, turn))
         return false;
     else

@@ -18,25 +18,21 @@
 #ifndef SERVER_LIMIT_H
 #define SERVER_LIMIT_H
 
-#include <uv.h>
-
 #include "base/bytes.h"
-#include "base/heap.h"
+#include "hold/bounds.h"
 #include "holdfast/dedup.h"
 #include "holdfast/limiter.h"
 #include "server/table.h"
+#include "server/waits.h"
 
 struct conn;
 struct config;
 struct limit_queue;
-struct limit_wait;
 struct resp_request;
 struct server;
 
-#define LIMIT_RATE_MAX   1000000000u    /* permits, and burst */
-#define LIMIT_PER_MAX_MS 4000000000000u /* 126 years */
-#define LIMIT_SLOTS_MAX  10000u         /* permits of LOG and LEASES */
-#define LIMIT_TOP_MAX    100u           /* rows of LIMIT TOP */
+#define LIMIT_SLOTS_MAX 10000u /* permits of LOG and LEASES */
+#define LIMIT_TOP_MAX   100u   /* rows of LIMIT TOP */
 
 /* What one LIMIT asks for. Texts are the request's. */
 struct limit_call {
@@ -60,7 +56,7 @@ struct limit_call {
 
 /* What a call waits for. */
 struct limit_turn {
-    uint64_t id;     /* of the pair that denied: flow/limiter_watch.h */
+    uint64_t id;     /* of the pair that denied: hf_limiter_watch() */
     uint64_t class;  /* those who want the same of it wait in one queue */
     uint64_t due_ns; /* when it can succeed, if nobody else takes */
 };
@@ -69,32 +65,56 @@ struct limit_turn {
 
 struct limits {
     struct hf_limiter *limiter;
-    struct hf_dedup *seen;     /* REQ ids, with their answers */
-    struct hf_buf body;        /* a reply being made */
-    struct hf_heap waits;      /* when each parked call is made again */
-    struct limit_wait **calls; /* parked, by number; NULL: free */
-    uint32_t call_count;       /* places there are */
-    uint32_t call_free;        /* those below it are taken */
-    uint64_t order;            /* of those that are due at once */
-    size_t wait_bytes;         /* of the heap */
+    struct hf_dedup *seen;                     /* REQ ids, with their answers */
     struct limit_queue *queues[LIMIT_STRIPES]; /* by id */
-    uv_timer_t timer;
 };
 
-/* HF_NOMEM. The loop is open. */
+/* HF_NOMEM. */
 enum hf_status limits_open(struct limits *limits, struct server *server);
 void limits_close(struct limits *limits);
-/* The connection goes: its parked call is forgotten. */
-void limits_leave(struct server *server, struct conn *conn);
-/* The server stops: those who wait are told what they would be told now. */
-void limits_end_waits(struct server *server);
 
-/* limit_parse.c: the words behind LIMIT, or an error. */
+/* What the commands about limits may carry. */
+struct limit_words {
+    struct hf_bytes key;
+    struct hf_bytes name;
+    struct hf_bytes request; /* REQ */
+    uint64_t rate;
+    uint64_t per_ms;
+    uint64_t burst;
+    uint64_t cost;
+    uint64_t priority;
+    uint64_t refund_ns;
+    uint64_t hold_ms;
+    uint64_t wait_ms;
+    uint64_t hold;
+    uint64_t count;
+    int64_t max_burst; /* of CL.THROTTLE and GCRA, from here on */
+    int64_t permits;
+    int64_t period_s;
+    int64_t quantity;
+};
+
+/* limit_parse.c: their arguments. */
+extern const struct shape limit_take_shape, limit_define_shape,
+    limit_drop_shape, limit_policies_shape, limit_settle_shape, limit_top_shape,
+    limit_cell_shape, limit_gcra_shape;
+/* Those of the last two without the key, which is looked at last. */
+extern const struct shape limit_cell_numbers, limit_gcra_numbers;
+/* Comes first, once. */
+void limit_parse_init(void);
+/* The plain ones: the words behind the name, or an error. What is not given
+ * stays as it is in `out`; `*at` is behind the argument that was wrong. */
+enum hf_status limit_parse_words(const struct shape *shape,
+                                 const struct hf_bytes *args, size_t count,
+                                 struct limit_words *out, size_t *at,
+                                 char error[PARSE_ERROR_MAX]);
+/* The words behind LIMIT, or an error. */
 enum hf_status limit_parse(struct limits *limits, const struct hf_bytes *args,
                            size_t count, struct limit_call *out,
                            char error[PARSE_ERROR_MAX]);
-/* The words behind LIMIT DEFINE name. */
+/* The words behind LIMIT DEFINE. */
 enum hf_status limit_parse_rule(const struct hf_bytes *args, size_t count,
+                                struct hf_bytes *name,
                                 struct hf_limiter_rule *out,
                                 char error[PARSE_ERROR_MAX]);
 const char *limit_kind_name(enum hf_rate_kind kind);
@@ -105,30 +125,18 @@ enum hf_status limit_park(struct server *server, struct conn *conn,
                           const struct limit_turn *turn, uint64_t deadline_ns);
 /* True if others wait for the same. */
 bool limit_queued(const struct limits *limits, const struct limit_turn *turn);
-/* Those who wait for it are to look again; LIMITER_WATCH_ALL: everybody. */
+/* Those who wait for it are to look again; HF_LIMITER_WATCH_ALL: everybody. */
 void limit_freed(void *server, uint64_t id);
+/* What can happen to one who waits: see waits.h. At a stop it is told what it
+ * would be told now. */
+wait_fn limit_wait_again, limit_wait_left;
 /* limit.c: makes a parked call again; `last`: it waits no more. False: it is
  * to wait on, and `turn` says for what. */
 bool limit_again(struct server *server, struct conn *conn,
                  struct resp_request *request, uint64_t deadline_ns, bool last,
                  struct limit_turn *turn);
 
-/* Commands. */
-void limit_take(struct server *server, struct conn *conn,
-                struct resp_request *request);
-void limit_define(struct server *server, struct conn *conn,
-                  struct resp_request *request);
-void limit_drop(struct server *server, struct conn *conn,
-                struct resp_request *request);
-void limit_policies(struct server *server, struct conn *conn,
-                    struct resp_request *request);
-void limit_settle(struct server *server, struct conn *conn,
-                  struct resp_request *request);
-void limit_top(struct server *server, struct conn *conn,
-               struct resp_request *request);
-void limit_cell(struct server *server, struct conn *conn,
-                struct resp_request *request);
-void limit_gcra(struct server *server, struct conn *conn,
-                struct resp_request *request);
+command_fn limit_take, limit_define, limit_drop, limit_policies, limit_settle,
+    limit_top, limit_cell, limit_gcra;
 
 #endif

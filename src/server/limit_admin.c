@@ -2,12 +2,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "flow/throttle.h"
 #include "resp/resp.h"
 #include "server/answer.h"
 #include "server/conn.h"
+#include "server/errors.h"
 #include "server/limit.h"
 #include "server/server.h"
+#include "server/throttle.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 #define NS_PER_S  UINT64_C(1000000000)
@@ -21,17 +22,14 @@ static enum hf_status name_of(struct server *server, struct conn *conn,
 
     if (parse_text(word, "policy's name", HF_NAME_BYTES - 1, &text, error) !=
         HF_OK) {
-        answer_error(server, conn, error);
+        answer_bad(server, conn, HF_INVALID, error);
         return HF_INVALID;
     }
     for (size_t i = 0; i < text.len; i++) {
         unsigned char c = (unsigned char)text.data[i];
         if (c > ' ' && c < 0x7f && c != ',' && c != '"' && c != '\\')
             continue;
-        answer_error(
-            server, conn,
-            "BADARG a policy's name is printable, without comma, quote, "
-            "backslash and space");
+        answer_error(server, conn, ERROR_POLICY_NAME);
         return HF_INVALID;
     }
     memcpy(out, text.data, text.len);
@@ -43,52 +41,52 @@ void limit_define(struct server *server, struct conn *conn,
                   struct resp_request *request)
 {
     struct hf_limiter_rule rule;
+    struct hf_bytes word;
     char name[HF_NAME_BYTES], error[PARSE_ERROR_MAX];
 
-    if (name_of(server, conn, request->args[2], name) != HF_OK)
-        return;
-    if (limit_parse_rule(request->args + 3, request->count - 3, &rule, error) !=
-        HF_OK) {
-        answer_error(server, conn, error);
+    if (limit_parse_rule(request->args + 2, request->count - 2, &word, &rule,
+                         error) != HF_OK) {
+        answer_bad(server, conn, HF_INVALID, error);
         return;
     }
+    if (name_of(server, conn, word, name) != HF_OK)
+        return;
     switch (hf_limiter_define(server->limits.limiter, name, &rule, NULL)) {
     case HF_OK:
-        (void)resp_simple(&conn->out, "OK");
+        reply_put_simple(&conn->reply, "OK");
         return;
     case HF_FULL:
-        answer_error(server, conn, "OVERLOADED 16384 policies are the most");
+        answer_error(server, conn, ERROR_POLICY_COUNT, HF_LIMITER_RULES_MAX);
         return;
     case HF_NOMEM:
-        answer_error(server, conn, "OVERLOADED out of memory");
+        answer_error(server, conn, ERROR_MEMORY);
         return;
     default:
-        answer_error(server, conn, "BADARG the policy cannot be");
+        answer_error(server, conn, ERROR_POLICY);
     }
 }
 
 void limit_drop(struct server *server, struct conn *conn,
                 struct resp_request *request)
 {
-    char name[HF_NAME_BYTES], text[96];
+    char name[HF_NAME_BYTES];
 
     if (name_of(server, conn, request->args[2], name) != HF_OK)
         return;
     switch (hf_limiter_remove(server->limits.limiter, name)) {
     case HF_OK:
-        (void)resp_simple(&conn->out, "OK");
+        reply_put_simple(&conn->reply, "OK");
         return;
     case HF_NOTFOUND:
-        snprintf(text, sizeof text, "NOTFOUND no policy '%s'", name);
-        answer_error(server, conn, text);
+        answer_error(server, conn, ERROR_NO_POLICY, name);
         return;
     default:
-        answer_error(server, conn, "BADARG the policy 'default' stays");
+        answer_error(server, conn, ERROR_DEFAULT);
     }
 }
 
 struct listing {
-    struct conn *conn;
+    struct reply *reply;
     size_t count;
 };
 
@@ -101,54 +99,38 @@ static void count_rule(void *context, const char *name, uint32_t number,
     listing->count++;
 }
 
-static void pair(struct conn *conn, const char *name, struct hf_bytes value)
-{
-    (void)resp_bulk(&conn->out, hf_bytes_text(name));
-    (void)resp_bulk(&conn->out, value);
-}
-
-static void pair_number(struct conn *conn, const char *name, uint64_t value)
-{
-    (void)resp_bulk(&conn->out, hf_bytes_text(name));
-    (void)resp_number(&conn->out, (int64_t)value);
-}
-
 static void show_rule(void *context, const char *name, uint32_t number,
                       const struct hf_limiter_rule *rule)
 {
     struct listing *listing = context;
-    struct conn *conn = listing->conn;
+    struct reply *reply = listing->reply;
     char keep[96];
 
     (void)number;
-    if (listing->count == 0 || conn->closing)
+    if (listing->count == 0)
         return;
-    if (hf_buf_reserve(&conn->out, 512) != HF_OK) {
-        conn_close_no_memory(conn); /* better no answer than half of one */
-        return;
-    }
     listing->count--;
-    int len =
-        snprintf(keep, sizeof keep, "%" PRIu64 ",%" PRIu64 ",%" PRIu64,
-                 rule->keep_back[1], rule->keep_back[2], rule->keep_back[3]);
-    (void)resp_map(&conn->out, conn->version, 7);
-    pair(conn, "policy", hf_bytes_text(name));
-    pair(conn, "algorithm", hf_bytes_text(limit_kind_name(rule->rate.kind)));
-    pair_number(conn, "rate", rule->rate.permits);
-    pair_number(conn, "per_ms", rule->rate.span_ns / NS_PER_MS);
-    pair_number(conn, "burst", rule->rate.burst);
-    pair(conn, "keep", hf_bytes(keep, (size_t)len));
-    pair_number(conn, "shadow", rule->shadow);
+    snprintf(keep, sizeof keep, "%" PRIu64 ",%" PRIu64 ",%" PRIu64,
+             rule->keep_back[1], rule->keep_back[2], rule->keep_back[3]);
+    reply_put_map(reply, 7);
+    reply_pair_text(reply, "policy", name);
+    reply_pair_text(reply, "algorithm", limit_kind_name(rule->rate.kind));
+    reply_pair_number(reply, "rate", rule->rate.permits);
+    reply_pair_number(reply, "per_ms",
+                      (int64_t)(rule->rate.span_ns / NS_PER_MS));
+    reply_pair_number(reply, "burst", rule->rate.burst);
+    reply_pair_text(reply, "keep", keep);
+    reply_pair_number(reply, "shadow", rule->shadow);
 }
 
 void limit_policies(struct server *server, struct conn *conn,
                     struct resp_request *request)
 {
-    struct listing listing = {.conn = conn};
+    struct listing listing = {.reply = &conn->reply};
 
     (void)request;
     (void)hf_limiter_list(server->limits.limiter, count_rule, &listing);
-    (void)resp_array(&conn->out, listing.count);
+    reply_put_list(&conn->reply, listing.count);
     (void)hf_limiter_list(server->limits.limiter, show_rule, &listing);
 }
 
@@ -156,28 +138,19 @@ void limit_settle(struct server *server, struct conn *conn,
                   struct resp_request *request)
 {
     char error[PARSE_ERROR_MAX];
-    uint64_t hold, cost;
+    struct limit_words words;
+    size_t at;
 
-    if (!hf_bytes_is(request->args[3], "COST")) {
-        answer_error(server, conn,
-                     "BADARG the form is: LIMIT SETTLE hold COST n");
+    if (limit_parse_words(&limit_settle_shape, request->args + 2,
+                          request->count - 2, &words, &at, error) != HF_OK) {
+        answer_bad(server, conn, HF_INVALID, error);
         return;
     }
-    if (parse_number(request->args[2], "the hold", 1, INT64_MAX, &hold,
-                     error) != HF_OK ||
-        parse_number(request->args[4], "COST", 0, LIMIT_RATE_MAX, &cost,
-                     error) != HF_OK) {
-        answer_error(server, conn, error);
-        return;
-    }
-    if (hf_limiter_settle(server->limits.limiter, hold, cost,
-                          hf_clock_now_ns(server->clock)) == HF_OK)
-        (void)resp_simple(&conn->out, "OK");
+    if (hf_limiter_settle(server->limits.limiter, words.hold, words.cost,
+                          server->heard_ns) == HF_OK)
+        reply_put_simple(&conn->reply, "OK");
     else
-        answer_error(
-            server, conn,
-            "NOTFOUND no such hold: it was settled, or its time is over and "
-            "all of it came back");
+        answer_error(server, conn, ERROR_NO_HOLD);
 }
 
 void limit_top(struct server *server, struct conn *conn,
@@ -185,51 +158,34 @@ void limit_top(struct server *server, struct conn *conn,
 {
     static struct hf_limiter_top rows[LIMIT_TOP_MAX];
     char error[PARSE_ERROR_MAX];
-    uint64_t most = 10;
+    struct limit_words words = {.count = 10};
+    size_t at;
 
-    if (request->count == 3 &&
-        parse_number(request->args[2], "the count", 1, LIMIT_TOP_MAX, &most,
-                     error) != HF_OK) {
-        answer_error(server, conn, error);
+    if (limit_parse_words(&limit_top_shape, request->args + 2,
+                          request->count - 2, &words, &at, error) != HF_OK) {
+        answer_bad(server, conn, HF_INVALID, error);
         return;
     }
-    size_t count = hf_limiter_top(server->limits.limiter, rows, (size_t)most);
-    (void)resp_array(&conn->out, count);
+    size_t count =
+        hf_limiter_top(server->limits.limiter, rows, (size_t)words.count);
+    struct reply *reply = &conn->reply;
+    reply_put_list(reply, count);
     for (size_t i = 0; i < count; i++) {
         size_t len = rows[i].key_len < sizeof rows[i].key ? rows[i].key_len
                                                           : sizeof rows[i].key;
-        (void)resp_map(&conn->out, conn->version, 3);
-        pair(conn, "key", hf_bytes(rows[i].key, len));
-        pair(conn, "policy", hf_bytes_text(rows[i].rule));
-        pair_number(conn, "denied", rows[i].denied);
+        reply_put_map(reply, 3);
+        reply_put_key(reply, "key");
+        reply_put_bytes(reply, hf_bytes(rows[i].key, len));
+        reply_pair_text(reply, "policy", rows[i].rule);
+        reply_pair_number(reply, "denied", (int64_t)rows[i].denied);
     }
 }
 
 /* ---- CL.THROTTLE and GCRA. ---- */
 
-/* The three numbers behind the key, and the quantity. */
-struct throttle_words {
-    int64_t max_burst;
-    int64_t count;
-    int64_t period_s;
-    int64_t quantity;
-};
-
-/* `bad`: which is none. */
-static enum hf_status read_numbers(const struct hf_bytes *args, size_t count,
-                                   int64_t *const out[], struct hf_bytes *bad)
-{
-    for (size_t i = 0; i < count; i++) {
-        *bad = args[i];
-        if (hf_parse_i64(args[i], out[i]) != HF_OK)
-            return HF_INVALID;
-    }
-    return HF_OK;
-}
-
 static void throttle(struct server *server, struct conn *conn,
-                     enum throttle_form form, struct hf_bytes key,
-                     const struct throttle_words *words, uint64_t now_ns)
+                     enum throttle_form form, const struct limit_words *words,
+                     uint64_t now_ns)
 {
     struct hf_limiter_rule rule = {0};
     struct hf_limiter_answer told;
@@ -240,93 +196,80 @@ static void throttle(struct server *server, struct conn *conn,
     if (words->period_s <= 0 ||
         __builtin_mul_overflow((uint64_t)words->period_s, NS_PER_S,
                                &period_ns) ||
-        throttle_rule(form, words->max_burst, words->count, period_ns,
+        throttle_rule(form, words->max_burst, words->permits, period_ns,
                       &rule.rate) != HF_OK ||
-        rate_plan_make(&plan, &rule.rate) != HF_OK || key.len == 0 ||
-        key.len > HF_LIMITER_KEY_MAX || words->quantity < 0) {
-        answer_error(server, conn,
-                     "ERR invalid rate, burst, period, quantity or key");
+        hf_rate_plan_make(&plan, &rule.rate) != HF_OK || words->quantity < 0 ||
+        words->key.len == 0 || words->key.len > HF_LIMITER_KEY_MAX) {
+        answer_error(server, conn, ERROR_THROTTLE);
         return;
     }
     struct hf_limiter_ask ask = {.own = &rule,
-                                 .key = key.data,
-                                 .key_len = key.len,
+                                 .key = words->key.data,
+                                 .key_len = words->key.len,
                                  .cost = (uint64_t)words->quantity};
     struct hf_limiter_call call = {.asks = &ask, .count = 1, .now_ns = now_ns};
     enum hf_status status =
         hf_limiter_take(server->limits.limiter, &call, &told);
     if (status != HF_OK) {
-        answer_error(server, conn,
-                     "OVERLOADED limit-keys-max is reached, or memory");
+        answer_error(server, conn, ERROR_KEYS);
         return;
     }
-    if (told.allowed)
-        hf_counter_add(server->metrics.limits_allowed, 1);
-    else
-        hf_counter_add(server->metrics.limits_denied, 1);
+    metrics_decided(&server->metrics, told.allowed);
     struct hf_rate_answer in_rate = {.wait_ns = told.retry_after_ns,
                                      .limit = told.limit,
                                      .remaining = told.remaining,
                                      .reset_ns = told.reset_after_ns};
     throttle_tell(form, &plan, &in_rate, &answer);
-    (void)resp_array(&conn->out, 5);
-    (void)resp_number(&conn->out, answer.limited);
-    (void)resp_number(&conn->out, answer.limit);
-    (void)resp_number(&conn->out, answer.remaining);
-    (void)resp_number(&conn->out, answer.retry_s);
-    (void)resp_number(&conn->out, answer.reset_s);
+    const int64_t numbers[] = {answer.limited, answer.limit, answer.remaining,
+                               answer.retry_s, answer.reset_s};
+    reply_put_list(&conn->reply, 5);
+    for (size_t i = 0; i < 5; i++)
+        reply_put_number(&conn->reply, numbers[i]);
 }
 
 void limit_cell(struct server *server, struct conn *conn,
                 struct resp_request *request)
 {
-    struct throttle_words words = {.quantity = 1};
-    int64_t *const numbers[] = {&words.max_burst, &words.count, &words.period_s,
-                                &words.quantity};
+    struct limit_words words = {.key = request->args[1], .quantity = 1};
+    char text[PARSE_ERROR_MAX];
+    size_t at;
 
-    struct hf_bytes bad;
-    char text[128];
-
-    /* The words of redis-cell. */
-    if (read_numbers(request->args + 2, request->count - 2, numbers, &bad) !=
-        HF_OK) {
+    /* The words of redis-cell, which looks at the numbers first. */
+    if (limit_parse_words(&limit_cell_numbers, request->args + 2,
+                          request->count - 2, &words, &at, text) != HF_OK) {
+        struct hf_bytes bad = request->args[at + 1];
         snprintf(text, sizeof text,
                  "Cell error: Store error: Couldn't parse as integer: %.*s",
                  (int)(bad.len < 64 ? bad.len : 64), bad.data);
-        answer_error(server, conn, text);
+        answer_line(server, conn, HOLD_ERR, text);
         return;
     }
-    if (words.count == 0 || words.period_s == 0) {
-        answer_error(server, conn,
-                     "Cell error: Store error: Zero rates are not supported");
+    if (words.permits == 0 || words.period_s == 0) {
+        answer_line(server, conn, HOLD_ERR,
+                    "Cell error: Store error: Zero rates are not supported");
         return;
     }
-    throttle(server, conn, THROTTLE_CELL, request->args[1], &words,
-             hf_clock_now_ns(server->clock));
+    throttle(server, conn, THROTTLE_CELL, &words, server->heard_ns);
 }
 
 void limit_gcra(struct server *server, struct conn *conn,
                 struct resp_request *request)
 {
-    struct throttle_words words = {.quantity = 1};
-    int64_t *const numbers[] = {&words.max_burst, &words.count,
-                                &words.period_s};
-    int64_t *const tokens[] = {&words.quantity};
-    struct hf_bytes bad;
+    struct limit_words words = {.key = request->args[1], .quantity = 1};
+    char text[PARSE_ERROR_MAX];
+    size_t at;
 
     if (request->count == 6 ||
         (request->count == 7 && !hf_bytes_is(request->args[5], "TOKENS"))) {
-        answer_error(server, conn, "ERR syntax error");
+        answer_error(server, conn, ERROR_SYNTAX);
         return;
     }
-    if (read_numbers(request->args + 2, 3, numbers, &bad) != HF_OK ||
-        (request->count == 7 &&
-         read_numbers(request->args + 6, 1, tokens, &bad) != HF_OK)) {
-        answer_error(server, conn,
-                     "ERR value is not an integer or out of range");
+    if (limit_parse_words(&limit_gcra_numbers, request->args + 2,
+                          request->count - 2, &words, &at, text) != HF_OK) {
+        answer_error(server, conn, ERROR_INTEGER);
         return;
     }
     /* Redis counts whole milliseconds. */
-    uint64_t now_ns = hf_clock_now_ns(server->clock) / NS_PER_MS * NS_PER_MS;
-    throttle(server, conn, THROTTLE_REDIS, request->args[1], &words, now_ns);
+    uint64_t now_ns = server->heard_ns / NS_PER_MS * NS_PER_MS;
+    throttle(server, conn, THROTTLE_REDIS, &words, now_ns);
 }

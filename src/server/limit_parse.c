@@ -1,12 +1,13 @@
-/* limit_parse.c - the words of LIMIT. */
+/* limit_parse.c - the arguments of the commands about limits. */
+#include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 
-#include "flow/rate_state.h"
+#include "holdfast/rate.h"
 #include "server/limit.h"
 
 #define NS_PER_MS      UINT64_C(1000000)
 #define MS_MAX         LIMIT_PER_MAX_MS
-#define ID_MAX         128u
 #define PRINTED(bytes) (int)((bytes).len < 64 ? (bytes).len : 64), (bytes).data
 
 static const char *const kinds[] = {
@@ -21,82 +22,142 @@ const char *limit_kind_name(enum hf_rate_kind kind)
     return kinds[kind];
 }
 
-/* Every option, NAME value or NAME alone, in any order. */
-enum {
-    OPT_RATE = 1 << 0,
-    OPT_PER = 1 << 1,
-    OPT_BURST = 1 << 2,
-    OPT_ALGORITHM = 1 << 3,
-    OPT_KEEP = 1 << 4,
-    OPT_SHADOW = 1 << 5,
-    OPT_POLICY = 1 << 6,
-    OPT_ALSO = 1 << 7,
-    OPT_COST = 1 << 8,
-    OPT_PRIORITY = 1 << 9,
-    OPT_PEEK = 1 << 10,
-    OPT_REFUND = 1 << 11,
-    OPT_HOLD = 1 << 12,
-    OPT_WAIT = 1 << 13,
-    OPT_REQ = 1 << 14,
-    OPT_HEADERS = 1 << 15,
-    PLAIN_OPTIONS = OPT_RATE | OPT_PER | OPT_BURST | OPT_COST,
-    RULE_OPTIONS =
-        OPT_RATE | OPT_PER | OPT_BURST | OPT_ALGORITHM | OPT_KEEP | OPT_SHADOW,
+#define AT(field) .place = offsetof(struct limit_words, field)
+
+/* In the order in which the syntax shows them. */
+enum option {
+    OPT_RATE,
+    OPT_PER,
+    OPT_BURST,
+    OPT_ALGORITHM,
+    OPT_KEEP,
+    OPT_POLICY,
+    OPT_ALSO,
+    OPT_COST,
+    OPT_PRIORITY,
+    OPT_PEEK,
+    OPT_REFUND,
+    OPT_HOLD,
+    OPT_WAIT,
+    OPT_SHADOW,
+    OPT_HEADERS,
+    OPT_REQ,
+    OPT_TOKENS,
+    OPTIONS
 };
 
-static const struct {
-    const char *name;
-    unsigned option;
-    unsigned values;
-} options[] = {
-    {"RATE", OPT_RATE, 1},     {"PER", OPT_PER, 1},
-    {"BURST", OPT_BURST, 1},   {"ALGORITHM", OPT_ALGORITHM, 1},
-    {"KEEP", OPT_KEEP, 1},     {"SHADOW", OPT_SHADOW, 0},
-    {"POLICY", OPT_POLICY, 1}, {"ALSO", OPT_ALSO, 2},
-    {"COST", OPT_COST, 1},     {"PRIORITY", OPT_PRIORITY, 1},
-    {"PEEK", OPT_PEEK, 0},     {"REFUND", OPT_REFUND, 1},
-    {"HOLD", OPT_HOLD, 1},     {"WAIT", OPT_WAIT, 1},
-    {"REQ", OPT_REQ, 1},       {"HEADERS", OPT_HEADERS, 0},
+static const struct hold_arg options[OPTIONS] = {
+    [OPT_RATE] = {"RATE", "n", "RATE n", TYPE_NUMBER, AT(rate), .min = 1,
+                  .max = LIMIT_RATE_MAX},
+    [OPT_PER] = {"PER", "ms", "PER ms", TYPE_NUMBER, AT(per_ms), .min = 1,
+                 .max = LIMIT_PER_MAX_MS},
+    [OPT_BURST] = {"BURST", "n", .type = TYPE_NUMBER, AT(burst), .min = 1,
+                   .max = LIMIT_RATE_MAX},
+    [OPT_ALGORITHM] = {"ALGORITHM", "BUCKET|GCRA|FIXED|SLIDING|LOG|LEASES",
+                       .type = TYPE_OWN, .min = 1},
+    [OPT_KEEP] = {"KEEP", "n,n,n", .type = TYPE_OWN, .min = 1},
+    [OPT_POLICY] = {"POLICY", "name,...", "| POLICY name,...", TYPE_OWN,
+                    .min = 1},
+    [OPT_ALSO] = {"ALSO", "key name,...", .type = TYPE_OWN, .many = true,
+                  .min = 2},
+    [OPT_COST] = {"COST", "n", .type = TYPE_NUMBER, AT(cost),
+                  .max = LIMIT_RATE_MAX},
+    [OPT_PRIORITY] = {"PRIORITY", "0-3", .type = TYPE_NUMBER, AT(priority),
+                      .max = HF_LIMITER_CLASSES - 1},
+    [OPT_PEEK] = {"PEEK", "", "[PEEK", .type = TYPE_FLAG},
+    [OPT_REFUND] = {"REFUND", "taken", "| REFUND taken", TYPE_NUMBER,
+                    AT(refund_ns), .min = 1, .max = INT64_MAX},
+    [OPT_HOLD] = {"HOLD", "ms", "| HOLD ms]", TYPE_NUMBER, AT(hold_ms),
+                  .min = 1, .max = MS_MAX},
+    [OPT_WAIT] = {"WAIT", "ms", .type = TYPE_NUMBER, AT(wait_ms),
+                  .max = MS_MAX},
+    [OPT_SHADOW] = {"SHADOW", "", .type = TYPE_FLAG},
+    [OPT_HEADERS] = {"HEADERS", "", .type = TYPE_FLAG},
+    [OPT_REQ] = {"REQ", "id", .type = TYPE_TEXT, AT(request),
+                 .max = HOLD_ID_MAX},
+    [OPT_TOKENS] = {"TOKENS", "n", .type = TYPE_SIGNED, AT(quantity)},
 };
-#define OPTIONS (sizeof options / sizeof options[0])
 
-struct reading {
-    struct limits *limits;
-    const struct hf_bytes *args;
-    size_t count;
-    size_t at;
-    unsigned seen;
-    struct limit_call *call;
-    struct hf_limiter_rule *rule;
-    uint64_t rate;
-    uint64_t per_ms;
-    uint64_t burst;
-    char *error;
+enum word {
+    END,
+    KEY,
+    NAME,
+    HOLD,
+    COUNT,
+    MAX_BURST,
+    PERMITS,
+    TOKENS_PER_PERIOD,
+    PERIOD,
+    QUANTITY,
+    WORDS
 };
 
-static enum hf_status wrong(struct reading *r, const char *what,
-                            struct hf_bytes value)
+static const struct hold_arg words[WORDS] = {
+    [KEY] = {"key", .type = TYPE_TEXT, AT(key), .max = HF_LIMITER_KEY_MAX},
+    [NAME] = {"name", .type = TYPE_TEXT, AT(name), .max = HF_NAME_BYTES - 1},
+    [HOLD] = {"hold", .type = TYPE_NUMBER, AT(hold), .min = 1,
+              .max = INT64_MAX},
+    [COUNT] = {"count", .type = TYPE_NUMBER, .optional = true, AT(count),
+               .min = 1, .max = LIMIT_TOP_MAX},
+    [MAX_BURST] = {"max_burst", .type = TYPE_SIGNED, AT(max_burst)},
+    [PERMITS] = {"count", .type = TYPE_SIGNED, AT(permits)},
+    [TOKENS_PER_PERIOD] = {"tokens_per_period", .type = TYPE_SIGNED,
+                           AT(permits)},
+    [PERIOD] = {"period", .type = TYPE_SIGNED, AT(period_s)},
+    [QUANTITY] = {"quantity", .type = TYPE_SIGNED, .optional = true,
+                  AT(quantity)},
+};
+
+static struct vocabulary vocabulary = {.words = words,
+                                       .options = options,
+                                       .option_count = OPTIONS,
+                                       .last = OPT_REQ};
+
+#define BIT(option) HOLD_BIT(OPT_##option)
+#define PLAIN       (BIT(RATE) | BIT(PER) | BIT(BURST) | BIT(COST))
+#define RULE                                                          \
+    (BIT(RATE) | BIT(PER) | BIT(BURST) | BIT(ALGORITHM) | BIT(KEEP) | \
+     BIT(SHADOW))
+
+const struct shape limit_take_shape = {&vocabulary, {KEY}, BIT(TOKENS) - 1, 0};
+const struct shape limit_define_shape = {&vocabulary, {NAME}, RULE, 0};
+const struct shape limit_drop_shape = {&vocabulary, {NAME}, 0, 0};
+const struct shape limit_policies_shape = {&vocabulary, {END}, 0, 0};
+const struct shape limit_settle_shape = {
+    &vocabulary, {HOLD}, BIT(COST), BIT(COST)};
+const struct shape limit_top_shape = {&vocabulary, {COUNT}, 0, 0};
+const struct shape limit_cell_shape = {
+    &vocabulary, {KEY, MAX_BURST, PERMITS, PERIOD, QUANTITY}, 0, 0};
+const struct shape limit_gcra_shape = {
+    &vocabulary, {KEY, MAX_BURST, TOKENS_PER_PERIOD, PERIOD}, BIT(TOKENS), 0};
+const struct shape limit_cell_numbers = {
+    &vocabulary, {MAX_BURST, PERMITS, PERIOD, QUANTITY}, 0, 0};
+const struct shape limit_gcra_numbers = {
+    &vocabulary, {MAX_BURST, TOKENS_PER_PERIOD, PERIOD}, BIT(TOKENS), 0};
+
+void limit_parse_init(void)
 {
-    snprintf(r->error, PARSE_ERROR_MAX, "BADARG %s: '%.*s'%s", what,
-             PRINTED(value), value.len > 64 ? "..." : "");
-    return HF_INVALID;
+    parse_init(&vocabulary);
 }
+
+/* A LIMIT or a LIMIT DEFINE that is being read. */
+struct reading {
+    struct parse parse;
+    struct limit_words words;
+    struct limits *limits;
+    struct limit_call *call; /* NULL: of a DEFINE */
+    struct hf_limiter_rule *rule;
+};
 
 static enum hf_status misses(struct reading *r, const char *what)
 {
-    snprintf(r->error, PARSE_ERROR_MAX, "BADARG %s", what);
+    snprintf(r->parse.error, PARSE_ERROR_MAX, "%s", what);
     return HF_INVALID;
-}
-
-static enum hf_status number(struct reading *r, const char *what, uint64_t min,
-                             uint64_t max, uint64_t *out)
-{
-    return parse_number(r->args[r->at++], what, min, max, out, r->error);
 }
 
 static enum hf_status algorithm(struct reading *r)
 {
-    struct hf_bytes word = r->args[r->at++];
+    struct hf_bytes word = r->parse.args[r->parse.at++];
 
     for (size_t i = 0; i < KINDS; i++) {
         if (!hf_bytes_is(word, kinds[i]))
@@ -104,8 +165,9 @@ static enum hf_status algorithm(struct reading *r)
         r->rule->rate.kind = (enum hf_rate_kind)i;
         return HF_OK;
     }
-    return wrong(r, "ALGORITHM is BUCKET, GCRA, FIXED, SLIDING, LOG or LEASES",
-                 word);
+    return parse_wrong(
+        &r->parse, "ALGORITHM is BUCKET, GCRA, FIXED, SLIDING, LOG or LEASES",
+        word);
 }
 
 /* The next piece of a list with commas. */
@@ -125,14 +187,15 @@ static struct hf_bytes piece(struct hf_bytes *list)
 /* KEEP n,n,n: what classes 1, 2 and 3 leave to those above. */
 static enum hf_status keep(struct reading *r)
 {
-    struct hf_bytes list = r->args[r->at++];
+    struct hf_bytes list = r->parse.args[r->parse.at++];
 
     for (unsigned i = 1; list.data != NULL; i++) {
         struct hf_bytes word = piece(&list);
         if (i == HF_LIMITER_CLASSES)
-            return wrong(r, "KEEP has three numbers at most", word);
+            return parse_wrong(&r->parse, "KEEP has at most three numbers",
+                               word);
         if (parse_number(word, "KEEP", 0, LIMIT_RATE_MAX,
-                         &r->rule->keep_back[i], r->error) != HF_OK)
+                         &r->rule->keep_back[i], r->parse.error) != HF_OK)
             return HF_INVALID;
     }
     return HF_OK;
@@ -141,7 +204,7 @@ static enum hf_status keep(struct reading *r)
 /* The names of policies, with commas, for one key. */
 static enum hf_status policies(struct reading *r, struct hf_bytes key)
 {
-    struct hf_bytes list = r->args[r->at++];
+    struct hf_bytes list = r->parse.args[r->parse.at++];
     struct limit_call *call = r->call;
     char name[HF_NAME_BYTES];
 
@@ -150,7 +213,8 @@ static enum hf_status policies(struct reading *r, struct hf_bytes key)
         struct hf_bytes word = piece(&list);
         if (word.len == 0 || word.len >= sizeof name ||
             memchr(word.data, '\0', word.len) != NULL)
-            return wrong(r, "a policy's name has 1 to 31 bytes", word);
+            return parse_wrong(&r->parse, "a policy's name has 1 to 31 bytes",
+                               word);
         if (call->count == HF_LIMITER_ASKS_MAX)
             return misses(r, "at most 16 policies in one call");
         memcpy(name, word.data, word.len);
@@ -161,9 +225,8 @@ static enum hf_status policies(struct reading *r, struct hf_bytes key)
         *ask = (struct hf_limiter_ask){.key = key.data, .key_len = key.len};
         if (hf_limiter_find(r->limits->limiter, name, &ask->rule, NULL) !=
             HF_OK) {
-            snprintf(r->error, PARSE_ERROR_MAX,
-                     "NOTFOUND no policy '%.*s', LIMIT DEFINE makes one",
-                     PRINTED(word));
+            snprintf(r->parse.error, PARSE_ERROR_MAX,
+                     "no policy '%.*s', LIMIT DEFINE makes one", PRINTED(word));
             return HF_NOTFOUND;
         }
         call->count++;
@@ -171,87 +234,25 @@ static enum hf_status policies(struct reading *r, struct hf_bytes key)
     return HF_OK;
 }
 
-static enum hf_status take_key(struct reading *r, struct hf_bytes *key)
+static enum hf_status take_own(struct parse *p, unsigned option)
 {
-    return parse_text(r->args[r->at++], "key", HF_LIMITER_KEY_MAX, key,
-                      r->error);
-}
+    struct reading *r = p->context;
+    struct hf_bytes key;
 
-static enum hf_status rule_value(struct reading *r, unsigned option)
-{
     switch (option) {
-    case OPT_RATE:
-        return number(r, "RATE", 1, LIMIT_RATE_MAX, &r->rate);
-    case OPT_PER:
-        return number(r, "PER", 1, LIMIT_PER_MAX_MS, &r->per_ms);
-    case OPT_BURST:
-        return number(r, "BURST", 1, LIMIT_RATE_MAX, &r->burst);
     case OPT_ALGORITHM:
         return algorithm(r);
     case OPT_KEEP:
         return keep(r);
-    default:
-        r->rule->shadow = true;
-        return HF_OK;
-    }
-}
-
-static enum hf_status call_value(struct reading *r, unsigned option)
-{
-    struct limit_call *call = r->call;
-    struct hf_bytes key;
-
-    switch (option) {
     case OPT_POLICY:
-        return policies(r, r->args[0]);
-    case OPT_ALSO:
-        return take_key(r, &key) == HF_OK ? policies(r, key) : HF_INVALID;
-    case OPT_COST:
-        return number(r, "COST", 0, LIMIT_RATE_MAX, &call->cost);
-    case OPT_PRIORITY:
-        return number(r, "PRIORITY", 0, HF_LIMITER_CLASSES - 1,
-                      &call->priority);
-    case OPT_REFUND:
-        call->refund = true;
-        return number(r, "REFUND", 1, INT64_MAX, &call->refund_ns);
-    case OPT_HOLD:
-        return number(r, "HOLD", 1, MS_MAX, &call->hold_ms);
-    case OPT_WAIT:
-        return number(r, "WAIT", 0, MS_MAX, &call->wait_ms);
-    case OPT_REQ:
-        return parse_text(r->args[r->at++], "request id", ID_MAX,
-                          &call->request, r->error);
-    case OPT_PEEK:
-        call->peek = true;
-        return HF_OK;
+        return policies(r, r->words.key);
     default:
-        call->headers = true;
-        return HF_OK;
+        assert(option == OPT_ALSO);
+        if (parse_text(p->args[p->at++], "key", HF_LIMITER_KEY_MAX, &key,
+                       p->error) != HF_OK)
+            return HF_INVALID;
+        return policies(r, key);
     }
-}
-
-static enum hf_status read_options(struct reading *r, unsigned allowed)
-{
-    while (r->at < r->count) {
-        struct hf_bytes word = r->args[r->at];
-        size_t i = 0;
-        while (i < OPTIONS && !hf_bytes_is(word, options[i].name))
-            i++;
-        if (i == OPTIONS || (options[i].option & allowed) == 0)
-            return wrong(r, "unknown option", word);
-        if ((r->seen & options[i].option) != 0 && options[i].option != OPT_ALSO)
-            return wrong(r, "option given twice", word);
-        r->at++;
-        r->seen |= options[i].option;
-        if (r->count - r->at < options[i].values)
-            return wrong(r, "a value is missing behind", word);
-        enum hf_status status = (options[i].option & RULE_OPTIONS) != 0
-                                    ? rule_value(r, options[i].option)
-                                    : call_value(r, options[i].option);
-        if (status != HF_OK)
-            return status;
-    }
-    return HF_OK;
 }
 
 /* RATE, PER and BURST have been read: the rule that they make. */
@@ -259,40 +260,82 @@ static enum hf_status finish_rule(struct reading *r)
 {
     struct hf_rate_rule *rate = &r->rule->rate;
     bool has_burst = rate->kind == HF_RATE_BUCKET || rate->kind == HF_RATE_GCRA;
-    uint64_t keeps = r->burst != 0 ? r->burst : r->rate;
+    uint64_t permits = r->words.rate;
+    uint64_t burst = r->words.burst;
+    uint64_t keeps = burst != 0 ? burst : permits;
     struct hf_rate_plan plan;
 
-    if (r->rate == 0 || r->per_ms == 0)
-        return misses(r, "RATE n and PER ms are needed, or POLICY name");
-    if (!has_burst && r->burst != 0)
+    if (permits == 0 || r->words.per_ms == 0)
+        return misses(r, "RATE and PER are required, or POLICY");
+    if (!has_burst && burst != 0)
         return misses(r, "BURST is for BUCKET and GCRA");
     for (unsigned i = 1; i < HF_LIMITER_CLASSES; i++) {
-        if (r->rule->keep_back[i] > keeps)
-            return misses(r, "KEEP is more than there ever is");
+        if (r->rule->keep_back[i] <= keeps)
+            continue;
+        snprintf(r->parse.error, PARSE_ERROR_MAX,
+                 "KEEP exceeds the burst (%" PRIu64 ")", keeps);
+        return HF_INVALID;
     }
-    rate->permits = (uint32_t)r->rate;
-    rate->span_ns = r->per_ms * NS_PER_MS;
-    rate->burst = (uint32_t)r->burst;
-    if (rate->kind == HF_RATE_BUCKET && r->burst == 0)
-        rate->burst = (uint32_t)r->rate;
+    rate->permits = (uint32_t)permits;
+    rate->span_ns = r->words.per_ms * NS_PER_MS;
+    rate->burst = (uint32_t)burst;
+    if (rate->kind == HF_RATE_BUCKET && burst == 0)
+        rate->burst = (uint32_t)permits;
     if ((rate->kind == HF_RATE_LOG || rate->kind == HF_RATE_LEASES) &&
         rate->permits > LIMIT_SLOTS_MAX)
-        return misses(r, "LOG and LEASES have a RATE of 10000 at most");
-    if (rate_plan_make(&plan, rate) != HF_OK)
-        return misses(r, "these numbers cannot be: more than a billion a "
-                         "second, or a burst that takes over 146 years");
+        return misses(r, "the maximum RATE of LOG and LEASES is 10000");
+    if (hf_rate_plan_make(&plan, rate) != HF_OK)
+        return misses(r,
+                      "invalid limit: the maximum is 1e9 permits per second, "
+                      "and 146 years to earn a burst");
     return HF_OK;
 }
 
+/* Reads the words; HF_OK, or the error says why not. */
+static enum hf_status read_words(struct reading *r, const struct shape *shape,
+                                 const struct hf_bytes *args, size_t count,
+                                 char *error)
+{
+    r->parse = (struct parse){.shape = shape,
+                              .args = args,
+                              .count = count,
+                              .out = &r->words,
+                              .error = error,
+                              .own = take_own,
+                              .context = r};
+    r->words = (struct limit_words){.cost = 1};
+    *r->rule = (struct hf_limiter_rule){0};
+    return parse_shape(&r->parse);
+}
+
+enum hf_status limit_parse_words(const struct shape *shape,
+                                 const struct hf_bytes *args, size_t count,
+                                 struct limit_words *out, size_t *at,
+                                 char error[PARSE_ERROR_MAX])
+{
+    struct parse p = {.shape = shape,
+                      .args = args,
+                      .count = count,
+                      .out = out,
+                      .error = error};
+    enum hf_status status = parse_shape(&p);
+
+    *at = p.at;
+    return status;
+}
+
 enum hf_status limit_parse_rule(const struct hf_bytes *args, size_t count,
+                                struct hf_bytes *name,
                                 struct hf_limiter_rule *out,
                                 char error[PARSE_ERROR_MAX])
 {
-    struct reading r = {
-        .args = args, .count = count, .rule = out, .error = error};
+    struct reading r = {.rule = out};
+    enum hf_status status =
+        read_words(&r, &limit_define_shape, args, count, error);
 
-    *out = (struct hf_limiter_rule){0};
-    enum hf_status status = read_options(&r, RULE_OPTIONS);
+    *name = r.words.name;
+    if ((r.parse.seen & BIT(SHADOW)) != 0)
+        out->shadow = true;
     return status == HF_OK ? finish_rule(&r) : status;
 }
 
@@ -303,48 +346,67 @@ static enum hf_status check_together(struct reading *r)
                        (call->hold_ms > 0 ? 1u : 0);
 
     if (actions > 1)
-        return misses(r, "PEEK, REFUND and HOLD exclude each other");
+        return misses(r, "PEEK, REFUND and HOLD cannot be combined");
     if (call->wait_ms > 0 && (call->peek || call->refund))
-        return misses(r, "PEEK and REFUND do not wait");
+        return misses(r, "WAIT cannot be combined with PEEK or REFUND");
     if (call->request.len > 0 && call->wait_ms > 0)
-        return misses(r, "REQ and WAIT exclude each other");
+        return misses(r, "REQ and WAIT cannot be combined");
     if (call->request.len > 0 && call->peek)
-        return misses(r, "PEEK changes nothing and takes no REQ");
+        return misses(r, "PEEK and REQ cannot be combined");
     return HF_OK;
+}
+
+/* What was given, to what it means; not the asks, which are many. */
+static void fill(const struct reading *r, struct limit_call *out)
+{
+    uint32_t seen = r->parse.seen;
+
+    out->has_own = (seen & RULE) != 0;
+    out->own.shadow = (seen & BIT(SHADOW)) != 0;
+    out->plain = (seen & ~PLAIN) == 0;
+    out->peek = (seen & BIT(PEEK)) != 0;
+    out->headers = (seen & BIT(HEADERS)) != 0;
+    out->refund = (seen & BIT(REFUND)) != 0;
+    out->refund_ns = r->words.refund_ns;
+    out->cost = r->words.cost;
+    out->priority = r->words.priority;
+    out->hold_ms = r->words.hold_ms;
+    out->wait_ms = r->words.wait_ms;
+    out->request = r->words.request;
 }
 
 enum hf_status limit_parse(struct limits *limits, const struct hf_bytes *args,
                            size_t count, struct limit_call *out,
                            char error[PARSE_ERROR_MAX])
 {
-    struct reading r = {.limits = limits,
-                        .args = args,
-                        .count = count,
-                        .call = out,
-                        .rule = &out->own,
-                        .error = error};
-    struct hf_bytes key;
+    struct reading r;
 
-    *out = (struct limit_call){.cost = 1};
-    if (take_key(&r, &key) != HF_OK)
-        return HF_INVALID;
-    enum hf_status status = read_options(&r, ~0u);
+    r.limits = limits;
+    r.call = out;
+    r.rule = &out->own;
+    out->count = 0;
+    out->has_policy = false;
+    out->policy[0] = '\0';
+    enum hf_status status =
+        read_words(&r, &limit_take_shape, args, count, error);
     if (status != HF_OK)
         return status;
-    out->plain = (r.seen & ~(unsigned)PLAIN_OPTIONS) == 0;
-    out->has_own = (r.seen & RULE_OPTIONS) != 0;
-    if ((r.seen & OPT_ALSO) != 0 && (r.seen & (OPT_POLICY | OPT_RATE)) == 0)
-        return misses(&r, "ALSO goes with POLICY or RATE for the first key");
-    if (out->has_own && out->has_policy && (r.seen & OPT_RATE) == 0)
-        return misses(&r, "BURST, ALGORITHM, KEEP and SHADOW go with RATE; a "
+    fill(&r, out);
+    uint32_t seen = r.parse.seen;
+    if ((seen & BIT(ALSO)) != 0 && (seen & (BIT(POLICY) | BIT(RATE))) == 0)
+        return misses(&r, "ALSO requires POLICY or RATE for the first key");
+    if (out->has_own && out->has_policy && (seen & BIT(RATE)) == 0)
+        return misses(&r, "BURST, ALGORITHM, KEEP and SHADOW require RATE; a "
                           "policy has its own");
     if (out->has_own || !out->has_policy) {
         if (finish_rule(&r) != HF_OK)
             return HF_INVALID;
         if (out->count == HF_LIMITER_ASKS_MAX)
             return misses(&r, "at most 16 policies in one call");
-        out->asks[out->count++] = (struct hf_limiter_ask){
-            .own = &out->own, .key = key.data, .key_len = key.len};
+        out->asks[out->count++] =
+            (struct hf_limiter_ask){.own = &out->own,
+                                    .key = r.words.key.data,
+                                    .key_len = r.words.key.len};
     }
     for (uint32_t i = 0; i < out->count; i++)
         out->asks[i].cost = out->cost;

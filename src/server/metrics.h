@@ -1,13 +1,11 @@
-/* metrics.h - what the server counts and measures, in one registry.
- *
- * INFO and METRICS read it; docs/operations.md lists all of it. What other
- * parts count themselves (engine, journal, log) is asked for when it is read.
+/* metrics.h - what the server counts and measures; figures.h has their names.
  *
  * Threads: the loop's.
  */
 #ifndef SERVER_METRICS_H
 #define SERVER_METRICS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "hold/engine.h"
@@ -23,35 +21,27 @@ enum metrics_wait {
     METRICS_ENDS
 };
 
-/* Codes of errors that the engine does not have. */
-enum metrics_code {
-    CODE_ERR = HOLD_CODE_COUNT,
-    CODE_NOPERM,
-    CODE_NOPROTO,
-    CODE_JOURNAL,
-    CODE_COUNT
-};
+/* What LIMIT decided. */
+enum metrics_decision { METRICS_ALLOWED, METRICS_DENIED, METRICS_DECISIONS };
 
-/* A command of the table; the last one stands for requests that name none. */
-struct metrics_command {
-    struct hf_counter *count;
-    struct hf_histogram *took_ns;
-};
+/* Commands of the table, and one that stands for requests that name none. */
+#define METRICS_COMMANDS_MAX 96u
 
+/* Counts are plain numbers: only the loop counts, and reads. */
 struct metrics {
     struct hf_meter *meter;
-    struct hf_counter *connections;
-    struct hf_counter *connections_refused;
-    struct hf_counter *errors[CODE_COUNT]; /* NULL for what is no error */
-    struct hf_counter *shares_refused;     /* REQ beyond a client's share */
-    struct hf_counter *refusals;           /* told without the journal */
-    struct hf_counter *commits;
-    struct hf_counter *events[HOLD_EVENT_COUNT];
-    struct hf_counter *limits_allowed;
-    struct hf_counter *limits_denied;
-    struct metrics_command *commands; /* in the table's order, and one more */
-    size_t command_count;
-    uint16_t *by_kind;            /* where a kind of command is in it */
+    struct metrics_series *series; /* those that the meter asks for */
+    uint64_t connections;
+    uint64_t connections_refused;
+    uint64_t errors[HOLD_ALL_CODES];
+    uint64_t shares_refused; /* REQ beyond a client's share */
+    uint64_t refusals;       /* told without the journal */
+    uint64_t commits;
+    uint64_t events[HOLD_EVENT_COUNT];
+    uint64_t decisions[METRICS_DECISIONS];
+    uint64_t commands[METRICS_COMMANDS_MAX]; /* in the table's order */
+    struct hf_histogram *took_ns[METRICS_COMMANDS_MAX];
+    uint16_t by_kind[HOLD_KINDS]; /* where a kind of command is in them */
     struct hf_window *acquire_ns; /* of locks: from request to grant */
     struct hf_histogram *wait_us[METRICS_ENDS];
     struct hf_histogram *hold_us;
@@ -60,7 +50,6 @@ struct metrics {
     struct hf_histogram *batch_records;
     struct hf_histogram *batch_bytes;
     struct hf_histogram *sync_ns;
-    struct metrics_figure *figures; /* what is asked for when it is read */
 };
 
 /* HF_NOMEM; close in either case. */
@@ -74,9 +63,10 @@ void metrics_took(struct metrics *metrics, size_t index, uint64_t took_ns);
 /* The same for a question to the engine. */
 void metrics_answered(struct metrics *metrics, enum hold_kind kind,
                       uint64_t took_ns);
-/* An error was told: by its code, or by its text, which begins with it. */
+/* An error was told. */
 void metrics_refused(struct metrics *metrics, enum hold_code code);
-void metrics_failed(struct metrics *metrics, const char *text);
+/* LIMIT decided. */
+void metrics_decided(struct metrics *metrics, bool allowed);
 /* What the engine told of one record. */
 void metrics_events(struct metrics *metrics, const struct hold_out *out);
 /* A lock's wait ended. */
@@ -89,9 +79,5 @@ void metrics_batch(struct metrics *metrics, uint64_t records, uint64_t bytes,
 /* Sums for INFO. */
 uint64_t metrics_commands_total(const struct metrics *metrics);
 uint64_t metrics_errors_total(const struct metrics *metrics);
-
-/* metrics_figures.c: registers what is asked for. HF_NOMEM. */
-enum hf_status metrics_add_figures(struct metrics *metrics,
-                                   struct server *server);
 
 #endif

@@ -1,51 +1,34 @@
-/* parse.c - arguments to a command, as the table describes them. */
+/* parse.c - arguments to values, as a shape describes them. */
+#include "server/parse.h"
+
 #include <assert.h>
-
-#include "server/table.h"
-
-struct parse {
-    const struct command *command;
-    const struct hf_bytes *args;
-    size_t count;
-    size_t at;
-    unsigned seen;
-    struct hold_command *out;
-    char *error;
-};
+#include <stdio.h>
+#include <string.h>
 
 #define PRINTED(bytes) (int)((bytes).len < 64 ? (bytes).len : 64), (bytes).data
 
-static enum hf_status wrong(struct parse *p, const char *what,
-                            struct hf_bytes value)
+enum hf_status parse_wrong(struct parse *p, const char *what,
+                           struct hf_bytes value)
 {
-    snprintf(p->error, PARSE_ERROR_MAX, "BADARG %s: '%.*s'%s", what,
-             PRINTED(value), value.len > 64 ? "..." : "");
-    return HF_INVALID;
-}
-
-static enum hf_status wrong_count(struct parse *p)
-{
-    snprintf(p->error, PARSE_ERROR_MAX,
-             "BADARG wrong number of arguments, the form is: %s %s",
-             p->command->name, p->command->syntax);
+    snprintf(p->error, PARSE_ERROR_MAX, "%s: '%.*s'%s", what, PRINTED(value),
+             value.len > 64 ? "..." : "");
     return HF_INVALID;
 }
 
 enum hf_status parse_text(struct hf_bytes text, const char *what, size_t max,
                           struct hf_bytes *out, char error[PARSE_ERROR_MAX])
 {
-    if (text.len == 0) {
-        snprintf(error, PARSE_ERROR_MAX, "BADARG the %s is empty", what);
-        return HF_INVALID;
+    if (text.len > 0 && text.len <= max) {
+        *out = text;
+        return HF_OK;
     }
-    if (text.len > max) {
+    if (text.len == 0)
+        snprintf(error, PARSE_ERROR_MAX, "%s is empty", what);
+    else
         snprintf(error, PARSE_ERROR_MAX,
-                 "BADARG the %s has %zu bytes, at most %zu are allowed", what,
-                 text.len, max);
-        return HF_INVALID;
-    }
-    *out = text;
-    return HF_OK;
+                 "%s has %zu bytes, at most %zu are allowed", what, text.len,
+                 max);
+    return HF_INVALID;
 }
 
 enum hf_status parse_number(struct hf_bytes text, const char *what,
@@ -56,7 +39,7 @@ enum hf_status parse_number(struct hf_bytes text, const char *what,
 
     if (hf_parse_u64(text, &number) != HF_OK || number < min || number > max) {
         snprintf(error, PARSE_ERROR_MAX,
-                 "BADARG %s must be a whole number from %llu to %llu, not "
+                 "%s must be a whole number from %llu to %llu, not "
                  "'%.*s'",
                  what, (unsigned long long)min, (unsigned long long)max,
                  PRINTED(text));
@@ -66,80 +49,16 @@ enum hf_status parse_number(struct hf_bytes text, const char *what,
     return HF_OK;
 }
 
-static enum hf_status take_text(struct parse *p, const char *what, size_t max,
-                                struct hf_bytes *out)
-{
-    return parse_text(p->args[p->at++], what, max, out, p->error);
-}
-
-static enum hf_status take_number(struct parse *p, const char *what,
-                                  uint64_t min, uint64_t max, uint64_t *out)
-{
-    return parse_number(p->args[p->at++], what, min, max, out, p->error);
-}
-
-static enum hf_status take_delta(struct parse *p)
+static enum hf_status take_signed(struct parse *p, const struct hold_arg *arg)
 {
     struct hf_bytes text = p->args[p->at++];
+    int64_t *out = (void *)((char *)p->out + arg->place);
 
-    if (hf_parse_i64(text, &p->out->amount) != HF_OK || p->out->amount == 0)
-        return wrong(p, "the change must be a whole number other than 0", text);
+    if (hf_parse_i64(text, out) != HF_OK)
+        return parse_wrong(p, "not a whole number", text);
+    if (*out == 0 && arg->type == TYPE_CHANGE)
+        return parse_wrong(p, "the change must not be 0", text);
     return HF_OK;
-}
-
-static enum hf_status take_skus(struct parse *p)
-{
-    if (p->count - p->at > HOLD_ITEMS_MAX) {
-        snprintf(p->error, PARSE_ERROR_MAX,
-                 "BADARG at most %u products in one request", HOLD_ITEMS_MAX);
-        return HF_INVALID;
-    }
-    while (p->at < p->count) {
-        struct hold_item *item = &p->out->items[p->out->item_count];
-        enum hf_status status = take_text(p, "sku", HOLD_SKU_MAX, &item->sku);
-        if (status != HF_OK)
-            return status;
-        item->quantity = 0;
-        p->out->item_count++;
-    }
-    return HF_OK;
-}
-
-static enum hf_status take_word(struct parse *p, enum word word)
-{
-    struct hold_command *out = p->out;
-    uint64_t total;
-
-    switch (word) {
-    case WORD_NAME:
-        return take_text(p, "name", HOLD_NAME_MAX, &out->name);
-    case WORD_SKU:
-        return take_text(p, "sku", HOLD_SKU_MAX, &out->name);
-    case WORD_NEW_ID:
-        if (hf_bytes_equal(p->args[p->at], hf_bytes("*", 1))) {
-            p->at++;
-            return HF_OK;
-        }
-        return take_text(p, "id", HOLD_ID_MAX, &out->name);
-    case WORD_ID:
-        return take_text(p, "id", HOLD_ID_MAX, &out->name);
-    case WORD_PATTERN:
-        return take_text(p, "pattern", HOLD_NAME_MAX, &out->name);
-    case WORD_TOKEN:
-        return take_number(p, "the token", 1, INT64_MAX, &out->token);
-    case WORD_TOTAL:
-        if (take_number(p, "the total", 0, HOLD_STOCK_MAX, &total) != HF_OK)
-            return HF_INVALID;
-        out->amount = (int64_t)total;
-        return HF_OK;
-    case WORD_DELTA:
-        return take_delta(p);
-    case WORD_SKUS:
-        return take_skus(p);
-    case WORD_END:
-        break;
-    }
-    return wrong_count(p);
 }
 
 static enum hf_status take_item(struct parse *p)
@@ -147,123 +66,247 @@ static enum hf_status take_item(struct parse *p)
     struct hf_bytes sku;
     uint64_t quantity;
 
-    if (p->count - p->at < 2)
-        return wrong_count(p);
-    if (take_text(p, "sku", HOLD_SKU_MAX, &sku) != HF_OK ||
-        take_number(p, "the quantity", 1, HOLD_STOCK_MAX, &quantity) != HF_OK)
+    if (parse_text(p->args[p->at++], "sku", HOLD_SKU_MAX, &sku, p->error) !=
+            HF_OK ||
+        parse_number(p->args[p->at++], "the quantity", 1, HOLD_STOCK_MAX,
+                     &quantity, p->error) != HF_OK)
         return HF_INVALID;
     switch (hold_add_item(p->out, sku, quantity)) {
     case HF_OK:
         return HF_OK;
     case HF_FULL:
         snprintf(p->error, PARSE_ERROR_MAX,
-                 "BADARG at most %u different products in one reservation",
+                 "at most %u different products in one reservation",
                  HOLD_ITEMS_MAX);
         return HF_INVALID;
     default:
-        return wrong(p, "the quantities add up to too much for sku", sku);
+        return parse_wrong(p, "the quantities add up to too much for sku", sku);
     }
 }
 
-static enum option find_option(struct hf_bytes word)
-{
-    static const struct {
-        const char *name;
-        enum option option;
-    } all[] = {
-        {"TTL", OPTION_TTL},       {"WAIT", OPTION_WAIT},
-        {"OWNER", OPTION_OWNER},   {"REQ", OPTION_REQ},
-        {"REASON", OPTION_REASON}, {"ITEM", OPTION_ITEM},
-        {"CURSOR", OPTION_CURSOR}, {"COUNT", OPTION_COUNT},
-    };
-
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        if (hf_bytes_is(word, all[i].name))
-            return all[i].option;
-    }
-    return (enum option)0;
-}
-
-static enum hf_status take_value(struct parse *p, enum option option)
+static enum hf_status take_skus(struct parse *p)
 {
     struct hold_command *out = p->out;
 
-    switch (option) {
-    case OPTION_TTL:
-        return take_number(p, "TTL", 1, HOLD_TTL_MAX_MS, &out->ttl_ms);
-    case OPTION_WAIT:
-        return take_number(p, "WAIT", 0, HOLD_TTL_MAX_MS, &out->wait_ms);
-    case OPTION_OWNER:
-        return take_text(p, "owner", HOLD_OWNER_MAX, &out->owner);
-    case OPTION_REQ:
-        return take_text(p, "request id", HOLD_ID_MAX, &out->request);
-    case OPTION_REASON:
-        return take_text(p, "reason", HOLD_REASON_MAX, &out->reason);
-    case OPTION_ITEM:
-        return take_item(p);
-    case OPTION_CURSOR:
-        return take_number(p, "CURSOR", 0, UINT32_MAX, &out->cursor);
-    case OPTION_COUNT:
-        return take_number(p, "COUNT", 1, HOLD_LIST_MAX, &out->count);
+    if (p->count - p->at > HOLD_ITEMS_MAX) {
+        snprintf(p->error, PARSE_ERROR_MAX,
+                 "at most %u products in one request", HOLD_ITEMS_MAX);
+        return HF_INVALID;
     }
+    while (p->at < p->count) {
+        struct hold_item *item = &out->items[out->item_count++];
+        item->quantity = 0;
+        if (parse_text(p->args[p->at++], "sku", HOLD_SKU_MAX, &item->sku,
+                       p->error) != HF_OK)
+            return HF_INVALID;
+    }
+    return HF_OK;
+}
+
+static enum hf_status take_special(struct parse *p, const struct hold_arg *arg)
+{
+    switch (arg->type) {
+    case TYPE_SIGNED:
+    case TYPE_CHANGE:
+        return take_signed(p, arg);
+    case TYPE_ITEM:
+        return take_item(p);
+    case TYPE_SKUS:
+        return take_skus(p);
+    case TYPE_OWN:
+        return p->own(p, (unsigned)(arg - p->shape->vocabulary->options));
+    default:
+        assert(arg->type == TYPE_FLAG);
+        return HF_OK;
+    }
+}
+
+/* The values of one word or option; they are there. */
+static inline enum hf_status take(struct parse *p, const struct hold_arg *arg)
+{
+    void *out = (char *)p->out + arg->place;
+
+    if (arg->type == TYPE_NEW_ID &&
+        hf_bytes_equal(p->args[p->at], hf_bytes("*", 1))) {
+        p->at++;
+        return HF_OK;
+    }
+    if (arg->type == TYPE_TEXT || arg->type == TYPE_NEW_ID)
+        return parse_text(p->args[p->at++], arg->name, arg->max, out, p->error);
+    if (arg->type == TYPE_NUMBER)
+        return parse_number(p->args[p->at++], arg->name, arg->min, arg->max,
+                            out, p->error);
+    return take_special(p, arg);
+}
+
+/* How many values follow the option's name. */
+static size_t values_of(const struct hold_arg *option)
+{
+    if (option->type == TYPE_OWN)
+        return (size_t)option->min;
+    return option->type == TYPE_ITEM ? 2 : option->type != TYPE_FLAG;
+}
+
+static enum hf_status missing_one(struct parse *p)
+{
+    snprintf(p->error, PARSE_ERROR_MAX, "an argument is missing");
+    p->missing = true;
     return HF_INVALID;
+}
+
+#define NO_OPTION 32u
+
+/* The option of this name, of `among`. */
+static inline unsigned find_option(const struct vocabulary *vocabulary,
+                                   struct hf_bytes word, uint32_t among)
+{
+    if (word.len == 0)
+        return NO_OPTION;
+    among &= vocabulary->letters[word.data[0] & 31];
+    for (; among != 0; among &= among - 1) {
+        unsigned option = (unsigned)__builtin_ctz(among);
+        if (hf_bytes_is(word, vocabulary->options[option].name))
+            return option;
+    }
+    return NO_OPTION;
 }
 
 static enum hf_status take_options(struct parse *p)
 {
+    const struct shape *shape = p->shape;
+    const struct vocabulary *vocabulary = shape->vocabulary;
+    uint32_t seen = 0;
+
     while (p->at < p->count) {
-        struct hf_bytes word = p->args[p->at];
-        enum option option = find_option(word);
-        if (option == 0 || (p->command->options & option) == 0)
-            return wrong(p, "unknown option", word);
-        if ((p->seen & option) != 0 && option != OPTION_ITEM)
-            return wrong(p, "option given twice", word);
-        p->at++;
-        if (p->at == p->count)
-            return wrong_count(p);
-        enum hf_status status = take_value(p, option);
+        struct hf_bytes word = p->args[p->at++];
+        unsigned found = find_option(vocabulary, word, shape->options);
+        if (found == NO_OPTION)
+            return parse_wrong(p, "unknown option", word);
+        const struct hold_arg *option = &vocabulary->options[found];
+        if ((seen & HOLD_BIT(found)) != 0 && !option->many)
+            return parse_wrong(p, "option given twice", word);
+        if (p->count - p->at < values_of(option)) {
+            p->missing = true;
+            return parse_wrong(p, "a value is missing after", word);
+        }
+        seen |= HOLD_BIT(found);
+        enum hf_status status = take(p, option);
         if (status != HF_OK)
             return status;
-        p->seen |= option;
     }
-    if ((p->command->required & ~p->seen) != 0)
-        return wrong_count(p);
-    return HF_OK;
+    p->seen = seen;
+    return (shape->required & ~seen) == 0 ? HF_OK : missing_one(p);
 }
 
-static void clear(struct hold_command *out)
+enum hf_status parse_shape(struct parse *p)
 {
-    out->name = out->owner = out->reason = out->request = hf_bytes(NULL, 0);
-    out->token = out->ttl_ms = out->wait_ms = 0;
-    out->amount = 0;
-    out->cursor = out->count = 0;
-    out->told = false;
-    out->item_count = 0;
-}
+    const struct shape *shape = p->shape;
+    const struct vocabulary *vocabulary = shape->vocabulary;
 
-enum hf_status parse_command(const struct command *command,
-                             const struct hf_bytes *args, size_t count,
-                             struct hold_command *out,
-                             char error[PARSE_ERROR_MAX])
-{
-    struct parse p = {.command = command,
-                      .args = args,
-                      .count = count,
-                      .out = out,
-                      .error = error};
-
-    clear(out);
-    out->kind = command->kind;
-    out->ttl_ms = command->ttl_ms;
-    for (int i = 0; i < WORDS_MAX && command->words[i] != WORD_END; i++) {
-        enum word word = command->words[i];
-        bool missing = p.at == count;
-        if (word == WORD_PATTERN && (missing || find_option(args[p.at]) != 0))
+    for (const uint8_t *word = shape->words; *word != 0; word++) {
+        const struct hold_arg *arg = &vocabulary->words[*word];
+        bool missing = p->at == p->count;
+        if (arg->optional && (missing || find_option(vocabulary, p->args[p->at],
+                                                     UINT32_MAX) != NO_OPTION))
             continue;
         if (missing)
-            return wrong_count(&p);
-        if (take_word(&p, word) != HF_OK)
-            return HF_INVALID;
+            return missing_one(p);
+        enum hf_status status = take(p, arg);
+        if (status != HF_OK)
+            return status;
     }
-    return take_options(&p);
+    return take_options(p);
+}
+
+/* ---- What a shape says of itself. ---- */
+
+void parse_init(struct vocabulary *vocabulary)
+{
+    for (unsigned i = 0; i < vocabulary->option_count; i++) {
+        const struct hold_arg *option = &vocabulary->options[i];
+        if (option->value != NULL)
+            vocabulary->letters[option->name[0] & 31] |= HOLD_BIT(i);
+    }
+}
+
+size_t parse_least(const struct shape *shape)
+{
+    const struct vocabulary *vocabulary = shape->vocabulary;
+    size_t least = 0;
+
+    for (const uint8_t *word = shape->words; *word != 0; word++)
+        least += !vocabulary->words[*word].optional;
+    for (uint32_t bits = shape->required; bits != 0; bits &= bits - 1)
+        least += 1 + values_of(&vocabulary->options[__builtin_ctz(bits)]);
+    return least;
+}
+
+size_t parse_most(const struct shape *shape)
+{
+    const struct vocabulary *vocabulary = shape->vocabulary;
+    size_t most = 0;
+
+    for (const uint8_t *word = shape->words; *word != 0; word++) {
+        if (vocabulary->words[*word].type == TYPE_SKUS)
+            return SIZE_MAX;
+        most++;
+    }
+    for (uint32_t bits = shape->options; bits != 0; bits &= bits - 1) {
+        const struct hold_arg *option =
+            &vocabulary->options[__builtin_ctz(bits)];
+        if (option->many)
+            return SIZE_MAX;
+        most += 1 + values_of(option);
+    }
+    return most;
+}
+
+/* A text that grows in a room of the caller's. */
+struct syntax {
+    char *out;
+    size_t room;
+    size_t len;
+};
+
+static void show(struct syntax *text, const struct hold_arg *arg, bool optional)
+{
+    bool has_value = arg->value != NULL && arg->value[0] != '\0';
+    bool as_is = arg->form != NULL;
+
+    optional = optional && !as_is;
+    int len =
+        snprintf(text->out + text->len, text->room - text->len, "%s%s%s%s%s%s",
+                 text->len > 0 ? " " : "", optional ? "[" : "",
+                 as_is ? arg->form : arg->name, has_value && !as_is ? " " : "",
+                 has_value && !as_is ? arg->value : "", optional ? "]" : "");
+    text->len += (size_t)len;
+    assert(text->len < text->room);
+}
+
+static void show_options(struct syntax *text,
+                         const struct vocabulary *vocabulary, uint32_t bits,
+                         bool optional)
+{
+    for (; bits != 0; bits &= bits - 1)
+        show(text, &vocabulary->options[__builtin_ctz(bits)], optional);
+}
+
+/* What must be there comes first. */
+size_t parse_syntax(const struct shape *shape, char *out, size_t room)
+{
+    const struct vocabulary *vocabulary = shape->vocabulary;
+    uint32_t rest = shape->options & ~shape->required;
+    uint32_t last = HOLD_BIT(vocabulary->last);
+    struct syntax text = {out, room, 0};
+
+    assert(room > 0);
+    out[0] = '\0';
+    for (const uint8_t *word = shape->words; *word != 0; word++) {
+        const struct hold_arg *arg = &vocabulary->words[*word];
+        show(&text, arg, arg->optional);
+    }
+    show_options(&text, vocabulary, shape->required, false);
+    show_options(&text, vocabulary, rest & ~last, true);
+    show_options(&text, vocabulary, rest & last, true);
+    return text.len;
 }

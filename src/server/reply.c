@@ -1,31 +1,18 @@
-/* reply.c - what the engine says, in RESP: values as they are, refusals as a
- * code and a sentence with the facts. */
+/* reply.c - the engine's values and refusals as replies. */
+#include "server/reply.h"
+
 #include <assert.h>
-#include <stdarg.h>
 
-#include "server/server.h"
-
-/* A value grows by less than this factor when it is written in RESP: the
- * worst is a field with an empty text, 4 bytes that become 26. */
-#define GROWTH         8u
 #define SENTENCE_BYTES 2048u
+/* The longest fact shown in a sentence. */
+#define FACT_MAX 128u
 
-/* The fields' names as they stand on the wire, made once: eight of them go
- * out with every lock. */
-static struct {
-    char text[32];
-    size_t len;
-} wire_names[HOLD_FIELD_COUNT];
+struct reply_field reply_fields[HOLD_FIELD_COUNT];
 
 void reply_init(void)
 {
-    for (int i = 0; i < HOLD_FIELD_COUNT; i++) {
-        const char *name = hold_field_name((enum hold_field)i);
-        int len = snprintf(wire_names[i].text, sizeof wire_names[i].text,
-                           "$%zu\r\n%s\r\n", strlen(name), name);
-        assert(len > 0 && (size_t)len < sizeof wire_names[i].text);
-        wire_names[i].len = (size_t)len;
-    }
+    for (unsigned i = 0; i < HOLD_FIELD_COUNT; i++)
+        reply_field_make(&reply_fields[i], hold_field_name((enum hold_field)i));
 }
 
 static bool is_time_left(enum hold_field field)
@@ -33,232 +20,200 @@ static bool is_time_left(enum hold_field field)
     return field == FIELD_SAFE_MS || field == FIELD_EXPIRES_MS;
 }
 
-/* `age_ms` is for the times of the outermost map. */
-static void write_value(struct hf_buf *out, int version, struct hf_bytes body,
-                        size_t *at, int64_t age_ms)
+static int64_t less(int64_t number, uint64_t age_ms)
 {
-    struct reply_node node = reply_next(body, at);
+    return number > (int64_t)age_ms ? number - (int64_t)age_ms : 0;
+}
 
-    switch (node.kind) {
-    case REPLY_NUMBER:
-        if (age_ms > 0)
-            node.number = node.number > age_ms ? node.number - age_ms : 0;
-        (void)resp_number(out, node.number);
-        break;
-    case REPLY_TEXT:
-        (void)resp_bulk(out, node.text);
-        break;
-    case REPLY_NULL:
-        (void)resp_null(out, version);
-        break;
-    case REPLY_LIST:
-        (void)resp_array(out, node.count);
-        for (uint32_t i = 0; i < node.count; i++)
-            write_value(out, version, body, at, 0);
-        break;
-    case REPLY_MAP:
-        (void)resp_map(out, version, node.count);
-        for (uint32_t i = 0; i < node.count; i++) {
-            enum hold_field field = reply_next_field(body, at);
-            (void)hf_buf_append(out, wire_names[field].text,
-                                wire_names[field].len);
-            write_value(out, version, body, at,
-                        is_time_left(field) ? age_ms : 0);
+/* Writes the values from `at` on, and returns where they end. */
+static size_t write_values(struct reply *reply, struct hf_bytes body, size_t at,
+                           uint32_t count);
+
+/* The same for a map behind its head; `age_ms` is for the times of this map. */
+static size_t write_map(struct reply *reply, struct hf_bytes body, size_t at,
+                        uint32_t count, uint64_t age_ms)
+{
+    reply_put_map(reply, count);
+    for (uint32_t i = 0; i < count; i++) {
+        enum hold_field field = reply_next_field(body, &at);
+        const struct reply_field *key = &reply_fields[field];
+        if (body.data[at] != REPLY_NUMBER) {
+            reply->codec->field(reply, key);
+            at = write_values(reply, body, at, 1);
+            continue;
         }
-        break;
+        int64_t number = reply_next(body, &at).number;
+        if (age_ms > 0 && is_time_left(field))
+            number = less(number, age_ms);
+        reply->codec->field_number(reply, key, number);
     }
+    return at;
 }
 
-/* The longest fact shown in a sentence. */
-#define FACT_MAX 128
+static size_t write_values(struct reply *reply, struct hf_bytes body, size_t at,
+                           uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct reply_node node = reply_next(body, &at);
+        switch (node.kind) {
+        case REPLY_NUMBER:
+            reply_put_number(reply, node.number);
+            break;
+        case REPLY_TEXT:
+            reply_put_bytes(reply, node.text);
+            break;
+        case REPLY_NULL:
+            reply_put_null(reply);
+            break;
+        case REPLY_LIST:
+            reply_put_list(reply, node.count);
+            at = write_values(reply, body, at, node.count);
+            break;
+        case REPLY_MAP:
+            at = write_map(reply, body, at, node.count, 0);
+            break;
+        }
+    }
+    return at;
+}
 
-struct facts {
-    struct hf_bytes body;
-    uint64_t age_ms; /* since they were so */
-    char text[SENTENCE_BYTES];
-    int len;
+/* ---- Refusals. ---- */
+
+/* The first row counts that has the code and whose field is among the facts
+ * and neither 0 nor empty; -1: any facts will do. In a sentence `{field}` is
+ * the fact, `{-field}` a time that is left, counted from now on. */
+#define ANY (-1)
+static const struct {
+    enum hold_code code;
+    int field;
+    const char *sentence;
+} sentences[] = {
+    {HOLD_BUSY, ANY,
+     "lock '{name}' is held by '{owner}' for {-expires_ms} ms more, {waiting} "
+     "waiting"},
+    {HOLD_TIMED_OUT, ANY,
+     "waited {waited_ms} ms for the lock, {waiting} others wait"},
+    {HOLD_NOTHELD, FIELD_NAME, "lock '{name}' is not held with token {token}"},
+    {HOLD_LOST, FIELD_NAME,
+     "lock '{name}' is no longer held with token {token}"},
+    {HOLD_NOTHELD, ANY, "everything was flushed"},
+    {HOLD_LOST, ANY, "everything was flushed"},
+    {HOLD_STALE, ANY,
+     "token {token} is older than {newest}, the newest seen for '{name}'"},
+    {HOLD_SHORT, FIELD_SOLD,
+     "sku '{sku}': total {requested} is below {reserved} reserved and {sold} "
+     "sold"},
+    {HOLD_SHORT, FIELD_RESERVED,
+     "sku '{sku}': total {requested} is below {reserved} reserved and {sold} "
+     "sold"},
+    {HOLD_SHORT, ANY,
+     "sku '{sku}': requested {requested}, available {available}"},
+    {HOLD_STATE, FIELD_SKU, "sku '{sku}' has {reserved} reserved"},
+    {HOLD_STATE, ANY, "reservation '{id}' is {status}"},
+    {HOLD_EXPIRED, ANY, "reservation '{id}' expired {expires_ms} ms ago"},
+    {HOLD_NOTFOUND, FIELD_SKU, "no product '{sku}'"},
+    {HOLD_NOTFOUND, FIELD_ID, "no reservation '{id}'"},
+    {HOLD_NOTFOUND, FIELD_RESOURCE, "no fence '{resource}'"},
+    {HOLD_NOTFOUND, ANY, "nobody holds lock '{name}'"},
+    {HOLD_CONFLICT, ANY, "id '{id}' was used with other arguments"},
+    {HOLD_OVERLOADED, ANY, "{name} of {maximum} is reached"},
+    {HOLD_BADARG, ANY,
+     "the token {token} was never given, the newest is {newest}"},
+    {HOLD_MOVED, ANY, "the request goes on in a newer connection"},
 };
+#define SENTENCES (sizeof sentences / sizeof sentences[0])
 
-static void say(struct facts *f, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void say(struct facts *f, const char *format, ...)
+static const char *sentence_of(enum hold_code code, struct hf_bytes body)
 {
-    va_list args;
+    size_t i = 0;
 
-    va_start(args, format);
-    int n = vsnprintf(f->text + f->len, sizeof f->text - (size_t)f->len, format,
-                      args);
-    va_end(args);
-    if (n > 0)
-        f->len += n;
-    if ((size_t)f->len >= sizeof f->text)
-        f->len = sizeof f->text - 1;
-}
-
-static long long number(const struct facts *f, enum hold_field field)
-{
-    return (long long)reply_get_number(f->body, field);
-}
-
-static long long left_ms(const struct facts *f)
-{
-    long long left = number(f, FIELD_EXPIRES_MS) - (long long)f->age_ms;
-
-    return left > 0 ? left : 0;
-}
-
-static void say_text(struct facts *f, enum hold_field field)
-{
-    struct hf_bytes text = reply_get_text(f->body, field);
-    size_t len = text.len > FACT_MAX ? FACT_MAX : text.len;
-    char shown[FACT_MAX + 1];
-
-    for (size_t i = 0; i < len; i++) /* a NUL would end the sentence */
-        shown[i] = text.data[i] == '\0' ? '?' : text.data[i];
-    shown[len] = '\0';
-    say(f, "'%s%s'", shown, len < text.len ? "..." : "");
-}
-
-static bool has_text(const struct facts *f, enum hold_field field)
-{
-    return reply_get_text(f->body, field).len > 0;
-}
-
-static void say_lock(struct facts *f, const char *what)
-{
-    if (f->body.len == 0) {
-        say(f, "everything was flushed");
-        return;
+    for (; i < SENTENCES; i++) {
+        int field = sentences[i].field;
+        if (sentences[i].code == code &&
+            (field == ANY ||
+             reply_get_number(body, (enum hold_field)field) != 0 ||
+             reply_get_text(body, (enum hold_field)field).len > 0))
+            break;
     }
-    say(f, "lock ");
-    say_text(f, FIELD_NAME);
-    say(f, " %s token %lld", what, number(f, FIELD_TOKEN));
+    assert(i < SENTENCES); /* every refusal has one */
+    return sentences[i].sentence;
 }
 
-static void say_short(struct facts *f)
+/* The fact of that name; the facts are a flat map. */
+static struct reply_node fact_of(struct hf_bytes body, struct hf_bytes name)
 {
-    say(f, "sku ");
-    say_text(f, FIELD_SKU);
-    if (number(f, FIELD_SOLD) != 0 || number(f, FIELD_RESERVED) != 0)
-        say(f, ": total %lld is below %lld reserved and %lld sold",
-            number(f, FIELD_REQUESTED), number(f, FIELD_RESERVED),
-            number(f, FIELD_SOLD));
-    else
-        say(f, ": requested %lld, available %lld", number(f, FIELD_REQUESTED),
-            number(f, FIELD_AVAILABLE));
+    struct reply_node node = {.kind = REPLY_TEXT, .text = hf_bytes("", 0)};
+    size_t at = 0;
+    uint32_t count = body.len > 0 ? reply_next(body, &at).count : 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        enum hold_field field = reply_next_field(body, &at);
+        struct reply_node found = reply_next(body, &at);
+        if (hf_bytes_equal(reply_fields[field].name, name))
+            return found;
+    }
+    return node;
 }
 
-static void say_missing(struct facts *f)
+/* A fact at the end of the sentence, at most FACT_MAX bytes and an ellipsis. */
+static char *put_fact(char *at, const struct reply_node *fact, uint64_t age_ms)
 {
-    if (has_text(f, FIELD_SKU)) {
-        say(f, "no product ");
-        say_text(f, FIELD_SKU);
-    } else if (has_text(f, FIELD_ID)) {
-        say(f, "no reservation ");
-        say_text(f, FIELD_ID);
-    } else if (has_text(f, FIELD_RESOURCE)) {
-        say(f, "no fence ");
-        say_text(f, FIELD_RESOURCE);
+    if (fact->kind == REPLY_NUMBER) {
+        int64_t number = less(fact->number, age_ms);
+        if (age_ms == 0)
+            number = fact->number;
+        if (number < 0)
+            *at++ = '-';
+        return at + hf_print_u64(at, number < 0 ? 0 - (uint64_t)number
+                                                : (uint64_t)number);
+    }
+    size_t len = fact->text.len > FACT_MAX ? FACT_MAX : fact->text.len;
+    for (size_t i = 0; i < len; i++)
+        *at++ = fact->text.data[i] == '\0' ? '?' : fact->text.data[i];
+    if (len < fact->text.len) {
+        memcpy(at, "...", 3);
+        at += 3;
+    }
+    return at;
+}
+
+static struct hf_bytes make_sentence(enum hold_code code, struct hf_bytes body,
+                                     uint64_t age_ms, char out[SENTENCE_BYTES])
+{
+    char *at = out;
+
+    for (const char *from = sentence_of(code, body); *from != '\0'; from++) {
+        assert(at + FACT_MAX + 4 < out + SENTENCE_BYTES);
+        if (*from != '{') {
+            *at++ = *from;
+            continue;
+        }
+        bool left = *++from == '-';
+        const char *end = strchr(from, '}');
+        from += left;
+        struct reply_node fact =
+            fact_of(body, hf_bytes(from, (size_t)(end - from)));
+        at = put_fact(at, &fact, left ? age_ms : 0);
+        from = end;
+    }
+    return hf_bytes(out, (size_t)(at - out));
+}
+
+void reply_write(struct reply *reply, enum hold_code code, struct hf_bytes body,
+                 uint64_t age_ms)
+{
+    char sentence[SENTENCE_BYTES];
+    size_t at = 0;
+
+    if (code != HOLD_OK) {
+        reply->codec->error(reply, hf_bytes_text(hold_code_name(code)),
+                            make_sentence(code, body, age_ms, sentence));
+    } else if (body.len == 0) {
+        reply_put_simple(reply, "OK");
+    } else if (body.data[0] != REPLY_MAP) {
+        (void)write_values(reply, body, at, 1);
     } else {
-        say(f, "nobody holds lock ");
-        say_text(f, FIELD_NAME);
+        uint32_t count = reply_next(body, &at).count;
+        (void)write_map(reply, body, at, count, age_ms);
     }
-}
-
-static void say_state(struct facts *f)
-{
-    if (has_text(f, FIELD_SKU)) {
-        say(f, "sku ");
-        say_text(f, FIELD_SKU);
-        say(f, " has %lld reserved", number(f, FIELD_RESERVED));
-    } else {
-        say(f, "reservation ");
-        say_text(f, FIELD_ID);
-        struct hf_bytes status = reply_get_text(f->body, FIELD_STATUS);
-        say(f, " is %.*s", (int)status.len, status.data);
-    }
-}
-
-static void say_refusal(struct facts *f, enum hold_code code)
-{
-    switch (code) {
-    case HOLD_BUSY:
-        say(f, "lock ");
-        say_text(f, FIELD_NAME);
-        say(f, " is held by ");
-        say_text(f, FIELD_OWNER);
-        say(f, " for %lld ms more, %lld waiting", left_ms(f),
-            number(f, FIELD_WAITING));
-        break;
-    case HOLD_TIMED_OUT:
-        say(f, "waited %lld ms for the lock, %lld others wait",
-            number(f, FIELD_WAITED_MS), number(f, FIELD_WAITING));
-        break;
-    case HOLD_NOTHELD:
-        say_lock(f, "is not held with");
-        break;
-    case HOLD_LOST:
-        say_lock(f, "is no longer held with");
-        break;
-    case HOLD_STALE:
-        say(f, "token %lld is older than %lld, the newest seen for ",
-            number(f, FIELD_TOKEN), number(f, FIELD_NEWEST));
-        say_text(f, FIELD_NAME);
-        break;
-    case HOLD_SHORT:
-        say_short(f);
-        break;
-    case HOLD_STATE:
-        say_state(f);
-        break;
-    case HOLD_EXPIRED:
-        say(f, "reservation ");
-        say_text(f, FIELD_ID);
-        say(f, " expired %lld ms ago", number(f, FIELD_EXPIRES_MS));
-        break;
-    case HOLD_NOTFOUND:
-        say_missing(f);
-        break;
-    case HOLD_CONFLICT:
-        say(f, "id ");
-        say_text(f, FIELD_ID);
-        say(f, " was used with other arguments");
-        break;
-    case HOLD_OVERLOADED: {
-        struct hf_bytes name = reply_get_text(f->body, FIELD_NAME);
-        say(f, "%.*s of %lld is reached", (int)name.len, name.data,
-            number(f, FIELD_MAXIMUM));
-        break;
-    }
-    case HOLD_BADARG:
-        say(f, "the token %lld was never given, the newest is %lld",
-            number(f, FIELD_TOKEN), number(f, FIELD_NEWEST));
-        break;
-    default:
-        assert(code == HOLD_MOVED);
-        say(f, "the request goes on in a newer connection");
-        break;
-    }
-}
-
-enum hf_status reply_write(struct hf_buf *out, int version, enum hold_code code,
-                           struct hf_bytes body, uint64_t age_ms)
-{
-    size_t bound = code == HOLD_OK ? 16 + GROWTH * body.len : SENTENCE_BYTES;
-
-    if (hf_buf_reserve(out, bound) != HF_OK)
-        return HF_NOMEM; /* from here on there is room for all of it */
-    if (code == HOLD_OK && body.len == 0) {
-        (void)resp_simple(out, "OK");
-    } else if (code == HOLD_OK) {
-        size_t at = 0;
-        write_value(out, version, body, &at, (int64_t)age_ms);
-    } else {
-        struct facts facts = {.body = body, .age_ms = age_ms};
-        say(&facts, "%s ", hold_code_name(code));
-        say_refusal(&facts, code);
-        (void)resp_error(out, hf_bytes(facts.text, (size_t)facts.len));
-    }
-    return HF_OK;
 }

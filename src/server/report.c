@@ -5,9 +5,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "holdfast/version.h"
 #include "server/config.h"
 #include "server/conn.h"
-#include "server/version.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 #define MS_NS     UINT64_C(1000000)
@@ -92,6 +92,7 @@ void report_init(struct report *report, struct hf_log *log,
     (void)hf_rate_init(&report->memory.rate, 1, CLIENT_PERIOD_NS);
     (void)hf_rate_init(&report->behind.rate, 1, CLIENT_PERIOD_NS);
     (void)hf_rate_init(&report->requests.rate, 1, CLIENT_PERIOD_NS);
+    (void)hf_rate_init(&report->shares.rate, 1, CLIENT_PERIOD_NS);
     (void)hf_rate_init(&report->slow.rate, 1, DISK_PERIOD_NS);
 }
 
@@ -156,7 +157,7 @@ void report_close(struct report *report)
 /* ---- Start and stop. ---- */
 
 void report_recovered(struct report *report, const struct config *config,
-                      const struct journal_stats *stats, uint64_t took_ns)
+                      const struct log_stats *stats, uint64_t took_ns)
 {
     struct line line = {.count = 0};
 
@@ -274,7 +275,7 @@ void report_tend_disk(struct report *report)
 }
 
 static void tell_snapshot_end(struct report *report,
-                              const struct journal_stats *stats)
+                              const struct log_stats *stats)
 {
     struct line line = {.count = 0};
 
@@ -283,26 +284,25 @@ static void tell_snapshot_end(struct report *report,
     tell(report, HF_LOG_INFO, "snapshot finished", &line);
 }
 
-static void tell_snapshot_failure(struct report *report,
-                                  const struct journal *journal,
-                                  const struct journal_stats *stats)
+static void tell_snapshot_failure(struct report *report, const struct log *kept,
+                                  const struct log_stats *stats)
 {
     char why[JOURNAL_ERROR_MAX];
     struct line line = {.count = 0};
 
-    journal_snapshot_error(journal, why);
+    log_snapshot_error(kept, why);
     add_text(&line, "why", why);
     add_number(&line, "ms", stats->snapshot_last_ns / MS_NS);
     add_number(&line, "failures", stats->snapshot_failures);
     tell(report, HF_LOG_ERROR, "snapshot failed", &line);
 }
 
-void report_snapshots(struct report *report, const struct journal *journal)
+void report_snapshots(struct report *report, const struct log *kept)
 {
-    struct journal_stats stats;
+    struct log_stats stats;
     struct line line = {.count = 0};
 
-    journal_stats(journal, &stats);
+    log_stats(kept, &stats);
     if (stats.snapshot_starts != report->snapshot_starts) {
         add_number(&line, "journal_bytes", stats.disk_bytes);
         tell(report, HF_LOG_INFO, "snapshot begun", &line);
@@ -310,15 +310,15 @@ void report_snapshots(struct report *report, const struct journal *journal)
     if (stats.snapshot_count != report->snapshot_count)
         tell_snapshot_end(report, &stats);
     if (stats.snapshot_failures != report->snapshot_failures)
-        tell_snapshot_failure(report, journal, &stats);
+        tell_snapshot_failure(report, kept, &stats);
     report->snapshot_starts = stats.snapshot_starts;
     report->snapshot_count = stats.snapshot_count;
     report->snapshot_failures = stats.snapshot_failures;
 }
 
-void report_journal(struct report *report, const struct journal *journal)
+void report_journal(struct report *report, const struct log *kept)
 {
-    const char *why = journal_error(journal);
+    const char *why = log_error(kept);
     struct line line = {.count = 0};
 
     if (report->failed || why[0] == '\0')
@@ -404,7 +404,8 @@ void report_requests_full(struct report *report, const struct conn *conn)
 {
     struct line line = {.count = 0};
 
-    if (!pass(report, &report->requests, &line))
+    if (!pass(report, conn != NULL ? &report->shares : &report->requests,
+              &line))
         return;
     if (conn != NULL)
         add_client(&line, conn);

@@ -19,7 +19,7 @@
 
 #include "holdfast/log.h"
 #include "holdfast/rate.h"
-#include "journal/journal.h"
+#include "journal/log.h"
 
 struct config;
 struct conn;
@@ -38,6 +38,7 @@ struct report {
     struct report_gate memory;
     struct report_gate behind;
     struct report_gate requests;
+    struct report_gate shares;
     struct report_gate slow;
     uint64_t slow_told_ns; /* when the disk was first told slow; 0: it is not */
     uint64_t slow_last_ns; /* when it last was */
@@ -68,7 +69,7 @@ void report_flush(struct report *report);
 /* ---- Start and stop. ---- */
 
 void report_recovered(struct report *report, const struct config *config,
-                      const struct journal_stats *stats, uint64_t took_ns);
+                      const struct log_stats *stats, uint64_t took_ns);
 void report_started(struct report *report, const struct config *config,
                     const char *address);
 void report_start_failed(struct report *report, const struct config *config,
@@ -87,9 +88,9 @@ void report_slow(struct report *report, uint64_t waited_ns, bool ended);
 /* Time passed: is the disk well again? */
 void report_tend_disk(struct report *report);
 /* What became of snapshots, as these figures tell. */
-void report_snapshots(struct report *report, const struct journal *journal);
+void report_snapshots(struct report *report, const struct log *kept);
 /* Once, if the journal has failed. */
-void report_journal(struct report *report, const struct journal *journal);
+void report_journal(struct report *report, const struct log *kept);
 
 /* ---- Clients. ---- */
 

@@ -9,12 +9,15 @@
 #include "base/memory.h"
 #include "journal/disk.h"
 #include "server/conn.h"
-#include "server/fault.h"
 #include "server/machine.h"
+#include "server/reply.h"
 #include "server/waits.h"
 
 #define BACKLOG 1024
 #define TEND_MS 100
+
+/* Rounds of commit and answer in one turn; what is left goes to the next. */
+#define TURN_ROUNDS_MAX 4
 
 /* Every how many tending calls the connections are looked at. */
 #define TEND_CONNS 10
@@ -23,6 +26,11 @@
  * numbers that its journal lost: more than fit into one segment, whose start
  * notes how far they had got. */
 #define SEQUENCE_GAP (INT64_C(1) << 32)
+
+/* The same, if a repair has found no note of how far they had got: the starts
+ * whose batches are gone have skipped numbers, too. And no less than the
+ * microseconds since 1970: above all that was ever skipped, and below 2^53. */
+#define SEQUENCE_GAP_UNKNOWN (UINT64_C(1) << 40)
 
 uint64_t server_now_us(const struct server *server)
 {
@@ -41,18 +49,45 @@ static void start_time(struct server *server)
     server->epoch_us = from_us - hf_clock_now_ns(server->clock) / 1000;
 }
 
-void server_again(uv_idle_t *handle)
+static void on_again(uv_idle_t *handle)
 {
     (void)handle; /* only keeps the loop from sleeping: turn_end does it */
+}
+
+void server_go_on(struct server *server)
+{
+    uv_idle_start(&server->again, on_again);
+}
+
+/* What clients sent goes in, what they are owed goes out. */
+static void run_conns(struct server *server)
+{
+    if (server->applied)
+        conn_unpark(server);
+    server->applied = false;
+    conn_flush_dirty(server);
+}
+
+void server_turn(struct server *server)
+{
+    run_conns(server);
+    for (int i = 0; i < TURN_ROUNDS_MAX && commit_round(server); i++)
+        run_conns(server);
+    commit_arm(server);
+    if (server->dirty != NULL || commit_has_work(server))
+        server_go_on(server);
+    else
+        uv_idle_stop(&server->again);
 }
 
 static void on_turn_end(uv_check_t *handle)
 {
     struct server *server = handle->data;
 
-    if (server->dirty != NULL || server->building.count > 0 ||
-        server->waits.owed != NULL || server->applying)
-        commit_turn(server);
+    if (server->dirty != NULL || commit_has_work(server))
+        server_turn(server);
+    else
+        commit_arm(server); /* one who went may have let another one in */
     server->turn++;
     if (server->turn_sweeps > server->turn_sweeps_max)
         server->turn_sweeps_max = server->turn_sweeps;
@@ -67,13 +102,15 @@ void server_due(uv_timer_t *handle)
 
     server->due_armed_us = UINT64_MAX;
     commit_due(server);
+    server_turn(server);
 }
 
-static void on_journal(uv_poll_t *handle, int status, int events)
+static void on_log(uv_poll_t *handle, int status, int events)
 {
     (void)status;
     (void)events;
     commit_poll(handle->data);
+    server_turn(handle->data);
 }
 
 /* A client that does not take its answers delays the stop for so long. */
@@ -102,20 +139,18 @@ static void on_tend(uv_timer_t *handle)
 {
     struct server *server = handle->data;
 
-    journal_note_later(server->journal, hold_seq(server->engine));
-    journal_tend(server->journal, hf_clock_now_ns(server->clock));
-    if (server->in_flight)
+    log_note_later(server->log, hold_seq(server->engine));
+    log_tend(server->log, hf_clock_now_ns(server->clock));
+    if (server->flight_count > 0)
         commit_poll(server);
     commit_tend(server);
-    if (server->in_flight || server->failed)
-        commit_due(server);
-    if (server->in_flight && !server->applying)
-        report_slow(&server->report,
-                    hf_clock_now_ns(server->clock) - server->slow_since_ns,
-                    false);
+    server_turn(server);
+    uint64_t waiting_ns = commit_waiting_ns(server);
+    if (waiting_ns >= SERVER_SLOW_NS)
+        report_slow(&server->report, waiting_ns, false);
     report_tend_disk(&server->report);
-    report_snapshots(&server->report, server->journal);
-    report_journal(&server->report, server->journal);
+    report_snapshots(&server->report, server->log);
+    report_journal(&server->report, server->log);
     if (++server->tend_count % TEND_CONNS == 0) {
         conn_tend(server);
         shares_tend(server);
@@ -138,9 +173,8 @@ static void on_signal(uv_signal_t *handle, int number)
     server->stopping = true;
     report_stopping(&server->report, number, server->conn_count);
     uv_close((uv_handle_t *)&server->listener, NULL);
-    commit_end_waits(server);
-    limits_end_waits(server);
-    commit_turn(server);
+    waits_end(server, WAIT_STOP);
+    server_turn(server);
     stop_if_done(server);
 }
 
@@ -183,15 +217,15 @@ static enum hf_status journal_now(struct server *server,
 
     command->now_us = server_now_us(server);
     struct hf_bytes bytes = hf_bytes(record, hold_encode(command, record));
-    status = journal_append(server->journal, bytes);
+    status = log_append(server->log, bytes);
     if (status == HF_OK)
-        status = journal_commit(server->journal);
+        status = log_commit(server->log);
     if (status == HF_PENDING) {
-        (void)journal_flush(server->journal); /* waits for it */
-        status = journal_poll(server->journal);
+        (void)log_flush(server->log); /* waits for it */
+        status = log_poll(server->log);
     }
     if (status == HF_OK)
-        status = journal_flush(server->journal);
+        status = log_flush(server->log);
     return status == HF_OK ? hold_replay(server->engine, bytes) : status;
 }
 
@@ -207,12 +241,17 @@ static bool bounds_differ(const struct hold_bounds *a,
  * numbers without raising it. */
 static int64_t numbers_to_skip(const struct server *server)
 {
-    struct journal_stats stats;
+    struct log_stats stats;
     uint64_t seq = hold_seq(server->engine);
+    uint64_t now_us = server_now_us(server);
 
-    journal_stats(server->journal, &stats);
-    if (!stats.unclean)
+    if (!server->unclean)
         return 0;
+    log_stats(server->log, &stats);
+    if (stats.note == JOURNAL_NOTE_UNKNOWN)
+        return (int64_t)(now_us > seq + SEQUENCE_GAP_UNKNOWN
+                             ? now_us - seq
+                             : SEQUENCE_GAP_UNKNOWN);
     return SEQUENCE_GAP + (stats.note > seq ? (int64_t)(stats.note - seq) : 0);
 }
 
@@ -221,36 +260,25 @@ static int64_t numbers_to_skip(const struct server *server)
 static enum hf_status begin_history(struct server *server, char *error)
 {
     struct hold_bounds now = hold_get_bounds(server->engine);
-    const struct hold_bounds *wanted = &server->config.bounds;
     struct hold_command *c = &server->command;
     enum hf_status status;
 
+    server->begun = true;
     *c = (struct hold_command){.kind = HOLD_RESTART,
                                .amount = numbers_to_skip(server)};
     status = journal_now(server, c);
-    if (status == HF_OK && bounds_differ(&now, wanted)) {
+    if (status == HF_OK && bounds_differ(&now, &server->config.bounds)) {
         *c = (struct hold_command){.kind = HOLD_BOUNDS};
-        (void)hold_add_item(c, hf_bytes_text("locks_max"), wanted->locks_max);
-        (void)hold_add_item(c, hf_bytes_text("waiters_max"),
-                            wanted->waiters_max);
-        (void)hold_add_item(c, hf_bytes_text("products_max"),
-                            wanted->products_max);
-        (void)hold_add_item(c, hf_bytes_text("reservations_max"),
-                            wanted->reservations_max);
-        (void)hold_add_item(c, hf_bytes_text("fences_max"), wanted->fences_max);
-        (void)hold_add_item(c, hf_bytes_text("requests_max"),
-                            wanted->requests_max);
-        (void)hold_add_item(c, hf_bytes_text("request_keep_ms"),
-                            wanted->request_keep_ms);
-        (void)hold_add_item(c, hf_bytes_text("ended_keep_ms"),
-                            wanted->ended_keep_ms);
+        for (size_t i = 0; i < HOLD_BOUNDS_COUNT; i++)
+            (void)hold_add_item(c, hf_bytes_text(hold_bound_rows[i].name),
+                                *hold_bound(&server->config.bounds, i));
         status = journal_now(server, c);
     }
     if (status == HF_OK)
-        status = journal_note(server->journal, hold_seq(server->engine));
+        status = log_note(server->log, hold_seq(server->engine));
     if (status != HF_OK)
         snprintf(error, JOURNAL_ERROR_MAX, "cannot write to %s: %s",
-                 server->config.dir, journal_error(server->journal));
+                 server->config.dir, log_error(server->log));
     return status;
 }
 
@@ -268,8 +296,10 @@ static enum hf_status open_state(struct server *server, char *error)
         .segment_bytes = server->config.segment_bytes,
         .snapshot_bytes = server->config.snapshot_bytes,
         .slow_ns = SERVER_SLOW_NS,
+        .io = server->config.io,
+        .clock = server->clock,
     };
-    struct journal_stats stats;
+    struct log_stats stats;
     void *machine = NULL;
     enum hf_status status;
 
@@ -278,21 +308,18 @@ static enum hf_status open_state(struct server *server, char *error)
         return HF_IO;
     }
     opts.machine = server_machine(&seed);
-    status = fault_from_environment(&server->io, error);
-    if (status != HF_OK)
-        return status;
-    opts.io = server->config.io != NULL ? server->config.io : server->io;
     uint64_t begun_ns = hf_clock_now_ns(server->clock);
-    status = journal_open(&server->journal, &opts, &machine, error);
+    status = server->config.open_log(&server->log, &opts, &machine, error);
     if (status != HF_OK)
         return status;
     server->engine = machine;
-    journal_stats(server->journal, &stats);
+    log_stats(server->log, &stats);
     report_recovered(&server->report, &server->config, &stats,
                      hf_clock_now_ns(server->clock) - begun_ns);
+    server->unclean = stats.unclean;
     start_time(server);
     server_apply_config(server);
-    return begin_history(server, error);
+    return HF_OK;
 }
 
 static enum hf_status uv_failed(int code, const char *what, char *error)
@@ -303,19 +330,30 @@ static enum hf_status uv_failed(int code, const char *what, char *error)
     return HF_IO;
 }
 
-static enum hf_status listen_on(struct server *server, char *error)
+/* Where to listen, from the settings. */
+static enum hf_status find_address(const struct server *server,
+                                   struct sockaddr_storage *out, char *error)
 {
-    struct sockaddr_storage address;
     int port = (int)server->config.port;
     const char *bind = server->config.bind;
-    char what[128];
-    int code = uv_ip4_addr(bind, port, (struct sockaddr_in *)&address);
 
-    snprintf(what, sizeof what, "cannot listen on %.64s port %d", bind, port);
-    if (code != 0)
-        code = uv_ip6_addr(bind, port, (struct sockaddr_in6 *)&address);
-    if (code == 0)
-        code = uv_tcp_bind(&server->listener, (struct sockaddr *)&address, 0);
+    if (uv_ip4_addr(bind, port, (struct sockaddr_in *)out) == 0 ||
+        uv_ip6_addr(bind, port, (struct sockaddr_in6 *)out) == 0)
+        return HF_OK;
+    snprintf(error, JOURNAL_ERROR_MAX, "'%.64s' is not an IP address", bind);
+    return HF_INVALID;
+}
+
+static enum hf_status listen_on(struct server *server,
+                                const struct sockaddr_storage *address,
+                                char *error)
+{
+    char what[128];
+    int code =
+        uv_tcp_bind(&server->listener, (const struct sockaddr *)address, 0);
+
+    snprintf(what, sizeof what, "cannot listen on %.64s port %d",
+             server->config.bind, (int)server->config.port);
     if (code == 0)
         code =
             uv_listen((uv_stream_t *)&server->listener, BACKLOG, conn_accept);
@@ -331,19 +369,17 @@ static void set_up_loop(struct server *server)
     uv_idle_init(loop, &server->again);
     uv_timer_init(loop, &server->due_timer);
     uv_timer_init(loop, &server->tend_timer);
-    uv_timer_init(loop, &server->limits.timer);
     uv_signal_init(loop, &server->term);
     uv_signal_init(loop, &server->interrupt);
-    uv_poll_init(loop, &server->journal_wake, journal_wake_fd(server->journal));
+    uv_poll_init(loop, &server->log_wake, log_wake_fd(server->log));
     server->listener.data = server;
     server->turn_end.data = server;
     server->again.data = server;
     server->due_timer.data = server;
     server->tend_timer.data = server;
-    server->limits.timer.data = server;
     server->term.data = server;
     server->interrupt.data = server;
-    server->journal_wake.data = server;
+    server->log_wake.data = server;
 }
 
 static enum hf_status set_up_memory(struct server *server)
@@ -354,24 +390,25 @@ static enum hf_status set_up_memory(struct server *server)
     if (server->read_buffer == NULL || server->spare_conn == NULL ||
         server->line == NULL)
         return HF_NOMEM;
-    enum hf_status status = waits_open(&server->waits);
+    waits_open(&server->waits);
+    enum hf_status status = lock_waits_open(&server->lock_waits);
     return status == HF_OK ? shares_open(&server->shares) : status;
 }
 
 static enum hf_status open_all(struct server *server, char *error)
 {
-    enum hf_status status;
+    struct sockaddr_storage address;
+    enum hf_status status = find_address(server, &address, error);
 
+    if (status != HF_OK)
+        return status;
     raise_file_limit(server);
     reply_init();
     table_init();
     server->started_ns = hf_clock_now_ns(server->clock);
     if (set_up_memory(server) != HF_OK ||
-        limits_open(&server->limits, server) != HF_OK) {
-        snprintf(error, JOURNAL_ERROR_MAX, "out of memory");
-        return HF_NOMEM;
-    }
-    if (metrics_open(&server->metrics, server) != HF_OK) {
+        limits_open(&server->limits, server) != HF_OK ||
+        metrics_open(&server->metrics, server) != HF_OK) {
         snprintf(error, JOURNAL_ERROR_MAX, "out of memory");
         return HF_NOMEM;
     }
@@ -382,12 +419,14 @@ static enum hf_status open_all(struct server *server, char *error)
     if (status != HF_OK)
         return status;
     set_up_loop(server);
-    status = listen_on(server, error);
+    status = listen_on(server, &address, error);
+    if (status == HF_OK) /* not before: it may be the wrong port */
+        status = begin_history(server, error);
     if (status != HF_OK)
         return status;
     uv_check_start(&server->turn_end, on_turn_end);
     uv_timer_start(&server->tend_timer, on_tend, TEND_MS, TEND_MS);
-    uv_poll_start(&server->journal_wake, UV_READABLE, on_journal);
+    uv_poll_start(&server->log_wake, UV_READABLE, on_log);
     uv_signal_start(&server->term, on_signal, SIGTERM);
     uv_signal_start(&server->interrupt, on_signal, SIGINT);
     commit_arm(server);
@@ -487,19 +526,21 @@ static void release_batch(struct batch *batch)
     hf_buf_release(&batch->records);
 }
 
-/* Everything that was accepted has been journaled and applied. Not so after a
- * failed open, or when the journal has failed. */
+/* Everything that was accepted has been journaled and applied; not so when the
+ * journal has failed. If nothing has begun the end is as it was before. */
 static bool ended_well(const struct server *server)
 {
+    if (!server->begun)
+        return server->engine != NULL && !server->unclean;
     return server->stopping && !server->failed && commit_is_idle(server);
 }
 
 static void close_journal(struct server *server)
 {
-    if (ended_well(server) && journal_stop(server->journal) != HF_OK)
-        report_journal(&server->report, server->journal);
-    journal_close(server->journal);
-    server->journal = NULL;
+    if (ended_well(server) && log_stop(server->log) != HF_OK)
+        report_journal(&server->report, server->log);
+    log_close(server->log);
+    server->log = NULL;
 }
 
 /* Also after a failed open, in whatever state it was left. The journal goes
@@ -508,12 +549,14 @@ static void close_journal(struct server *server)
 void server_close(struct server *server)
 {
     watch_close(&server->watch);
-    if (server->loop_open && server->journal_wake.data != NULL)
-        uv_poll_stop(&server->journal_wake);
-    if (server->journal != NULL)
+    if (server->loop_open && server->log_wake.data != NULL) {
+        uv_poll_stop(&server->log_wake);
+        /* The disk may hang: from here on a signal ends the process. */
+        uv_signal_stop(&server->term);
+        uv_signal_stop(&server->interrupt);
+    }
+    if (server->log != NULL)
         close_journal(server);
-    if (server->io != NULL)
-        server->io->close(server->io);
     if (server->loop_open) {
         uv_walk(&server->loop, close_handle, server);
         uv_run(&server->loop, UV_RUN_DEFAULT);
@@ -523,11 +566,13 @@ void server_close(struct server *server)
     }
     release_batch(&server->building);
     release_batch(&server->verdicts);
-    release_batch(&server->flying);
+    for (uint32_t i = 0; i < SERVER_FLIGHTS_MAX; i++)
+        release_batch(&server->flights[i]);
     limits_close(&server->limits);
     hold_free(server->engine);
     metrics_close(&server->metrics);
     waits_close(&server->waits);
+    lock_waits_close(&server->lock_waits);
     shares_close(&server->shares);
     hf_free(server->spare_conn);
     hf_free(server->read_buffer);

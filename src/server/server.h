@@ -1,18 +1,21 @@
 /* server.h - the daemon: one loop thread for connections, engine and commit.
  *
- *   read ----> decode ----> command table ----> hold_refuse: answered now
- *                               |                (no disk for a refusal)
- *                               v
- *                     batch of this loop turn
- *                               |  one commit per turn
- *                               v
- *                  journal ----> hold_apply ----> encode ----> write
+ *   conn.c    read, decode, find the command
+ *               |
+ *   submit.c    +--> hold_refuse, hold_ask: answered now, without the log
+ *               v
+ *             the batch being gathered
+ *               |        one commit per turn
+ *   commit.c    +--> log ----> hold_apply ----> answer
+ *                                                 |
+ *   conn.c                                        '--> write
  *
- * A turn of the loop reads from every connection that has something to say,
- * then commits all of it with one write, applies it in order and answers. If
- * the disk outlasts a few milliseconds the commit goes on without the loop:
- * the next turns gather the next batch, answer reads, limits and refusals, and
- * let waits time out.
+ * Connections hand requests in, commit hands answers out, and neither calls the
+ * other: a turn of the loop (server_turn) calls one after the other. It reads
+ * from every connection that has something to say, then commits all of it with
+ * one write, applies it in order and answers. If the disk outlasts a few
+ * milliseconds the commit goes on without the loop: the next turns gather the
+ * next batch, answer reads, limits and refusals, and let waits time out.
  *
  * Order: a connection's requests are answered in their order. One that has
  * something in a batch gets its later questions queued behind it.
@@ -30,11 +33,12 @@
 #include "base/index.h"
 #include "hold/engine.h"
 #include "holdfast/clock.h"
-#include "journal/journal.h"
+#include "journal/log.h"
 #include "resp/resp.h"
 #include "server/config.h"
 #include "server/entry.h"
 #include "server/limit.h"
+#include "server/lock_wait.h"
 #include "server/metrics.h"
 #include "server/report.h"
 #include "server/share.h"
@@ -43,14 +47,20 @@
 
 struct conn;
 
+/* Batches on their way at once, whatever the log takes. */
+#define SERVER_FLIGHTS_MAX 8u
+
+/* Answers at once whose time is noted together. */
+#define SERVER_NOTED_MAX 256u
+
 struct server {
     uv_loop_t loop;
     uv_tcp_t listener;
     uv_check_t turn_end;
     uv_idle_t again;      /* keeps the loop from sleeping when work is left */
-    uv_timer_t due_timer; /* when something falls due */
+    uv_timer_t due_timer; /* when something falls due, or a wait */
     uv_timer_t tend_timer;
-    uv_poll_t journal_wake;
+    uv_poll_t log_wake;
     uv_signal_t term;
     uv_signal_t interrupt;
     struct config config;
@@ -59,26 +69,30 @@ struct server {
     const struct hf_clock *clock;
     uint64_t epoch_us; /* engine time = epoch + monotonic time */
     struct hold_engine *engine;
-    struct journal *journal;
-    struct journal_io *io; /* a disk that misbehaves; NULL: the real one */
-    struct batch building; /* what is gathered */
-    struct batch verdicts; /* goes before it: waits.h */
-    struct batch flying;   /* being committed */
-    bool in_flight;
-    uint64_t flying_records;
-    bool applying;        /* it is durable, and applied over several turns */
+    struct log *log;
+    struct batch building;                    /* what is gathered */
+    struct batch verdicts;                    /* goes before it: lock_wait.h */
+    struct batch flights[SERVER_FLIGHTS_MAX]; /* being committed: a ring */
+    uint32_t flight_first;
+    uint32_t flight_count;
+    bool news;            /* a commit may have ended */
+    bool applied;         /* those that are parked may go on */
+    bool lead_awaited;    /* some of them wait for the log to lead */
+    bool applying;        /* the first one is applied over several turns */
     size_t apply_next;    /* the entry to be applied next */
-    size_t apply_at;      /* where its record is in the journal's batch */
+    size_t apply_at;      /* where its record is in the log's batch */
     uint64_t turn_sweeps; /* of what is due, in this turn */
     uint64_t turn_sweeps_max;
-    uint64_t answer_ns;     /* the time as of the answers being given */
-    uint64_t flying_bytes;  /* in the journal's batch under way */
-    uint64_t slow_since_ns; /* when a commit that outlasted its turn began */
-    bool failed;            /* the journal has failed: writes are refused */
+    uint64_t heard_ns;  /* when the requests came that are being run */
+    uint64_t answer_ns; /* the time as of the answers being given */
+    bool failed;        /* the log has failed: writes are refused */
+    bool unclean;       /* the end before this start was not a clean one */
+    bool begun;         /* this start has written to the log */
     bool stopping;
     bool loop_open;
     uint64_t due_armed_us;
     struct waits waits;
+    struct lock_waits lock_waits;
     struct shares shares;
     uint64_t orphans;        /* holds that verdicts will give back */
     uint64_t turn;           /* of the loop */
@@ -103,12 +117,14 @@ struct server {
     uint64_t stop_tends; /* tending calls since the stop was asked for */
     struct limits limits;
     struct metrics metrics;
+    uint32_t noted_count; /* requests of this read, answered at once */
+    uint16_t noted[SERVER_NOTED_MAX];
 };
 
 /* The loop waits for the disk so long, and then goes on without. */
 #define SERVER_SLOW_NS 2000000u
 
-/* Size of one read, and of what a connection may have unanswered. */
+/* Size of one read. */
 #define SERVER_READ_BYTES (64u * 1024)
 
 /* Longer than any inline request may be. */
@@ -129,15 +145,24 @@ void server_close(struct server *server);
 /* The settings that are not part of the state take effect. */
 void server_apply_config(struct server *server);
 
+/* One turn: what clients sent is run, committed, applied and answered, as far
+ * as that goes now. From callbacks of the loop only, as their last step. */
+void server_turn(struct server *server);
+/* Something is left to do: the loop does not sleep before its next turn. */
+void server_go_on(struct server *server);
+
 /* Time for a record: never goes back, also over restarts. */
 uint64_t server_now_us(const struct server *server);
 
 /* submit.c */
 
 /* False: the connection's command is not to be taken now; it is to be tried
- * again in the next turn, or when nothing of the connection is pending. */
-bool submit_admits(const struct server *server, const struct conn *conn,
-                   const struct hold_command *command);
+ * again in the next turn, after the next batch, or when nothing of the
+ * connection is pending. */
+bool submit_admits(struct server *server, const struct conn *conn,
+                   struct hold_command *command);
+/* Tells a client that it has filled its share of the REQ ids. */
+void submit_refuse_share(struct server *server, struct conn *conn);
 /* True if the listings of this turn have used its budget. */
 bool submit_is_spent(const struct server *server);
 /* Takes a command of the connection on its way; the answer is in the
@@ -149,17 +174,22 @@ void submit_tick(struct server *server);
 
 /* commit.c */
 
-/* The journal may have failed in the background. */
+/* The log may have failed in the background, or lead again. */
 void commit_tend(struct server *server);
-/* Ends a turn: commits, applies and answers what the turn gathered. */
-void commit_turn(struct server *server);
-/* The commit under way may have ended. */
+/* Applies what has ended and answers it, or else commits what was gathered.
+ * True: there are answers, which go out before anything else is begun. */
+bool commit_round(struct server *server);
+/* True if another round would find something to do. */
+bool commit_has_work(struct server *server);
+/* A commit under way may have ended. */
 void commit_poll(struct server *server);
-/* Time passed: lets the engine handle what is due. */
+/* Time passed: those who wait are looked at, and the engine handles what is
+ * due. */
 void commit_due(struct server *server);
-/* The server stops: those who wait are told so. */
-void commit_end_waits(struct server *server);
+/* Sets the timer for what is due next. */
 void commit_arm(struct server *server);
+/* How long the oldest commit has been on its way; 0: none is. */
+uint64_t commit_waiting_ns(const struct server *server);
 /* True if nothing is gathered or on its way. */
 bool commit_is_idle(const struct server *server);
 /* True if the batch has enough: connections are read further after it. */
@@ -167,17 +197,10 @@ bool commit_is_full(const struct server *server);
 bool commit_batch_is_full(const struct server *server,
                           const struct batch *batch);
 
-/* server.c - callbacks of the loop */
-void server_again(uv_idle_t *handle);
+/* server.c - callback of the loop */
 void server_due(uv_timer_t *handle);
 
 /* Fills `out` with random bytes, or HF_IO. */
 enum hf_status server_random(void *out, size_t bytes);
-
-/* reply.c - what the engine says, in RESP. HF_NOMEM: nothing written. Init
- * comes first, once. The times left are told as `age_ms` shorter. */
-void reply_init(void);
-enum hf_status reply_write(struct hf_buf *out, int version, enum hold_code code,
-                           struct hf_bytes body, uint64_t age_ms);
 
 #endif

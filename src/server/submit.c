@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "server/answer.h"
 #include "server/conn.h"
+#include "server/errors.h"
 #include "server/server.h"
 
 /* Steps of listings in one turn; the last one may pass it. */
@@ -29,6 +30,8 @@ static void queue_refused(struct server *server, struct conn *conn,
             answer_note(server, command->kind, server->answer_ns);
     } else if (entry != NULL) {
         entry->conn = conn;
+        entry->kind = command->kind; /* it was its TICK's, perhaps */
+        entry->came_ns = server->answer_ns;
         entry->refused = why;
         conn->pending++;
     } else {
@@ -71,6 +74,8 @@ static void queue_write(struct server *server, struct conn *conn,
     if (conn == NULL)
         return;
     conn->pending++;
+    if (command->kind == HOLD_LOCK && command->request.len == 0)
+        server->building.may_orphan = true;
     entry->shared = command->request.len > 0;
     if (entry->shared)
         share_take(server, conn_host(conn));
@@ -101,11 +106,16 @@ static void queue_wait(struct server *server, struct conn *conn,
     }
     uint64_t fingerprint = fingerprint_of(entry_record(batch, entry));
     bool joined = command->request.len > 0 &&
-                  waits_join(server, conn, command, fingerprint);
+                  lock_wait_join(server, conn, command, fingerprint);
     if (!joined)
-        entry->wait = waits_new(server, conn, command, fingerprint, came_ns);
-    if (entry->wait != NULL)
+        entry->wait =
+            lock_wait_new(server, conn, command, fingerprint, came_ns);
+    if (entry->wait != NULL) {
+        batch->wait_count++;
+        entry->wait->known = !log_leads(server->log) &&
+                             hold_refuse(server->engine, command) != NULL;
         return;
+    }
     batch->count--;
     batch->records.len = entry->at;
     hold_forget(server->engine, command);
@@ -152,13 +162,11 @@ static void queue_ask(struct server *server, struct conn *conn,
 }
 
 static void answer_at_once(struct server *server, struct conn *conn,
-                           const struct hold_out *out, enum hold_kind kind,
-                           uint64_t came_ns)
+                           const struct hold_out *out, enum hold_kind kind)
 {
     conn_spend(conn, out->work);
-    answer_now(server);
     answer_give(server, conn, out->code, out->body);
-    answer_note(server, kind, came_ns);
+    answer_note_now(server, server->metrics.by_kind[kind]);
 }
 
 /* The answer that can be given without the journal, or NULL. */
@@ -167,6 +175,8 @@ static const struct hold_out *answer_of(struct server *server,
 {
     bool is_write = hold_kind_is_write(command->kind);
 
+    if (!log_leads(server->log))
+        return NULL; /* another server may know better */
     /* The engine shows a hold that somebody was told not to have; only what
      * it told before is certain. */
     if (server->orphans > 0 && (!is_write || command->request.len == 0))
@@ -180,17 +190,12 @@ static const struct hold_out *answer_of(struct server *server,
 static bool was_told(struct server *server, const struct hold_command *command)
 {
     return command->request.len > 0 &&
-           waits_was_told(&server->waits, command->request);
+           lock_wait_was_told(&server->lock_waits, command->request);
 }
 
 static bool may_wait(const struct hold_command *command)
 {
-    return command->kind == HOLD_LOCK && command->wait_ms > 0;
-}
-
-static bool is_listing(enum hold_kind kind)
-{
-    return kind == HOLD_LOCK_LIST || kind == HOLD_STOCK_LIST;
+    return hold_kind_waits(command->kind) && command->wait_ms > 0;
 }
 
 /* A listing is not queued in a batch, where many of them would be run in one
@@ -200,7 +205,8 @@ static bool can_list(const struct server *server, const struct conn *conn)
     return conn->pending == 0 && server->orphans == 0 &&
            !submit_is_spent(server) && /* all clients share a budget */
            (server->failed ||
-            hold_due_us(server->engine) > server_now_us(server));
+            (log_leads(server->log) &&
+             hold_due_us(server->engine) > server_now_us(server)));
 }
 
 bool submit_is_spent(const struct server *server)
@@ -213,12 +219,12 @@ static bool is_too_much(const struct server *server, const struct conn *conn,
                         const struct hold_command *command)
 {
     return command->request.len > 0 &&
-           !waits_knows(&server->waits, command->request) &&
+           !lock_wait_knows(&server->lock_waits, command->request) &&
            share_is_spent(server, conn_host(conn));
 }
 
-bool submit_admits(const struct server *server, const struct conn *conn,
-                   const struct hold_command *command)
+bool submit_admits(struct server *server, const struct conn *conn,
+                   struct hold_command *command)
 {
     bool is_write = hold_kind_is_write(command->kind);
 
@@ -226,45 +232,61 @@ bool submit_admits(const struct server *server, const struct conn *conn,
     if (conn->pending > 0 &&
         (may_wait(command) || is_too_much(server, conn, command)))
         return false;
-    if (is_listing(command->kind) && !can_list(server, conn))
-        return false;
+    if (hold_operations[command->kind].class == CLASS_LISTING) {
+        server->lead_awaited = server->lead_awaited || !log_leads(server->log);
+        return can_list(server, conn);
+    }
     /* While more is due than one record handles, ticks go first: what depends
      * on all of it would have to handle it in one step. */
-    return !hold_is_behind(server->engine) || server->failed ||
-           (is_write && !hold_kind_is_exact(command->kind));
+    if (hold_is_behind(server->engine) && !server->failed &&
+        (!is_write || hold_kind_is_exact(command->kind)))
+        return false;
+    if (!commit_is_full(server))
+        return true;
+    command->now_us = server_now_us(server);
+    return conn->pending == 0 && answer_of(server, command) != NULL;
 }
 
-static void refuse_share(struct server *server, struct conn *conn,
-                         enum hold_kind kind, uint64_t came_ns)
+void submit_refuse_share(struct server *server, struct conn *conn)
 {
-    hf_counter_add(server->metrics.shares_refused, 1);
+    server->metrics.shares_refused++;
     report_requests_full(&server->report, conn);
-    answer_now(server);
-    answer_error(server, conn,
-                 "OVERLOADED this client has filled its share of the REQ ids "
-                 "remembered: requests-share of requests-max");
-    answer_note(server, kind, came_ns);
+    answer_error(server, conn, ERROR_SHARE);
+}
+
+/* While a batch is on its way the same request may be in it. Then the refusal
+ * waits for the batch, and becomes the first answer if there is one by then. A
+ * LOCK that waits is known before that: see is_too_much(). */
+static void refuse_share(struct server *server, struct conn *conn,
+                         struct hold_command *command, uint64_t came_ns)
+{
+    if (!commit_is_idle(server) && !may_wait(command)) {
+        queue_ask(server, conn, command, came_ns);
+        return;
+    }
+    submit_refuse_share(server, conn);
+    answer_note_now(server, server->metrics.by_kind[command->kind]);
 }
 
 void submit_command(struct server *server, struct conn *conn,
                     struct hold_command *command)
 {
-    uint64_t came_ns = hf_clock_now_ns(server->clock);
+    uint64_t came_ns = server->heard_ns;
 
     command->now_us = server->epoch_us + came_ns / 1000;
     if (conn->pending == 0 && !was_told(server, command)) {
         const struct hold_out *out = answer_of(server, command);
         if (out != NULL) {
             if (hold_kind_is_write(command->kind))
-                hf_counter_add(server->metrics.refusals, 1);
-            answer_at_once(server, conn, out, command->kind, came_ns);
+                server->metrics.refusals++;
+            answer_at_once(server, conn, out, command->kind);
             return;
         }
     }
     if (!hold_kind_is_write(command->kind))
         queue_ask(server, conn, command, came_ns);
     else if (conn->pending == 0 && is_too_much(server, conn, command))
-        refuse_share(server, conn, command->kind, came_ns);
+        refuse_share(server, conn, command, came_ns);
     else if (may_wait(command))
         queue_wait(server, conn, command, came_ns);
     else

@@ -5,411 +5,276 @@
 
 #include "resp/resp.h"
 #include "server/admin.h"
+#include "server/answer.h"
 #include "server/conn.h"
+#include "server/errors.h"
 #include "server/limit.h"
 #include "server/server.h"
 
-#define LOCK_TTL_MS        30000u
-#define RESERVATION_TTL_MS 600000u
-
-/* More than the longest description of all commands or settings. */
-#define LONG_REPLY_BYTES (64u * 1024)
-
-#define PRODUCT  "map: sku total available reserved sold version updated_ms"
-#define RESERVED "map: id status expires_ms items"
-
-static const struct command commands[] = {
-    {.name = "LOCK",
-     .syntax = "name OWNER owner [TTL ms] [WAIT ms] [REQ id]",
-     .summary = "Takes a lock, waits in its queue, or re-enters it",
-     .reply = "map: token safe_ms count waited_ms; -BUSY -TIMEOUT",
-     .group = "lock",
-     .flags = COMMAND_WRITE | COMMAND_BLOCKING,
-     .kind = HOLD_LOCK,
-     .words = {WORD_NAME},
-     .options = OPTION_OWNER | OPTION_TTL | OPTION_WAIT | OPTION_REQ,
-     .required = OPTION_OWNER,
-     .ttl_ms = LOCK_TTL_MS},
-    {.name = "UNLOCK",
-     .syntax = "name token [REQ id]",
-     .summary = "Gives a lock back, or one re-entry of it",
-     .reply = "map: remaining; -NOTHELD",
-     .group = "lock",
-     .flags = COMMAND_WRITE,
-     .kind = HOLD_UNLOCK,
-     .words = {WORD_NAME, WORD_TOKEN},
-     .options = OPTION_REQ},
-    {.name = "RENEW",
-     .syntax = "name token TTL ms [REQ id]",
-     .summary = "Sets how long a lock is held from now on",
-     .reply = "map: safe_ms; -LOST",
-     .group = "lock",
-     .flags = COMMAND_WRITE,
-     .kind = HOLD_RENEW,
-     .words = {WORD_NAME, WORD_TOKEN},
-     .options = OPTION_TTL | OPTION_REQ,
-     .required = OPTION_TTL},
-    {.name = "LOCKS",
-     .syntax = "[pattern] [CURSOR n] [COUNT n]",
-     .summary = "Lists held locks, in pages",
-     .reply =
-         "map: locks (list of maps, perhaps empty) cursor (0: that was all)",
-     .group = "lock",
-     .flags = COMMAND_READ | COMMAND_HELD,
-     .kind = HOLD_LOCK_LIST,
-     .words = {WORD_PATTERN},
-     .options = OPTION_CURSOR | OPTION_COUNT},
-    {.name = "LOCKINFO",
-     .syntax = "name",
-     .summary = "Tells who holds a lock, for how long, and how many wait",
-     .reply = "map: name owner token expires_ms count waiting held_ms; "
-              "-NOTFOUND",
-     .group = "lock",
-     .flags = COMMAND_READ,
-     .kind = HOLD_LOCK_INFO,
-     .words = {WORD_NAME}},
-    {.name = "FENCE DEL",
-     .syntax = "resource [REQ id]",
-     .summary = "Forgets the newest token that a resource has seen: older "
-                "ones are accepted again",
-     .reply = "OK; -NOTFOUND",
-     .group = "lock",
-     .flags = COMMAND_WRITE | COMMAND_ADMIN,
-     .kind = HOLD_FENCE_DEL,
-     .words = {WORD_NAME},
-     .options = OPTION_REQ},
-    {.name = "FENCE",
-     .syntax = "resource token [REQ id]",
-     .summary = "Accepts a token that is not older than the newest seen; one "
-                "that was never given is -BADARG. No resource is named DEL",
-     .reply = "OK; -STALE -BADARG",
-     .group = "lock",
-     .flags = COMMAND_WRITE,
-     .kind = HOLD_FENCE,
-     .words = {WORD_NAME, WORD_TOKEN},
-     .options = OPTION_REQ},
-    {.name = "STOCK SET",
-     .syntax = "sku total [REQ id]",
-     .summary = "Creates a product, or sets its total",
-     .reply = PRODUCT "; -SHORT",
-     .group = "stock",
-     .flags = COMMAND_WRITE,
-     .kind = HOLD_STOCK_SET,
-     .words = {WORD_SKU, WORD_TOTAL},
-     .options = OPTION_REQ},
-    {.name = "STOCK ADD",
-     .syntax = "sku n [REASON text] [REQ id]",
-     .summary = "Changes a product's total by n, which may be negative",
-     .reply = PRODUCT "; -SHORT -NOTFOUND",
-     .group = "stock",
-     .flags = COMMAND_WRITE,
-     .kind = HOLD_STOCK_ADD,
-     .words = {WORD_SKU, WORD_DELTA},
-     .options = OPTION_REASON | OPTION_REQ},
-    {.name = "STOCK GET",
-     .syntax = "sku [sku ...]",
-     .summary = "Shows one product, or a list of several",
-     .reply = PRODUCT "; of several: list, null for unknown; -NOTFOUND",
-     .group = "stock",
-     .flags = COMMAND_READ | COMMAND_HELD,
-     .kind = HOLD_STOCK_GET,
-     .words = {WORD_SKUS}},
-    {.name = "STOCK LIST",
-     .syntax = "[pattern] [CURSOR n] [COUNT n]",
-     .summary = "Lists products, in pages",
-     .reply = "map: products (list of maps, perhaps empty) cursor (0: that was "
-              "all)",
-     .group = "stock",
-     .flags = COMMAND_READ | COMMAND_HELD,
-     .kind = HOLD_STOCK_LIST,
-     .words = {WORD_PATTERN},
-     .options = OPTION_CURSOR | OPTION_COUNT},
-    {.name = "STOCK DEL",
-     .syntax = "sku [REQ id]",
-     .summary = "Deletes a product of which nothing is reserved",
-     .reply = "OK; -STATE -NOTFOUND",
-     .group = "stock",
-     .flags = COMMAND_WRITE,
-     .kind = HOLD_STOCK_DEL,
-     .words = {WORD_SKU},
-     .options = OPTION_REQ},
-    {.name = "RESERVE",
-     .syntax = "id|* ITEM sku qty [ITEM sku qty ...] [TTL ms] [OWNER owner] "
-               "[REQ id]",
-     .summary = "Sets units aside, of all items or of none",
-     .reply = RESERVED "; -SHORT -NOTFOUND -CONFLICT",
-     .group = "reservation",
-     .flags = COMMAND_WRITE,
-     .kind = HOLD_RESERVE,
-     .words = {WORD_NEW_ID},
-     .options = OPTION_ITEM | OPTION_TTL | OPTION_OWNER | OPTION_REQ,
-     .required = OPTION_ITEM,
-     .ttl_ms = RESERVATION_TTL_MS},
-    {.name = "CONFIRM",
-     .syntax = "id [REQ id]",
-     .summary = "Sells what a reservation set aside",
-     .reply = RESERVED "; -STATE -EXPIRED -NOTFOUND",
-     .group = "reservation",
-     .flags = COMMAND_WRITE,
-     .kind = HOLD_CONFIRM,
-     .words = {WORD_ID},
-     .options = OPTION_REQ},
-    {.name = "CANCEL",
-     .syntax = "id [REASON text] [REQ id]",
-     .summary = "Gives back what a reservation set aside",
-     .reply = RESERVED "; -STATE -EXPIRED -NOTFOUND",
-     .group = "reservation",
-     .flags = COMMAND_WRITE,
-     .kind = HOLD_CANCEL,
-     .words = {WORD_ID},
-     .options = OPTION_REASON | OPTION_REQ},
-    {.name = "EXTEND",
-     .syntax = "id TTL ms [REQ id]",
-     .summary = "Sets how long a reservation lasts from now on",
-     .reply = RESERVED "; -STATE -EXPIRED -NOTFOUND",
-     .group = "reservation",
-     .flags = COMMAND_WRITE,
-     .kind = HOLD_EXTEND,
-     .words = {WORD_ID},
-     .options = OPTION_TTL | OPTION_REQ,
-     .required = OPTION_TTL},
-    {.name = "RESERVATION",
-     .syntax = "id",
-     .summary = "Shows a reservation, also for a while after it ended",
-     .reply = RESERVED " owner created_ms ended_ms reason; -NOTFOUND",
-     .group = "reservation",
-     .flags = COMMAND_READ,
-     .kind = HOLD_RESERVATION,
-     .words = {WORD_ID}},
+#define HELD    COMMAND_HELD
+#define LONG    COMMAND_LONG
+#define CHANGES COMMAND_CHANGES
 #define RUN(function, least, most) \
     .run = function, .args_min = least, .args_max = most
-    {.name = "LIMIT DEFINE",
-     .syntax = "name RATE n PER ms [BURST n] [ALGORITHM BUCKET|GCRA|FIXED|"
-               "SLIDING|LOG|LEASES] [KEEP n,n,n] [SHADOW]",
-     .summary = "Makes a policy, or changes it; what keys have spent stays "
-                "spent. KEEP is what priorities 1, 2 and 3 leave to those "
-                "above; SHADOW counts and denies nothing",
-     .reply = "OK",
-     .group = "limit",
-     .flags = COMMAND_HELD | COMMAND_CHANGES,
-     RUN(limit_define, 3, 32)},
-    {.name = "LIMIT DROP",
-     .syntax = "name",
-     .summary = "Removes a policy and what its keys have spent",
-     .reply = "OK; -NOTFOUND",
-     .group = "limit",
-     .flags = COMMAND_HELD | COMMAND_CHANGES,
-     RUN(limit_drop, 3, 3)},
-    {.name = "LIMIT POLICIES",
-     .syntax = "",
-     .summary = "Lists the policies",
-     .reply = "list of maps: policy algorithm rate per_ms burst keep shadow",
-     .group = "limit",
-     .flags = COMMAND_HELD | COMMAND_LONG,
-     RUN(limit_policies, 2, 2)},
-    {.name = "LIMIT SETTLE",
-     .syntax = "hold COST n",
-     .summary = "Ends a hold with its true cost: the rest comes back, what is "
-                "above is spent all the same",
-     .reply = "OK; -NOTFOUND",
-     .group = "limit",
-     .flags = COMMAND_HELD | COMMAND_CHANGES,
-     RUN(limit_settle, 5, 5)},
-    {.name = "LIMIT TOP",
-     .syntax = "[count]",
-     .summary = "Shows the keys that were denied most, 10 unless told",
-     .reply = "list of maps: key policy denied",
-     .group = "limit",
-     .flags = COMMAND_HELD | COMMAND_LONG,
-     RUN(limit_top, 2, 3)},
-    {.name = "LIMIT",
-     .syntax = "key RATE n PER ms [BURST n] [ALGORITHM name] | POLICY name,... "
-               "[ALSO key name,...] [COST n] [PRIORITY 0-3] [PEEK | REFUND "
-               "taken | HOLD ms] [WAIT ms] [REQ id] [SHADOW] [HEADERS]",
-     .summary = "Takes permits from all that are named, or none and says when "
-                "to retry",
-     .reply = "map: allowed limit remaining retry_ms reset_ms; with more than "
-              "RATE, PER, BURST and COST also policy (that denied) shadow "
-              "taken, with HOLD hold, with HEADERS ratelimit_policy "
-              "ratelimit; -NOTFOUND -CONFLICT -OVERLOADED",
-     .group = "limit",
-     .flags = COMMAND_HELD | COMMAND_BLOCKING | COMMAND_CHANGES,
-     RUN(limit_take, 2, 64)},
-    {.name = "CL.THROTTLE",
-     .syntax = "key max_burst count period [quantity]",
-     .summary = "As redis-cell has it: quantity permits, count of them earned "
-                "in period seconds",
-     .reply = "list: limited limit remaining retry_s reset_s",
-     .group = "limit",
-     .flags = COMMAND_HELD | COMMAND_CHANGES,
-     RUN(limit_cell, 5, 6)},
-    {.name = "GCRA",
-     .syntax = "key max_burst tokens_per_period period [TOKENS n]",
-     .summary = "As Redis has it",
-     .reply = "list: limited limit remaining retry_s reset_s",
-     .group = "limit",
-     .flags = COMMAND_HELD | COMMAND_CHANGES,
-     RUN(limit_gcra, 5, 7)},
-    {.name = "PING",
-     .syntax = "[text]",
-     .summary = "Answers PONG, or the text",
-     .reply = "PONG or the text",
-     .group = "server",
-     .flags = COMMAND_HELD,
-     RUN(admin_ping, 1, 2)},
-    {.name = "ECHO",
-     .syntax = "text",
-     .summary = "Answers the text",
-     .reply = "the text",
-     .group = "server",
-     .flags = COMMAND_HELD,
+#define SHAPE(function, arguments) .run = function, .shape = &arguments
+/* What the engine does not do. */
+static const struct command functions[] = {
+    {"LIMIT DEFINE", NULL,
+     "Makes a policy, or changes it; what keys have spent stays spent. KEEP is "
+     "what priorities 1, 2 and 3 leave to those above; SHADOW counts and "
+     "denies nothing",
+     "OK", "limit", HELD | CHANGES, SHAPE(limit_define, limit_define_shape)},
+    {"LIMIT DROP", NULL, "Removes a policy and what its keys have spent",
+     "OK; -NOTFOUND", "limit", HELD | CHANGES,
+     SHAPE(limit_drop, limit_drop_shape)},
+    {"LIMIT POLICIES", NULL, "Lists the policies",
+     "list of maps: policy algorithm rate per_ms burst keep shadow", "limit",
+     HELD | LONG, SHAPE(limit_policies, limit_policies_shape)},
+    {"LIMIT SETTLE", NULL,
+     "Ends a hold with its true cost: the rest comes back, what is above is "
+     "spent all the same",
+     "OK; -NOTFOUND", "limit", HELD | CHANGES,
+     SHAPE(limit_settle, limit_settle_shape)},
+    {"LIMIT TOP", NULL, "Shows the keys that were denied most, 10 unless told",
+     "list of maps: key policy denied", "limit", HELD | LONG,
+     SHAPE(limit_top, limit_top_shape)},
+    {"LIMIT", NULL,
+     "Takes permits from all that are named, or none and says when to retry",
+     "map: allowed limit remaining retry_ms reset_ms; with more than RATE, "
+     "PER, BURST and COST also policy (that denied) shadow taken, with HOLD "
+     "hold, with HEADERS ratelimit_policy ratelimit; -NOTFOUND -CONFLICT "
+     "-OVERLOADED",
+     "limit", HELD | COMMAND_BLOCKING | CHANGES,
+     SHAPE(limit_take, limit_take_shape)},
+    {"CL.THROTTLE", NULL,
+     "As redis-cell has it: quantity permits, count of them earned in period "
+     "seconds",
+     "list: limited limit remaining retry_s reset_s", "limit", HELD | CHANGES,
+     SHAPE(limit_cell, limit_cell_shape)},
+    {"GCRA", NULL, "As Redis has it",
+     "list: limited limit remaining retry_s reset_s", "limit", HELD | CHANGES,
+     SHAPE(limit_gcra, limit_gcra_shape)},
+    {"PING", "[text]", "Answers PONG, or the text", "PONG or the text",
+     "server", HELD, RUN(admin_ping, 1, 2)},
+    {"ECHO", "text", "Answers the text", "the text", "server", HELD,
      RUN(admin_echo, 2, 2)},
-    {.name = "HELLO",
-     .syntax = "[version [SETNAME name]]",
-     .summary = "Chooses the protocol version, 2 or 3",
-     .reply = "map: server version proto id mode role modules; -NOPROTO",
-     .group = "connection",
-     .flags = COMMAND_HELD,
-     RUN(admin_hello, 1, RESP_ARGS_MAX)},
-    {.name = "SELECT",
-     .syntax = "0",
-     .summary = "There is one database, 0",
-     .reply = "OK",
-     .group = "connection",
-     .flags = COMMAND_HELD,
+    {"HELLO", "[version [SETNAME name]]",
+     "Chooses the protocol version, 2 or 3",
+     "map: server version proto id mode role modules; -NOPROTO", "connection",
+     HELD, RUN(admin_hello, 1, RESP_ARGS_MAX)},
+    {"SELECT", "0", "There is one database, 0", "OK", "connection", HELD,
      RUN(admin_select, 2, 2)},
-    {.name = "CLIENT",
-     .syntax = "ID | INFO | GETNAME | SETNAME name | SETINFO attribute value",
-     .summary = "Tells or sets facts about this connection",
-     .reply = "by question",
-     .group = "connection",
-     .flags = COMMAND_HELD,
-     RUN(admin_client, 2, 4)},
-    {.name = "QUIT",
-     .syntax = "",
-     .summary = "Closes the connection after the answer",
-     .reply = "OK",
-     .group = "connection",
-     .flags = COMMAND_HELD,
-     RUN(admin_quit, 1, 1)},
-    {.name = "INFO",
-     .syntax = "[section]",
-     .summary = "Tells what the server holds and does, as text",
-     .reply = "text",
-     .group = "server",
-     .flags = COMMAND_HELD | COMMAND_LONG,
-     RUN(admin_info, 1, 2)},
-    {.name = "METRICS",
-     .syntax = "",
-     .summary = "Tells all that is counted and measured, for Prometheus",
-     .reply = "text in Prometheus' exposition format 0.0.4",
-     .group = "server",
-     .flags = COMMAND_HELD | COMMAND_LONG,
+    {"CLIENT", "ID | INFO | GETNAME | SETNAME name | SETINFO attribute value",
+     "Tells or sets facts about this connection", "by question", "connection",
+     HELD, RUN(admin_client, 2, 4)},
+    {"QUIT", "", "Closes the connection after the answer", "OK", "connection",
+     HELD, RUN(admin_quit, 1, 1)},
+    {"INFO", "[section]", "Tells what the server holds and does, as text",
+     "text", "server", HELD | LONG, RUN(admin_info, 1, 2)},
+    {"METRICS", "", "Tells all that is counted and measured, for Prometheus",
+     "text in Prometheus' exposition format 0.0.4", "server", HELD | LONG,
      RUN(admin_metrics, 1, 1)},
-    {.name = "CONFIG GET",
-     .syntax = "pattern [pattern ...]",
-     .summary = "Shows settings",
-     .reply = "map: setting value",
-     .group = "server",
-     .flags = COMMAND_HELD | COMMAND_LONG,
-     RUN(admin_config_get, 3, 66)},
-    {.name = "CONFIG SET",
-     .syntax = "setting value",
-     .summary = "Changes a setting while the server runs",
-     .reply = "OK",
-     .group = "server",
-     .flags = COMMAND_HELD | COMMAND_ADMIN,
-     .kind = HOLD_BOUNDS,
+    {"CONFIG GET", "pattern [pattern ...]", "Shows settings",
+     "map: setting value", "server", HELD | LONG, RUN(admin_config_get, 3, 66)},
+    {"CONFIG SET", "setting value", "Changes a setting while the server runs",
+     "OK", "server", HELD | COMMAND_ADMIN, .kind = HOLD_BOUNDS,
      RUN(admin_config_set, 4, 4)},
-    {.name = "COMMAND",
-     .syntax = "[COUNT | LIST | DOCS [name ...] | INFO [name ...]]",
-     .summary = "Describes the commands to a program",
-     .reply = "by question",
-     .group = "server",
-     .flags = COMMAND_HELD | COMMAND_LONG,
-     RUN(admin_command, 1, RESP_ARGS_MAX)},
-    {.name = "HELP",
-     .syntax = "[command]",
-     .summary = "Describes the commands to a person",
-     .reply = "list of lines",
-     .group = "server",
-     .flags = COMMAND_HELD | COMMAND_LONG,
-     RUN(admin_help, 1, 3)},
-    {.name = "FLUSHALL",
-     .syntax = "",
-     .summary = "Deletes all holds and all stock; tokens go on",
-     .reply = "OK",
-     .group = "server",
-     .flags = COMMAND_WRITE | COMMAND_ADMIN,
-     .kind = HOLD_FLUSH},
+    {"COMMAND", "[COUNT | LIST | DOCS [name ...] | INFO [name ...]]",
+     "Describes the commands to a program", "by question", "server",
+     HELD | LONG, RUN(admin_command, 1, RESP_ARGS_MAX)},
+    {"HELP", "[command]", "Describes the commands to a person", "list of lines",
+     "server", HELD | LONG, RUN(admin_help, 1, 3)},
 };
+
+#define FUNCTIONS    (sizeof functions / sizeof functions[0])
+#define COMMANDS_MAX (HOLD_KINDS + FUNCTIONS)
+
+static struct vocabulary engine_words = {.words = hold_words,
+                                         .options = hold_args,
+                                         .option_count = HOLD_ARGS,
+                                         .last = ARG_REQ};
+static struct shape engine_shapes[HOLD_KINDS];
+
+static struct command commands[COMMANDS_MAX];
+static size_t command_count;
+static char syntaxes[4096]; /* of all that have a shape */
+static size_t syntaxes_len;
 
 size_t table_count(void)
 {
-    return sizeof commands / sizeof commands[0];
+    table_init();
+    return command_count;
 }
 
 const struct command *table_at(size_t index)
 {
-    assert(index < table_count());
+    assert(index < command_count);
     return &commands[index];
 }
 
-/* True if `word` is the next word of `name`; `*rest` is what follows it. */
-static bool word_matches(struct hf_bytes word, const char *name,
-                         const char **rest)
+/* Commands are found by their first word: by its length and its first and last
+ * letters. Those with a second word come first, so that FENCE DEL is no FENCE
+ * of a resource DEL. */
+#define SLOTS 128u
+static uint8_t slots[SLOTS];         /* the first command, plus 1 */
+static uint8_t nexts[COMMANDS_MAX];  /* the next one in its slot, plus 1 */
+static char seconds[COMMANDS_MAX];   /* first letter of the second word */
+static uint8_t firsts[COMMANDS_MAX]; /* length of the first word */
+
+/* Letters of both cases are alike. */
+static size_t slot_of(const char *word, size_t len)
 {
-    for (size_t i = 0; i < word.len; i++) {
-        char c = word.data[i];
-        if (c >= 'a' && c <= 'z')
-            c = (char)(c - 'a' + 'A');
-        if (c != name[i] || c == '\0' || c == ' ')
-            return false;
-    }
-    name += word.len;
-    *rest = *name == ' ' ? name + 1 : name;
-    return *name == ' ' || *name == '\0';
+    size_t first = (unsigned char)word[0] & 31u;
+    size_t last = (unsigned char)word[len - 1] & 31u;
+
+    return (len * 5 + first * 3 + last * 16) % SLOTS;
 }
 
-/* The first letter of the name's second word; 0: it has none. */
-static char second_letters[sizeof commands / sizeof commands[0]];
+static void enter(size_t index)
+{
+    const char *name = commands[index].name;
+    size_t len = strcspn(name, " ");
+    size_t slot = slot_of(name, len);
+
+    firsts[index] = (uint8_t)len;
+    seconds[index] = name[len] == '\0' ? '\0' : name[len + 1];
+    nexts[index] = slots[slot];
+    slots[slot] = (uint8_t)(index + 1);
+}
+
+static void add(const struct command *command)
+{
+    size_t named = strchr(command->name, ' ') == NULL ? 1 : 2;
+    struct command *added = &commands[command_count++];
+
+    *added = *command;
+    if (command->shape == NULL)
+        return;
+    size_t most = parse_most(command->shape);
+    added->syntax = syntaxes + syntaxes_len;
+    syntaxes_len += 1 + parse_syntax(command->shape, syntaxes + syntaxes_len,
+                                     sizeof syntaxes - syntaxes_len);
+    added->args_min = named + parse_least(command->shape);
+    added->args_max = most == SIZE_MAX ? RESP_ARGS_MAX : named + most;
+}
+
+static unsigned flags_of(const struct hold_operation *operation)
+{
+    bool write =
+        operation->class == CLASS_WRITE || operation->class == CLASS_INTERNAL;
+    unsigned flags = write ? COMMAND_WRITE : COMMAND_READ;
+
+    if (!write && operation->subject == NULL)
+        flags |= COMMAND_HELD; /* about more than one record */
+    if ((operation->options & HOLD_BIT(ARG_WAIT)) != 0)
+        flags |= COMMAND_BLOCKING;
+    return flags | (operation->admin ? COMMAND_ADMIN : 0u);
+}
+
+static void add_operation(unsigned kind)
+{
+    const struct hold_operation *operation = &hold_operations[kind];
+    struct shape *shape = &engine_shapes[kind];
+
+    shape->vocabulary = &engine_words;
+    memcpy(shape->words, operation->words, sizeof operation->words);
+    shape->options = operation->options;
+    shape->required = operation->required;
+    add(&(struct command){.name = operation->name,
+                          .summary = operation->summary,
+                          .reply = operation->reply,
+                          .group = operation->group,
+                          .flags = flags_of(operation),
+                          .kind = (enum hold_kind)kind,
+                          .shape = shape});
+}
 
 void table_init(void)
 {
-    for (size_t i = 0; i < table_count(); i++) {
-        const char *space = strchr(commands[i].name, ' ');
-        second_letters[i] = space == NULL ? '\0' : space[1];
+    if (command_count > 0)
+        return;
+    parse_init(&engine_words);
+    limit_parse_init();
+    for (unsigned kind = 0; kind < HOLD_KINDS; kind++) {
+        if (hold_operations[kind].summary != NULL)
+            add_operation(kind);
+    }
+    for (size_t i = 0; i < FUNCTIONS; i++)
+        add(&functions[i]);
+    for (int with_second = 0; with_second < 2; with_second++) {
+        for (size_t i = 0; i < command_count; i++) {
+            if ((strchr(commands[i].name, ' ') != NULL) == with_second)
+                enter(i);
+        }
     }
 }
 
-/* In upper case, if it is a letter; no word of a command begins with anything
- * else. */
-static char upper_first(struct hf_bytes word)
+/* True if the name, which is as long or longer, begins with the word. */
+static bool begins(const char *name, struct hf_bytes word)
 {
-    return word.len > 0 ? (char)(word.data[0] & ~0x20) : '\0';
+    for (size_t i = 0; i < word.len; i++) {
+        char c = word.data[i];
+        if (c != name[i] && (c < 'a' || c > 'z' || c - 'a' + 'A' != name[i]))
+            return false;
+    }
+    return true;
 }
 
 const struct command *table_find(const struct hf_bytes *args, size_t count,
                                  size_t *named)
 {
-    char first = upper_first(args[0]);
-    char second = count > 1 ? upper_first(args[1]) : '\0';
-    const char *rest;
+    struct hf_bytes word = args[0];
 
-    /* Most are told apart by the first letters of their words. */
-    for (size_t i = 0; i < table_count(); i++) {
-        if (commands[i].name[0] != first ||
-            (second_letters[i] != '\0' && second_letters[i] != second) ||
-            !word_matches(args[0], commands[i].name, &rest))
+    if (word.len == 0)
+        return NULL;
+    /* The second word in upper case, if it is a letter; no word of a command
+     * begins with anything else. */
+    char second = '\0';
+    if (count > 1 && args[1].len > 0)
+        second = (char)(args[1].data[0] & ~0x20);
+    for (size_t i = slots[slot_of(word.data, word.len)]; i-- > 0;
+         i = nexts[i]) {
+        const char *name = commands[i].name;
+        if (firsts[i] != word.len ||
+            (seconds[i] != '\0' && seconds[i] != second) || !begins(name, word))
             continue;
-        *named = 1;
-        if (*rest == '\0')
-            return &commands[i];
-        *named = 2;
-        if (count > 1 && word_matches(args[1], rest, &rest))
+        *named = seconds[i] == '\0' ? 1 : 2;
+        if (*named == 1 || hf_bytes_is(args[1], name + word.len + 1))
             return &commands[i];
     }
     return NULL;
+}
+
+/* Cheaper than a memset(), and all but the time, which the caller sets. */
+static void clear(struct hold_command *out)
+{
+    out->name = out->owner = out->reason = out->request = hf_bytes(NULL, 0);
+    out->token = out->wait_ms = out->cursor = out->count = 0;
+    out->amount = 0;
+    out->told = false;
+    out->item_count = 0;
+}
+
+enum hf_status parse_command(const struct command *command,
+                             const struct hf_bytes *args, size_t count,
+                             struct hold_command *out,
+                             char error[PARSE_ERROR_MAX])
+{
+    struct parse p = {.shape = command->shape,
+                      .args = args,
+                      .count = count,
+                      .out = out,
+                      .error = error};
+
+    clear(out);
+    out->kind = command->kind;
+    out->ttl_ms = hold_operations[command->kind].ttl_ms;
+    enum hf_status status = parse_shape(&p);
+    if (p.missing)
+        snprintf(error, PARSE_ERROR_MAX,
+                 "wrong number of arguments, the form is: %s %s", command->name,
+                 command->syntax);
+    return status;
 }
 
 /* A web page can make its reader's browser send lines to this port; none of
@@ -419,17 +284,14 @@ static bool is_http(struct hf_bytes word)
     return hf_bytes_is(word, "POST") || hf_bytes_is(word, "HOST:");
 }
 
-static void say_unknown(struct conn *conn, const struct resp_request *request)
+static void say_unknown(struct server *server, struct conn *conn,
+                        const struct resp_request *request)
 {
-    char text[192];
     struct hf_bytes a = request->args[0];
     struct hf_bytes b = request->count > 1 ? request->args[1] : hf_bytes("", 0);
 
-    snprintf(text, sizeof text,
-             "ERR unknown command '%.*s' (with '%.*s'), HELP lists them all",
-             (int)(a.len < 48 ? a.len : 48), a.data,
-             (int)(b.len < 48 ? b.len : 48), b.data);
-    (void)resp_error(&conn->out, hf_bytes_text(text));
+    answer_error(server, conn, ERROR_UNKNOWN, (int)(a.len < 48 ? a.len : 48),
+                 a.data, (int)(b.len < 48 ? b.len : 48), b.data);
 }
 
 /* Where a command is in the table; behind its end if there is none. */
@@ -452,31 +314,17 @@ static void run_function(struct server *server, struct conn *conn,
                          const struct command *command,
                          struct resp_request *request)
 {
-    bool is_long = (command->flags & COMMAND_LONG) != 0;
-    char text[PARSE_ERROR_MAX];
-
-    if (hf_buf_reserve(&conn->out, request->used + (is_long ? LONG_REPLY_BYTES
-                                                            : 512)) != HF_OK) {
-        conn_close_no_memory(conn); /* those below write without asking */
+    if (request->count < command->args_min ||
+        request->count > command->args_max) {
+        answer_error(server, conn, ERROR_COUNT, command->name, command->syntax);
         return;
     }
-    if (request->count >= command->args_min &&
-        request->count <= command->args_max) {
-        uint64_t came_ns = hf_clock_now_ns(server->clock);
-        command->run(server, conn, request);
-        if (is_long)
-            conn_spend(conn, CONN_LONG_STEPS);
-        /* else it is not answered yet */
-        if (conn->limit_wait == 0 && conn->pending == 0)
-            metrics_took(&server->metrics, index_of(command),
-                         hf_clock_now_ns(server->clock) - came_ns);
-        return;
-    }
-    snprintf(text, sizeof text,
-             "BADARG wrong number of arguments, the form is: %s %s",
-             command->name, command->syntax);
-    metrics_failed(&server->metrics, text);
-    (void)resp_error(&conn->out, hf_bytes_text(text));
+    command->run(server, conn, request);
+    answer_done(conn);
+    if ((command->flags & COMMAND_LONG) != 0)
+        conn_spend(conn, CONN_LONG_STEPS);
+    if (conn->wait == NULL && conn->pending == 0) /* else: later */
+        answer_note_now(server, index_of(command));
 }
 
 static void run_admitted(struct server *server, struct conn *conn,
@@ -484,10 +332,8 @@ static void run_admitted(struct server *server, struct conn *conn,
                          struct resp_request *request)
 {
     if ((command->flags & COMMAND_ADMIN) != 0 && !conn->local) {
-        metrics_failed(&server->metrics, "NOPERM");
         report_denied(&server->report, conn, command->name);
-        (void)resp_error(&conn->out,
-                         hf_bytes_text("NOPERM only from this machine"));
+        answer_error(server, conn, ERROR_REMOTE);
     } else if (command->run != NULL) {
         run_function(server, conn, command, request);
     } else {
@@ -503,16 +349,17 @@ bool table_run(struct server *server, struct conn *conn,
     size_t named = 0;
     const struct command *command =
         table_find(request->args, request->count, &named);
-    char error[PARSE_ERROR_MAX] = "";
+    char error[PARSE_ERROR_MAX];
+    enum hf_status parsed = HF_OK;
 
     if (command != NULL && command->run == NULL)
-        (void)parse_command(command, request->args + named,
-                            request->count - named, &server->command, error);
-    bool at_once = command == NULL || error[0] != '\0' ||
+        parsed = parse_command(command, request->args + named,
+                               request->count - named, &server->command, error);
+    bool at_once = command == NULL || parsed != HF_OK ||
                    (command->flags & (COMMAND_HELD | COMMAND_ADMIN)) != 0;
     if (at_once && conn->pending > 0)
         return false; /* answered after what is on its way */
-    if (command != NULL && command->run == NULL && error[0] == '\0' &&
+    if (command != NULL && command->run == NULL && parsed == HF_OK &&
         !submit_admits(server, conn, &server->command))
         return false;
     if (command != NULL && (command->flags & COMMAND_LONG) != 0 &&
@@ -520,19 +367,17 @@ bool table_run(struct server *server, struct conn *conn,
         return false; /* they share the budget of listings */
     metrics_command(&server->metrics, index_of(command));
     conn_touch(conn);
-    if (command != NULL && error[0] == '\0') {
+    if (command != NULL && parsed == HF_OK) {
         run_admitted(server, conn, command, request);
-        return true;
-    }
-    metrics_failed(&server->metrics, command == NULL ? "ERR" : error);
-    if (command == NULL && is_http(request->args[0])) {
-        (void)resp_error(&conn->out, hf_bytes_text("ERR this is not HTTP"));
+    } else if (command != NULL) {
+        answer_bad(server, conn, parsed, error);
+    } else if (is_http(request->args[0])) {
+        answer_error(server, conn, ERROR_HTTP);
         report_misbehaved(&server->report, conn, "protocol error", "HTTP");
         conn->quitting = true;
-    } else if (command == NULL)
-        say_unknown(conn, request);
-    else
-        (void)resp_error(&conn->out, hf_bytes_text(error));
+    } else {
+        say_unknown(server, conn, request);
+    }
     return true;
 }
 

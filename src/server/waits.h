@@ -1,31 +1,24 @@
-/* waits.h - clients that wait for a lock, from the request to its end.
+/* waits.h - the one registry of requests that wait, whatever they wait for.
  *
- * A `struct wait` is made when a LOCK with WAIT is taken, before its record
- * is journaled. It is freed when the engine and the client agree on its end:
+ *   conn <----> struct wait ----> its kind: a row of functions
+ *                 |     |
+ *      list of all,     heap by the time of the next look: its deadline,
+ *      oldest first     or earlier if its kind wants so
  *
- *   SENT ----------> QUEUED ----------> granted or timed out: told, freed
- *   the record is    in the engine's
- *   on its way       queue, has a ticket
+ * A request that waits is alone on its connection: nothing behind it runs
+ * until it has ended. A kind has a struct of its own that begins with a
+ * `struct wait`, and knows when the wait is granted. What else can happen to
+ * one who waits is noticed here, and the kind says what it means:
  *
- * The engine decides how a wait ends, and the client is told once the record
- * is durable. In three cases the server decides first, and only here:
+ *          a lock (lock_wait.c)            permits (limit_wait.c)
+ *   due    TIMEOUT, while the disk hangs   the call is made again
+ *   left   a verdict is owed               forgotten
+ *   stop   a verdict is owed               the call is made a last time
+ *   fail   told so                         waits on
  *
- *   TOLD   the deadline came while the disk hangs: TIMEOUT is told at once
- *   GONE   the client went
- *   STOP   the server stops
- *
- * Such a wait owes a verdict: a record that makes the engine agree with what
- * was told. Verdicts are made when nothing is on its way, because only then
- * it is known whether the lock was granted meanwhile, and they are a batch of
- * their own before everything that was gathered meanwhile:
- *
- *   in the queue         HOLD_TIMEOUT or HOLD_ABANDON of its ticket
- *   granted meanwhile    the same of name and token: the hold is given back
- *   not journaled yet    its record is dropped; one with REQ says TIMEOUT
- *
- * A grant with a REQ that reached nobody stays held: whoever asked may ask
- * again under the same REQ. While the engine shows a hold that a verdict will
- * give back (`server->orphans`), questions and refusals wait for the verdict.
+ * Threads: the loop's.
+ * Memory:  a kind allocates its struct, waits_remove() frees it.
+ * Time:    the server's clock.
  */
 #ifndef SERVER_WAITS_H
 #define SERVER_WAITS_H
@@ -33,110 +26,70 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/index.h"
-#include "hold/engine.h"
+#include "base/heap.h"
+#include "base/slab.h"
 
-struct batch;
 struct conn;
 struct server;
+struct wait;
 
-enum wait_state {
-    WAIT_SENT,
-    WAIT_QUEUED,
-    WAIT_HELD,    /* granted after it had ended: to be given back */
-    WAIT_REFUSED, /* refused after TIMEOUT was told: its REQ is to say so */
-};
+typedef void wait_fn(struct server *server, struct wait *wait);
 
-enum wait_end { END_NONE, END_TOLD, END_GONE, END_STOP };
+enum wait_kind { WAIT_LOCK, WAIT_LIMIT, WAIT_KINDS };
+enum wait_event { WAIT_DUE, WAIT_LEFT, WAIT_STOP, WAIT_FAIL, WAIT_EVENTS };
 
 struct wait {
+    enum wait_kind kind;
+    bool queued;       /* a client that closes its side now is gone */
+    struct conn *conn; /* NULL: nobody is to be told any more */
     struct wait *prev; /* in the list of all */
     struct wait *next;
-    struct wait *prev_owed; /* in the list of those that owe a verdict */
-    struct wait *next_owed;
-    struct conn *conn; /* NULL: nobody is to be told any more */
-    enum wait_state state;
-    enum wait_end end;
-    bool owed;          /* in the list of verdicts */
-    bool judged;        /* its verdict is on its way */
-    bool judged_queued; /* that verdict is about its ticket */
-    bool has_ticket;    /* found by its ticket */
-    bool promised;      /* the place under its ticket is promised */
-    bool counted;       /* its end was counted */
-    bool granted;       /* its REQ is remembered as a success */
-    uint64_t ticket;
-    uint64_t token;
-    uint64_t deadline_us;
     uint64_t came_ns;     /* when the request was read */
-    uint64_t fingerprint; /* of the request, without its time */
-    struct hf_bytes name; /* of the lock; in the same memory */
-    struct hf_bytes request;
-    struct hf_bytes host; /* of the client; in whose share its REQ counts */
-};
-
-/* How a wait is found: by its ticket, or by its REQ. */
-struct wait_ref {
-    struct hf_named named;
-    struct wait *wait;
+    uint64_t deadline_ns; /* when it ends at the latest */
+    uint32_t number;      /* its name in the heap; 0: never looked at */
+    uint32_t position;    /* in the heap */
 };
 
 struct waits {
-    struct wait *all;
-    struct wait *owed; /* those that owe a verdict, oldest first */
-    struct wait *owed_last;
-    struct hf_texts texts;
-    struct hf_index tickets;
-    struct hf_index requests;
+    struct wait *first;
+    struct wait *last;
+    uint64_t counts[WAIT_KINDS];
+    struct hf_heap due;
+    struct hf_slab numbers; /* of the heap, with their waits */
+    uint64_t order;         /* of those that are due at once */
     size_t bytes;
 };
 
-enum hf_status waits_open(struct waits *waits);
+void waits_open(struct waits *waits);
 void waits_close(struct waits *waits);
 
-/* A LOCK that may wait was read. True: the same REQ is on its way or in a
- * queue, and the connection takes its place, or was told its end. */
-bool waits_join(struct server *server, struct conn *conn,
-                const struct hold_command *command, uint64_t fingerprint);
-/* True if a wait with this REQ is known: it is joined, or was told. */
-bool waits_knows(const struct waits *waits, struct hf_bytes request);
-/* True if TIMEOUT was told under this REQ, and the engine may not know. */
-bool waits_was_told(const struct waits *waits, struct hf_bytes request);
-/* The connection waits for `command`, whose record is on its way. NULL
- * without memory. */
-struct wait *waits_new(struct server *server, struct conn *conn,
-                       const struct hold_command *command, uint64_t fingerprint,
-                       uint64_t came_ns);
-/* True if it is in the engine's queue. NULL: false. */
-bool waits_is_queued(const struct wait *wait);
-/* The record was not taken, or not written; nothing is told. */
-void waits_drop(struct server *server, struct wait *wait);
-/* True: the record need not be journaled, nobody wants it any more; the wait
- * is freed. False, with `*told` set: it is to be journaled as told. */
-bool waits_withdraw(struct server *server, struct wait *wait, bool *told);
+/* The connection waits; kind, times and `queued` are set. It is looked at when
+ * its deadline comes. Without a connection it is never looked at, and adding it
+ * does not fail. HF_NOMEM: it was not added. */
+enum hf_status waits_add(struct waits *waits, struct wait *wait,
+                         struct conn *conn);
+/* Another connection takes the place of the one that was detached. */
+void waits_attach(struct waits *waits, struct wait *wait, struct conn *conn);
+/* Nobody is to be told any more; returns who was, or NULL. */
+struct conn *waits_detach(struct waits *waits, struct wait *wait);
+/* It is to be looked at then, at the latest. */
+void waits_look(struct waits *waits, struct wait *wait, uint64_t when_ns);
+/* Detaches and frees it. */
+void waits_remove(struct waits *waits, struct wait *wait);
 
-/* The wait's own record was applied. */
-void waits_applied(struct server *server, struct wait *wait,
-                   const struct hold_out *out);
-/* The engine answers one who waited. */
-void waits_answered(struct server *server, const struct hold_answer *given);
-/* A lock was granted to a client that is gone: it is given back. */
-void waits_orphan(struct server *server, struct hf_bytes name, uint64_t token);
+/* When the next look is due; UINT64_MAX: none is. */
+static inline uint64_t waits_next_ns(const struct waits *waits)
+{
+    const struct hf_heap_entry *first = hf_heap_first(&waits->due);
 
-/* Ends the waits whose deadline has come, without the engine. */
-void waits_due(struct server *server, uint64_t now_us);
-/* The server stops: nobody waits any more. */
-void waits_stop(struct server *server);
-/* The journal has failed: those in a queue are told so. */
-void waits_fail(struct server *server);
+    return first != NULL ? first->when : UINT64_MAX;
+}
+
+/* Looks at those whose time has come. */
+void waits_due(struct server *server, uint64_t now_ns);
 /* The connection goes: nobody waits there any more. */
 void waits_leave(struct server *server, struct conn *conn);
-
-/* Makes the record of the first verdict that is owed. False: none is. */
-bool waits_verdict(struct server *server, struct hold_command *command,
-                   struct wait **wait);
-/* It could not be taken: it is owed again. */
-void waits_owe_again(struct server *server, struct wait *wait);
-/* The verdict was applied. */
-void waits_judged(struct server *server, struct wait *wait);
+/* WAIT_STOP or WAIT_FAIL: the server stops, or the log has failed. */
+void waits_end(struct server *server, enum wait_event why);
 
 #endif

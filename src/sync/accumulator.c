@@ -6,7 +6,6 @@
  */
 #include "holdfast/accumulator.h"
 
-#include "base/memory.h"
 #include "sync/locals.h"
 
 struct stripe {
@@ -28,26 +27,20 @@ enum hf_status hf_accumulator_init(struct hf_accumulator *accumulator,
     if (accumulator == NULL || function == NULL)
         return HF_INVALID;
     struct hf_accumulator_state *state =
-        hf_alloc_aligned(HF_CACHE_LINE, sizeof *state);
+        hf_locals_object_new(sizeof *state, sizeof(struct stripe));
     if (state == NULL)
         return HF_NOMEM;
-    memset(state, 0, sizeof *state);
-    if (hf_locals_init(&state->stripes, sizeof(struct stripe)) != HF_OK) {
-        hf_free(state);
-        return HF_NOMEM;
-    }
     state->function = function;
     state->identity = identity;
     accumulator->state = state;
     return HF_OK;
 }
 
-void hf_accumulator_release(struct hf_accumulator *accumulator)
+void hf_accumulator_destroy(struct hf_accumulator *accumulator)
 {
-    if (accumulator == NULL || accumulator->state == NULL)
+    if (accumulator == NULL)
         return;
-    hf_locals_release(&accumulator->state->stripes);
-    hf_free(accumulator->state);
+    hf_locals_object_free(accumulator->state);
     accumulator->state = NULL;
 }
 

@@ -5,7 +5,6 @@
  */
 #include "holdfast/adder.h"
 
-#include "base/memory.h"
 #include "sync/locals.h"
 #include "sync/mutex.h"
 
@@ -26,24 +25,18 @@ enum hf_status hf_adder_init(struct hf_adder *adder)
     if (adder == NULL)
         return HF_INVALID;
     struct hf_adder_state *state =
-        hf_alloc_aligned(HF_CACHE_LINE, sizeof *state);
+        hf_locals_object_new(sizeof *state, sizeof(struct stripe));
     if (state == NULL)
         return HF_NOMEM;
-    memset(state, 0, sizeof *state);
-    if (hf_locals_init(&state->stripes, sizeof(struct stripe)) != HF_OK) {
-        hf_free(state);
-        return HF_NOMEM;
-    }
     adder->state = state;
     return HF_OK;
 }
 
-void hf_adder_release(struct hf_adder *adder)
+void hf_adder_destroy(struct hf_adder *adder)
 {
-    if (adder == NULL || adder->state == NULL)
+    if (adder == NULL)
         return;
-    hf_locals_release(&adder->state->stripes);
-    hf_free(adder->state);
+    hf_locals_object_free(adder->state);
     adder->state = NULL;
 }
 

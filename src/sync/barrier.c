@@ -63,7 +63,7 @@ enum hf_status hf_barrier_init(struct hf_barrier *barrier,
     return HF_OK;
 }
 
-void hf_barrier_release(struct hf_barrier *barrier)
+void hf_barrier_destroy(struct hf_barrier *barrier)
 {
     if (barrier == NULL)
         return;
@@ -226,7 +226,7 @@ enum hf_status hf_barrier_reset(struct hf_barrier *barrier)
     return HF_OK;
 }
 
-void hf_barrier_shut(struct hf_barrier *barrier)
+void hf_barrier_shutdown(struct hf_barrier *barrier)
 {
     if (barrier == NULL)
         return;
@@ -246,5 +246,5 @@ void hf_barrier_stats(const struct hf_barrier *barrier,
                                      .parties = barrier->parties,
                                      .arrived = arrived_of(state),
                                      .broken = (state & BROKEN) != 0,
-                                     .shut = (state & SHUT) != 0};
+                                     .shutdown = (state & SHUT) != 0};
 }

@@ -7,12 +7,12 @@
 #include "sync/blocking_state.h"
 
 static const struct blocking_kind *const kinds[HF_BLOCKING_KINDS] = {
-    [HF_BLOCKING_ARRAY] = &blocking_array,
-    [HF_BLOCKING_LINKED] = &blocking_linked,
-    [HF_BLOCKING_PRIORITY] = &blocking_priority,
-    [HF_BLOCKING_DELAY] = &blocking_delay,
-    [HF_BLOCKING_SYNCHRONOUS] = &blocking_synchronous,
-    [HF_BLOCKING_TRANSFER] = &blocking_transfer,
+    [HF_BLOCKING_ARRAY] = &hf_blocking_kind_array,
+    [HF_BLOCKING_LINKED] = &hf_blocking_kind_linked,
+    [HF_BLOCKING_PRIORITY] = &hf_blocking_kind_priority,
+    [HF_BLOCKING_DELAY] = &hf_blocking_kind_delay,
+    [HF_BLOCKING_SYNCHRONOUS] = &hf_blocking_kind_synchronous,
+    [HF_BLOCKING_TRANSFER] = &hf_blocking_kind_transfer,
 };
 
 static uint64_t oldest_ns(const struct hf_blocking *queue)
@@ -20,7 +20,7 @@ static uint64_t oldest_ns(const struct hf_blocking *queue)
     if (blocking_count(queue) == 0 || !queue->opts.ages)
         return HF_INSPECT_NONE;
     uint64_t came_ns = queue->buffer != NULL ? queue->buffer->oldest_ns(queue)
-                                             : handoff_oldest_ns(queue);
+                                             : hf_handoff_oldest_ns(queue);
     uint64_t now_ns = blocking_now_ns(queue);
     return now_ns > came_ns ? now_ns - came_ns : 0;
 }
@@ -39,7 +39,7 @@ void hf_blocking_stats(struct hf_blocking *queue, struct hf_blocking_stats *out)
         .takers = queue->takers,
         .depth = blocking_count(queue),
         .oldest_ns = oldest_ns(queue),
-        .shut = queue->shut,
+        .shutdown = queue->shut,
     };
     hf_mutex_unlock(&queue->mutex);
     out->put_waits = hf_waits_count(&queue->put_waits);
@@ -99,7 +99,7 @@ enum hf_status hf_blocking_open(struct hf_blocking **queue,
     return HF_OK;
 }
 
-void hf_blocking_shut(struct hf_blocking *queue)
+void hf_blocking_shutdown(struct hf_blocking *queue)
 {
     if (queue == NULL)
         return;
@@ -107,7 +107,7 @@ void hf_blocking_shut(struct hf_blocking *queue)
     bool first = !queue->shut;
     queue->shut = true;
     if (first && queue->buffer == NULL)
-        handoff_shut(queue);
+        hf_handoff_shut(queue);
     hf_mutex_unlock(&queue->mutex);
     if (first && queue->buffer != NULL) {
         hf_event_wake_all(&queue->items);
@@ -153,7 +153,7 @@ enum hf_status hf_blocking_put(struct hf_blocking *queue, void *item,
 enum hf_status hf_blocking_put_ranked(struct hf_blocking *queue, void *item,
                                       uint64_t rank, uint64_t deadline_ns)
 {
-    if (queue == NULL || queue->kind != &blocking_priority)
+    if (queue == NULL || queue->kind != &hf_blocking_kind_priority)
         return HF_INVALID;
     return queue->kind->put(queue, item, rank, deadline_ns);
 }
@@ -161,7 +161,7 @@ enum hf_status hf_blocking_put_ranked(struct hf_blocking *queue, void *item,
 enum hf_status hf_blocking_put_at(struct hf_blocking *queue, void *item,
                                   uint64_t visible_ns, uint64_t deadline_ns)
 {
-    if (queue == NULL || queue->kind != &blocking_delay)
+    if (queue == NULL || queue->kind != &hf_blocking_kind_delay)
         return HF_INVALID;
     return queue->kind->put(queue, item, visible_ns, deadline_ns);
 }
@@ -171,7 +171,7 @@ enum hf_status hf_blocking_transfer(struct hf_blocking *queue, void *item,
 {
     if (queue == NULL || queue->buffer != NULL)
         return HF_INVALID;
-    return handoff_transfer(queue, item, 0, deadline_ns);
+    return hf_handoff_transfer(queue, item, 0, deadline_ns);
 }
 
 enum hf_status hf_blocking_take(struct hf_blocking *queue, void **item,

@@ -75,12 +75,12 @@ static enum hf_status array_take(struct hf_blocking *queue, void **item,
     return buffer_take(queue, &array_buffer, item, deadline_ns);
 }
 
-const struct blocking_kind blocking_array = {
+const struct blocking_kind hf_blocking_kind_array = {
     .name = "array-queue",
     .buffer = &array_buffer,
     .capacity_default = HF_BLOCKING_CAPACITY_DEFAULT,
     .capacity_max = HF_BLOCKING_CAPACITY_MAX,
     .put = array_put,
     .take = array_take,
-    .drain = buffer_drain,
+    .drain = hf_buffer_drain,
 };

@@ -63,9 +63,9 @@ static enum hf_status add_later(struct hf_blocking *queue,
     return status;
 }
 
-enum hf_status buffer_put_slow(struct hf_blocking *queue,
-                               const struct blocking_new *what,
-                               uint64_t deadline_ns, enum hf_status status)
+enum hf_status hf_buffer_put_slow(struct hf_blocking *queue,
+                                  const struct blocking_new *what,
+                                  uint64_t deadline_ns, enum hf_status status)
 {
     struct buffer_wakes wakes = {0, 0};
     uint64_t started_ns = 0;
@@ -136,8 +136,8 @@ static enum hf_status remove_later(struct hf_blocking *queue, void **item,
     return status;
 }
 
-enum hf_status buffer_take_slow(struct hf_blocking *queue, void **item,
-                                uint64_t deadline_ns, enum hf_status status)
+enum hf_status hf_buffer_take_slow(struct hf_blocking *queue, void **item,
+                                   uint64_t deadline_ns, enum hf_status status)
 {
     struct buffer_wakes wakes = {0, 0};
     uint64_t started_ns = 0;
@@ -164,7 +164,7 @@ enum hf_status buffer_take_slow(struct hf_blocking *queue, void **item,
     return status;
 }
 
-size_t buffer_drain(struct hf_blocking *queue, void **items, size_t max)
+size_t hf_buffer_drain(struct hf_blocking *queue, void **items, size_t max)
 {
     struct buffer_wakes wakes = {0, 0};
     size_t count = 0;

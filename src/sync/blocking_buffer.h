@@ -11,12 +11,12 @@
 
 /* The rest of a put and of a take that could not be done at once. The queue is
  * locked before and not after. */
-enum hf_status buffer_put_slow(struct hf_blocking *queue,
-                               const struct blocking_new *what,
-                               uint64_t deadline_ns, enum hf_status status);
-enum hf_status buffer_take_slow(struct hf_blocking *queue, void **item,
-                                uint64_t deadline_ns, enum hf_status status);
-size_t buffer_drain(struct hf_blocking *queue, void **items, size_t max);
+enum hf_status hf_buffer_put_slow(struct hf_blocking *queue,
+                                  const struct blocking_new *what,
+                                  uint64_t deadline_ns, enum hf_status status);
+enum hf_status hf_buffer_take_slow(struct hf_blocking *queue, void **item,
+                                   uint64_t deadline_ns, enum hf_status status);
+size_t hf_buffer_drain(struct hf_blocking *queue, void **items, size_t max);
 
 /* Whom to wake when the lock has been given back. */
 struct buffer_wakes {
@@ -101,7 +101,7 @@ HF_INLINE enum hf_status buffer_put(struct hf_blocking *queue,
     hf_mutex_lock(&queue->mutex);
     enum hf_status status = buffer_add(queue, buffer, &what, &wakes);
     if (__builtin_expect(status != HF_OK, 0))
-        return buffer_put_slow(queue, &what, deadline_ns, status);
+        return hf_buffer_put_slow(queue, &what, deadline_ns, status);
     buffer_unlock_and_wake(queue, wakes);
     return HF_OK;
 }
@@ -115,7 +115,7 @@ HF_INLINE enum hf_status buffer_take(struct hf_blocking *queue,
     hf_mutex_lock(&queue->mutex);
     enum hf_status status = buffer_remove(queue, buffer, item, &wakes);
     if (__builtin_expect(status != HF_OK, 0))
-        return buffer_take_slow(queue, item, deadline_ns, status);
+        return hf_buffer_take_slow(queue, item, deadline_ns, status);
     if (buffer_lacks_leader(queue, buffer) && wakes.takers == 0)
         wakes.takers = 1;
     buffer_unlock_and_wake(queue, wakes);

@@ -173,8 +173,8 @@ static enum hf_status put(struct hf_blocking *queue,
     return status;
 }
 
-enum hf_status handoff_transfer(struct hf_blocking *queue, void *item,
-                                uint64_t rank, uint64_t deadline_ns)
+enum hf_status hf_handoff_transfer(struct hf_blocking *queue, void *item,
+                                   uint64_t rank, uint64_t deadline_ns)
 {
     struct blocking_new what = blocking_new(queue, item, rank);
     return put(queue, &what, true, deadline_ns);
@@ -250,7 +250,7 @@ static size_t handoff_drain(struct hf_blocking *queue, void **items, size_t max)
     return count;
 }
 
-void handoff_shut(struct hf_blocking *queue)
+void hf_handoff_shut(struct hf_blocking *queue)
 {
     struct blocking_handoff_state *in = &queue->in.handoff;
     struct handoff_node *next;
@@ -266,21 +266,21 @@ void handoff_shut(struct hf_blocking *queue)
         end_wait(queue, &in->takers, in->takers.first, HF_CLOSED);
 }
 
-uint64_t handoff_oldest_ns(const struct hf_blocking *queue)
+uint64_t hf_handoff_oldest_ns(const struct hf_blocking *queue)
 {
     return queue->in.handoff.offers.first->stamp_ns;
 }
 
-const struct blocking_kind blocking_synchronous = {
+const struct blocking_kind hf_blocking_kind_synchronous = {
     .name = "synchronous-queue",
     .capacity_default = UINT64_MAX,
     .ages = true,
-    .put = handoff_transfer,
+    .put = hf_handoff_transfer,
     .take = handoff_take,
     .drain = handoff_drain,
 };
 
-const struct blocking_kind blocking_transfer = {
+const struct blocking_kind hf_blocking_kind_transfer = {
     .name = "transfer-queue",
     .capacity_default = UINT64_MAX,
     .ages = true,

@@ -117,12 +117,12 @@ static enum hf_status linked_take(struct hf_blocking *queue, void **item,
     return buffer_take(queue, &linked_buffer, item, deadline_ns);
 }
 
-const struct blocking_kind blocking_linked = {
+const struct blocking_kind hf_blocking_kind_linked = {
     .name = "linked-queue",
     .buffer = &linked_buffer,
     .capacity_default = UINT64_MAX,
     .capacity_max = HF_BLOCKING_CAPACITY_MAX,
     .put = linked_put,
     .take = linked_take,
-    .drain = buffer_drain,
+    .drain = hf_buffer_drain,
 };

@@ -117,7 +117,7 @@ static enum hf_status priority_take(struct hf_blocking *queue, void **item,
     return buffer_take(queue, &priority_buffer, item, deadline_ns);
 }
 
-const struct blocking_kind blocking_priority = {
+const struct blocking_kind hf_blocking_kind_priority = {
     .name = "priority-queue",
     .buffer = &priority_buffer,
     .capacity_default = UINT64_MAX,
@@ -125,7 +125,7 @@ const struct blocking_kind blocking_priority = {
     .ages = true,
     .put = priority_put,
     .take = priority_take,
-    .drain = buffer_drain,
+    .drain = hf_buffer_drain,
 };
 
 static const struct blocking_buffer delay_buffer = {
@@ -149,7 +149,7 @@ static enum hf_status delay_take(struct hf_blocking *queue, void **item,
     return buffer_take(queue, &delay_buffer, item, deadline_ns);
 }
 
-const struct blocking_kind blocking_delay = {
+const struct blocking_kind hf_blocking_kind_delay = {
     .name = "delay-queue",
     .buffer = &delay_buffer,
     .capacity_default = UINT64_MAX,
@@ -157,5 +157,5 @@ const struct blocking_kind blocking_delay = {
     .ages = true,
     .put = delay_put,
     .take = delay_take,
-    .drain = buffer_drain,
+    .drain = hf_buffer_drain,
 };

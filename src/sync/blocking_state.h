@@ -66,12 +66,12 @@ struct blocking_kind {
     size_t (*drain)(struct hf_blocking *queue, void **items, size_t max);
 };
 
-extern const struct blocking_kind blocking_array;
-extern const struct blocking_kind blocking_linked;
-extern const struct blocking_kind blocking_priority;
-extern const struct blocking_kind blocking_delay;
-extern const struct blocking_kind blocking_synchronous;
-extern const struct blocking_kind blocking_transfer;
+extern const struct blocking_kind hf_blocking_kind_array;
+extern const struct blocking_kind hf_blocking_kind_linked;
+extern const struct blocking_kind hf_blocking_kind_priority;
+extern const struct blocking_kind hf_blocking_kind_delay;
+extern const struct blocking_kind hf_blocking_kind_synchronous;
+extern const struct blocking_kind hf_blocking_kind_transfer;
 
 struct blocking_array_state { /* (m) but (i) */
     void **items;             /* (i) `capacity` of them */
@@ -165,11 +165,11 @@ static inline struct blocking_new blocking_new(const struct hf_blocking *queue,
 }
 
 /* For the kinds without a buffer. The put ends when its item was taken. */
-enum hf_status handoff_transfer(struct hf_blocking *queue, void *item,
-                                uint64_t rank, uint64_t deadline_ns);
+enum hf_status hf_handoff_transfer(struct hf_blocking *queue, void *item,
+                                   uint64_t rank, uint64_t deadline_ns);
 /* The queue is locked and was shut: who waits leaves. */
-void handoff_shut(struct hf_blocking *queue);
+void hf_handoff_shut(struct hf_blocking *queue);
 /* The queue is locked and not empty. */
-uint64_t handoff_oldest_ns(const struct hf_blocking *queue);
+uint64_t hf_handoff_oldest_ns(const struct hf_blocking *queue);
 
 #endif

@@ -221,10 +221,9 @@ enum hf_status hf_deque_open(struct hf_deque **out,
         return HF_INVALID;
     while (slots < least)
         slots *= 2;
-    struct hf_deque *deque = hf_alloc_aligned(HF_CACHE_LINE, sizeof *deque);
+    struct hf_deque *deque = hf_alloc_lines(sizeof *deque);
     if (deque == NULL)
         return HF_NOMEM;
-    memset(deque, 0, sizeof *deque);
     struct array *array = array_new(slots, NULL);
     if (array == NULL) {
         hf_free(deque);

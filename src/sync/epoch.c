@@ -49,7 +49,7 @@ static struct hf_epoch_reader *reader_at(const struct hf_epoch *epoch,
                           sizeof(struct hf_epoch_reader));
 }
 
-void epoch_share(struct hf_epoch_reader *reader)
+void hf_epoch_share(struct hf_epoch_reader *reader)
 {
     if (reader->list == NULL)
         return;
@@ -73,7 +73,7 @@ static void leave_orphans(uint32_t slot)
         if (reader == NULL)
             continue;
         assert(reader->depth == 0); /* it ended between enter and leave */
-        epoch_share(reader);
+        hf_epoch_share(reader);
         /* Relaxed: the slot's next owner comes after us by the slot's lock. */
         hf_u32_store(&reader->thread_id, 0, __ATOMIC_RELAXED);
     }
@@ -92,10 +92,9 @@ enum hf_status hf_epoch_open(struct hf_epoch **out,
 
     if (out == NULL)
         return HF_INVALID;
-    struct hf_epoch *epoch = hf_alloc_aligned(HF_CACHE_LINE, sizeof *epoch);
+    struct hf_epoch *epoch = hf_alloc_lines(sizeof *epoch);
     if (epoch == NULL)
         return HF_NOMEM;
-    memset(epoch, 0, sizeof *epoch);
     if (hf_locals_init(&epoch->readers, sizeof(struct hf_epoch_reader))) {
         hf_free(epoch);
         return HF_NOMEM;
@@ -153,7 +152,8 @@ void hf_epoch_close(struct hf_epoch *epoch)
     hf_free(epoch);
 }
 
-void epoch_reader_adopt(struct hf_epoch *epoch, struct hf_epoch_reader *reader)
+void hf_epoch_reader_adopt(struct hf_epoch *epoch,
+                           struct hf_epoch_reader *reader)
 {
     uint64_t name[2] = {0};
 
@@ -409,7 +409,7 @@ void hf_epoch_flush(struct hf_epoch *epoch)
     if (reader == NULL)
         return;
     if (hf_u32_load(&reader->thread_id, __ATOMIC_RELAXED) == 0)
-        epoch_reader_adopt(epoch, reader);
+        hf_epoch_reader_adopt(epoch, reader);
     scan(reader);
 }
 

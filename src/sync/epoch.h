@@ -67,10 +67,11 @@ struct hf_epoch {
 };
 
 /* A thread uses its reader for the first time: notes whose it is. */
-void epoch_reader_adopt(struct hf_epoch *epoch, struct hf_epoch_reader *reader);
+void hf_epoch_reader_adopt(struct hf_epoch *epoch,
+                           struct hf_epoch_reader *reader);
 
 /* Leaves what this thread has retired to whoever scans next. */
-void epoch_share(struct hf_epoch_reader *reader);
+void hf_epoch_share(struct hf_epoch_reader *reader);
 
 /* The reader of this thread; NULL without memory. */
 static inline struct hf_epoch_reader *epoch_reader_mine(struct hf_epoch *epoch)
@@ -91,7 +92,7 @@ static inline struct hf_epoch_reader *epoch_enter(struct hf_epoch *epoch)
     /* Relaxed: only its own thread changes it. */
     if (__builtin_expect(hf_u32_load(&reader->thread_id, __ATOMIC_RELAXED) == 0,
                          0))
-        epoch_reader_adopt(epoch, reader);
+        hf_epoch_reader_adopt(epoch, reader);
     uint64_t era = hf_u64_load(&epoch->era, __ATOMIC_SEQ_CST);
     reader->seen_era = era;
     /* Relaxed: `lower` announces both. */

@@ -187,24 +187,15 @@ size_t hf_inspect_text(enum hf_inspect_form form, char *out, size_t cap)
 {
     struct hf_buf buf = {0};
     size_t count;
-    size_t len = 0;
 
-    if (out == NULL)
-        cap = 0;
     struct hf_inspect_row *rows = collect(&count);
     if (rows != NULL) {
         enum hf_status status = form == HF_INSPECT_PROMETHEUS
                                     ? write_prometheus(&buf, rows, count)
                                     : write_table(&buf, rows, count);
-        len = status ? 0 : buf.len;
+        if (status)
+            buf.len = 0;
     }
-    if (cap > 0) {
-        size_t kept = len < cap ? len : cap - 1;
-        if (kept > 0)
-            memcpy(out, buf.data, kept);
-        out[kept] = '\0';
-    }
-    hf_buf_release(&buf);
     hf_free(rows);
-    return len;
+    return hf_buf_hand_out(&buf, out, cap);
 }

@@ -41,7 +41,7 @@ enum hf_status hf_latch_init(struct hf_latch *latch, uint32_t count,
     return HF_OK;
 }
 
-void hf_latch_release(struct hf_latch *latch)
+void hf_latch_destroy(struct hf_latch *latch)
 {
     if (latch == NULL)
         return;
@@ -108,7 +108,7 @@ uint32_t hf_latch_count(const struct hf_latch *latch)
     return left_of(hf_u64_load(&latch->state, __ATOMIC_ACQUIRE));
 }
 
-void hf_latch_shut(struct hf_latch *latch)
+void hf_latch_shutdown(struct hf_latch *latch)
 {
     if (latch == NULL)
         return;
@@ -133,5 +133,5 @@ void hf_latch_stats(const struct hf_latch *latch, struct hf_latch_stats *out)
 
     *out = (struct hf_latch_stats){.count = left_of(state),
                                    .waiting = waiting_of(state),
-                                   .shut = (state & SHUT) != 0};
+                                   .shutdown = (state & SHUT) != 0};
 }

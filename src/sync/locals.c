@@ -27,6 +27,23 @@ void hf_locals_release(struct hf_locals *locals)
         hf_free(hf_ptr_load(&locals->chunks[chunk], __ATOMIC_RELAXED));
 }
 
+void *hf_locals_object_new(size_t bytes, size_t record_bytes)
+{
+    void *object = hf_alloc_lines(bytes);
+
+    if (object == NULL || hf_locals_init(object, record_bytes) == HF_OK)
+        return object;
+    hf_free(object);
+    return NULL;
+}
+
+void hf_locals_object_free(void *object)
+{
+    if (object != NULL)
+        hf_locals_release(object);
+    hf_free(object);
+}
+
 /* Several threads may need one chunk: the first to publish it wins. */
 void *hf_locals_make(struct hf_locals *locals, uint32_t slot)
 {
@@ -35,10 +52,9 @@ void *hf_locals_make(struct hf_locals *locals, uint32_t slot)
     void *there = NULL;
 
     assert(slot < HF_SLOTS_MAX);
-    void *records = hf_alloc_aligned(HF_CACHE_LINE, bytes);
+    void *records = hf_alloc_lines(bytes);
     if (records == NULL)
         return NULL;
-    memset(records, 0, bytes);
     /* Release: the zeroes. Acquire: those of the thread that was first. */
     if (!hf_ptr_cas(&locals->chunks[chunk], &there, records, __ATOMIC_SEQ_CST))
         hf_free(records);

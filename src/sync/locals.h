@@ -30,6 +30,10 @@ struct hf_locals {
 
 /* HF_NOMEM. */
 enum hf_status hf_locals_init(struct hf_locals *locals, size_t bytes);
+/* An object that begins with its locals, the rest of its `bytes` zero; NULL
+ * without memory. */
+void *hf_locals_object_new(size_t bytes, size_t record_bytes);
+void hf_locals_object_free(void *object);
 /* Nobody may be inside a call. */
 void hf_locals_release(struct hf_locals *locals);
 

@@ -16,8 +16,8 @@
 #define CAPACITY_DEFAULT 64
 
 char hf_map_member;
-char map_dead;
-char map_any;
+char hf_map_dead;
+char hf_map_any;
 
 static void fill(const struct hf_listed *listed, struct hf_inspect_row *row)
 {
@@ -42,24 +42,23 @@ enum hf_status hf_map_open(struct hf_map **out, const struct hf_map_opts *opts)
     if (out == NULL || opts->capacity > HF_MAP_CAPACITY_MAX)
         return HF_INVALID;
 
-    struct hf_map *map = hf_alloc_aligned(HF_CACHE_LINE, sizeof *map);
+    struct hf_map *map = hf_alloc_lines(sizeof *map);
     if (map == NULL)
         return HF_NOMEM;
-    memset(map, 0, sizeof *map);
     map->opts = *opts;
     map->opts.clock = opts->clock == NULL ? hf_clock_system() : opts->clock;
     map->owns = opts->free_value != NULL;
     map_hash_init(&map->hash, hf_hash_seed((struct hf_hash_seed){
                                   {opts->seed[0], opts->seed[1]}}));
-    struct map_table *table = map_table_new(
+    struct map_table *table = hf_map_table_new(
         buckets_for(opts->capacity == 0 ? CAPACITY_DEFAULT : opts->capacity));
     struct hf_epoch_opts epoch_opts = {.name = opts->name,
-                                       .free = map_reclaim,
+                                       .free = hf_map_reclaim,
                                        .context = map,
                                        .clock = opts->clock};
     if (table == NULL || hf_epoch_open(&map->epoch, &epoch_opts) != HF_OK) {
         if (table != NULL)
-            map_table_free(map, table);
+            hf_map_table_free(map, table);
         hf_free(map);
         return HF_NOMEM;
     }
@@ -81,7 +80,7 @@ void hf_map_close(struct hf_map *map)
     struct map_table *table = hf_ptr_load(&map->table, __ATOMIC_ACQUIRE);
     while (table != NULL) {
         struct map_table *next = hf_ptr_load(&table->next, __ATOMIC_ACQUIRE);
-        map_table_free(map, table);
+        hf_map_table_free(map, table);
         table = next;
     }
     hf_epoch_close(map->epoch);
@@ -104,13 +103,13 @@ static inline bool key_init(const struct hf_map *map, const void *data,
     return true;
 }
 
-bool map_key_init(const struct hf_map *map, const void *data, size_t len,
-                  struct map_key *key)
+bool hf_map_key_init(const struct hf_map *map, const void *data, size_t len,
+                     struct map_key *key)
 {
     return key_init(map, data, len, key);
 }
 
-struct map_node *map_node_new(const struct map_key *key, void *value)
+struct map_node *hf_map_node_new(const struct map_key *key, void *value)
 {
     struct map_node *node = hf_alloc(sizeof *node + key->len);
 
@@ -203,11 +202,11 @@ static bool replace(struct hf_map *map, struct hf_epoch_reader *reader,
         return hf_ptr_cas(&node->value, &old, value, __ATOMIC_ACQ_REL);
     if (old == value)
         return true;
-    if (map_lock(map, reader, key, &place) != node) {
-        map_unlock(map, &place);
+    if (hf_map_lock(map, reader, key, &place) != node) {
+        hf_map_unlock(map, &place);
         return false;
     }
-    map_swap(map, reader, &place, *spare);
+    hf_map_swap(map, reader, &place, *spare);
     *spare = NULL;
     return true;
 }
@@ -233,7 +232,7 @@ static enum hf_status change_once(struct hf_map *map,
         hf_ptr_load(&node->value, __ATOMIC_RELAXED) != MAP_DEAD)
         return fill_made(map, node, key, value) ? HF_OK : HF_PENDING;
     if (*spare == NULL && (found == NULL || map->owns)) {
-        *spare = map_node_new(key, value);
+        *spare = hf_map_node_new(key, value);
         if (*spare == NULL)
             return HF_NOMEM;
     }
@@ -241,7 +240,7 @@ static enum hf_status change_once(struct hf_map *map,
         return replace(map, reader, key, node, found, value, spare)
                    ? HF_OK
                    : HF_PENDING;
-    status = map_insert(map, reader, key, *spare);
+    status = hf_map_insert(map, reader, key, *spare);
     if (status == HF_OK) {
         *spare = NULL;
         map_count(map, 1);
@@ -249,9 +248,9 @@ static enum hf_status change_once(struct hf_map *map,
     return status == HF_EXISTS ? HF_PENDING : status;
 }
 
-enum hf_status map_change(struct hf_map *map, struct hf_epoch_reader *reader,
-                          const struct map_key *key, void *expect, void *value,
-                          void **old)
+enum hf_status hf_map_change(struct hf_map *map, struct hf_epoch_reader *reader,
+                             const struct map_key *key, void *expect,
+                             void *value, void **old)
 {
     struct map_node *spare = NULL;
     enum hf_status status;
@@ -264,19 +263,19 @@ enum hf_status map_change(struct hf_map *map, struct hf_epoch_reader *reader,
     return status;
 }
 
-enum hf_status map_take(struct hf_map *map, struct hf_epoch_reader *reader,
-                        const struct map_key *key, void *expect, void **old)
+enum hf_status hf_map_take(struct hf_map *map, struct hf_epoch_reader *reader,
+                           const struct map_key *key, void *expect, void **old)
 {
     struct map_place place;
     struct map_node *node = map_find(map, reader, key);
 
     if (map_value(node) == NULL) /* without a lock */
         return HF_NOTFOUND;
-    node = map_lock(map, reader, key, &place);
+    node = hf_map_lock(map, reader, key, &place);
     do {
         *old = map_value(node);
         if (*old == NULL || (expect != MAP_ANY && *old != expect)) {
-            map_unlock(map, &place);
+            hf_map_unlock(map, &place);
             return *old == NULL ? HF_NOTFOUND : HF_EXISTS;
         }
         /* Marked before it is unlinked, for those who change values without
@@ -284,7 +283,7 @@ enum hf_status map_take(struct hf_map *map, struct hf_epoch_reader *reader,
          * value to be freed with it. Acquire: what the old value points to. */
     } while (!map->owns &&
              !hf_ptr_cas(&node->value, old, MAP_DEAD, __ATOMIC_ACQ_REL));
-    map_unlink(map, reader, &place);
+    hf_map_unlink(map, reader, &place);
     map_count(map, UINT64_MAX);
     return HF_OK;
 }
@@ -300,7 +299,8 @@ static enum hf_status change(struct hf_map *map, const void *data, size_t len,
     struct hf_epoch_reader *reader = epoch_enter(map->epoch);
     if (reader == NULL)
         return HF_NOMEM;
-    enum hf_status status = map_change(map, reader, &key, expect, value, old);
+    enum hf_status status =
+        hf_map_change(map, reader, &key, expect, value, old);
     epoch_leave(reader);
     return status;
 }
@@ -315,7 +315,7 @@ static enum hf_status take(struct hf_map *map, const void *data, size_t len,
     struct hf_epoch_reader *reader = epoch_enter(map->epoch);
     if (reader == NULL)
         return HF_NOMEM;
-    enum hf_status status = map_take(map, reader, &key, expect, old);
+    enum hf_status status = hf_map_take(map, reader, &key, expect, old);
     epoch_leave(reader);
     return status;
 }

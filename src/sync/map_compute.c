@@ -42,7 +42,7 @@ static enum hf_status attempt(void *context)
     const struct attempt *a = context;
     uint32_t maker;
 
-    /* Acquire: pairs with hf_map_shut(). */
+    /* Acquire: pairs with hf_map_shutdown(). */
     if (hf_u32_load(&a->map->shut, __ATOMIC_ACQUIRE) != 0)
         return HF_CLOSED;
     return is_made(a->map, a->key, &maker) ? HF_PENDING : HF_OK;
@@ -112,15 +112,15 @@ static void give_up(struct hf_map *map, struct hf_epoch_reader *reader,
 {
     struct map_place place;
     void *none = NULL;
-    struct map_node *node = map_lock(map, reader, key, &place);
+    struct map_node *node = hf_map_lock(map, reader, key, &place);
 
     /* Another thread may be making it by now, if a value was put and removed
      * meanwhile. */
     if (node != NULL && node->retired.maker == hf_thread_slot() &&
         hf_ptr_cas(&node->value, &none, MAP_DEAD, __ATOMIC_ACQ_REL))
-        map_unlink(map, reader, &place);
+        hf_map_unlink(map, reader, &place);
     else
-        map_unlock(map, &place);
+        hf_map_unlock(map, &place);
     hf_event_wake_all(map_made(map, key));
 }
 
@@ -144,7 +144,7 @@ static enum hf_status run(struct hf_map *map, const struct map_key *key,
         give_up(map, reader, key);
         made = NULL; /* who fails cleans up */
     } else {
-        status = map_change(map, reader, key, MAP_ABSENT, made, &before);
+        status = hf_map_change(map, reader, key, MAP_ABSENT, made, &before);
         *value = status == HF_OK ? made : before;
     }
     epoch_leave(reader);
@@ -177,11 +177,11 @@ static enum hf_status claim(struct hf_map *map, const struct map_key *key,
         status = HF_CLOSED;
     } else {
         if (*spare == NULL)
-            *spare = map_node_new(key, NULL);
+            *spare = hf_map_node_new(key, NULL);
         if (*spare != NULL)
             (*spare)->retired.maker = (uint16_t)hf_thread_slot();
         status =
-            *spare == NULL ? HF_NOMEM : map_insert(map, reader, key, *spare);
+            *spare == NULL ? HF_NOMEM : hf_map_insert(map, reader, key, *spare);
         if (status == HF_OK)
             *spare = NULL;
         else if (status == HF_EXISTS)
@@ -202,7 +202,7 @@ hf_map_compute_if_absent(struct hf_map *map, const void *data, size_t len,
     void *found = NULL;
     enum hf_status status;
 
-    if (make == NULL || !map_key_init(map, data, len, &key))
+    if (make == NULL || !hf_map_key_init(map, data, len, &key))
         return HF_INVALID;
     do {
         status = claim(map, &key, &spare, &found);
@@ -220,7 +220,7 @@ hf_map_compute_if_absent(struct hf_map *map, const void *data, size_t len,
     return status;
 }
 
-void hf_map_shut(struct hf_map *map)
+void hf_map_shutdown(struct hf_map *map)
 {
     if (map == NULL)
         return;
@@ -240,8 +240,9 @@ static enum hf_status settle(struct hf_map *map, struct hf_epoch_reader *reader,
 
     if (value != NULL && !map_value_ok(value))
         return HF_INVALID;
-    status = value == NULL ? map_take(map, reader, key, old, &before)
-                           : map_change(map, reader, key, old, value, &before);
+    status = value == NULL
+                 ? hf_map_take(map, reader, key, old, &before)
+                 : hf_map_change(map, reader, key, old, value, &before);
     return status == HF_EXISTS || status == HF_NOTFOUND ? HF_MORE : status;
 }
 
@@ -255,7 +256,7 @@ enum hf_status hf_map_compute_if_present(
     enum hf_status status;
     void *value;
 
-    if (change == NULL || !map_key_init(map, data, len, &key))
+    if (change == NULL || !hf_map_key_init(map, data, len, &key))
         return HF_INVALID;
     /* The guard keeps the old value alive while the function reads it, and its
      * address from being that of another value. */
@@ -288,7 +289,7 @@ hf_map_merge(struct hf_map *map, const void *data, size_t len, void *value,
     void *merged;
 
     if (merge == NULL || !map_value_ok(value) ||
-        !map_key_init(map, data, len, &key))
+        !hf_map_key_init(map, data, len, &key))
         return HF_INVALID;
     struct hf_epoch_reader *reader = epoch_enter(map->epoch);
     if (reader == NULL)

@@ -18,8 +18,9 @@
 
 #define HELP 8u
 
-struct map_table *map_next(struct hf_map *map, struct hf_epoch_reader *reader,
-                           struct map_table *table)
+struct map_table *hf_map_next(struct hf_map *map,
+                              struct hf_epoch_reader *reader,
+                              struct map_table *table)
 {
     struct map_table *next = epoch_load(reader, &table->next);
     /* The check that `next` leads to something alive; seq_cst, after the load
@@ -39,7 +40,7 @@ static bool append(struct hf_epoch_reader *reader, struct map_bucket *bucket,
 
     while ((slot = map_empty_slot(map_word(bucket))) == MAP_SLOTS) {
         if (map_more_behind(bucket) == NULL) {
-            struct map_more *more = map_more_new();
+            struct map_more *more = hf_map_more_new();
             if (more == NULL)
                 return false;
             hf_epoch_born(reader, &more->retired.epoch);
@@ -122,7 +123,8 @@ static struct hf_epoch_node *clear_all(struct map_bucket *bucket)
 static void finish(struct hf_map *map, struct hf_epoch_reader *reader,
                    struct map_table *table)
 {
-    /* seq_cst: unlinked before readers are looked for; and see map_next(). */
+    /* seq_cst: unlinked before readers are looked for; and see hf_map_next().
+     */
     hf_ptr_store(&map->table, hf_ptr_load(&table->next, __ATOMIC_RELAXED),
                  __ATOMIC_SEQ_CST);
     hf_epoch_retire(reader, &table->retired.epoch);
@@ -134,21 +136,21 @@ static void move(struct hf_map *map, struct hf_epoch_reader *reader,
     struct map_bucket *bucket = &table->buckets[index];
 
     /* Relaxed: a hint, the lock decides. */
-    if ((map_word(bucket) & WORD_MOVED) || !map_bucket_lock(map, bucket))
+    if ((map_word(bucket) & WORD_MOVED) || !hf_map_bucket_lock(map, bucket))
         return;
     /* Acquire: the empty table. It lives: this bucket is not moved. */
     struct map_table *next = hf_ptr_load(&table->next, __ATOMIC_ACQUIRE);
     if (!copy_nodes(reader, bucket, next)) {
         empty_again(&next->buckets[index]);
         empty_again(&next->buckets[index + table->mask + 1]);
-        map_bucket_unlock(map, bucket, map_word(bucket) & WORD_TAGS);
+        hf_map_bucket_unlock(map, bucket, map_word(bucket) & WORD_TAGS);
         return;
     }
     /* Release: the copies. From here on readers go to the next table. */
     hf_u64_store(&bucket->word, map_word(bucket) | WORD_MOVED,
                  __ATOMIC_RELEASE);
     struct hf_epoch_node *list = clear_all(bucket);
-    map_bucket_unlock(map, bucket, WORD_MOVED);
+    hf_map_bucket_unlock(map, bucket, WORD_MOVED);
     while (list != NULL) { /* not under the lock: it may free others' values */
         struct hf_epoch_node *more = list;
         list = more->next;
@@ -159,8 +161,8 @@ static void move(struct hf_map *map, struct hf_epoch_reader *reader,
         finish(map, reader, table);
 }
 
-void map_help(struct hf_map *map, struct hf_epoch_reader *reader,
-              struct map_table *table, const struct map_key *key)
+void hf_map_help(struct hf_map *map, struct hf_epoch_reader *reader,
+                 struct map_table *table, const struct map_key *key)
 {
     move(map, reader, table, key->hash & table->mask);
     /* Relaxed: only shares out the work. */
@@ -169,19 +171,19 @@ void map_help(struct hf_map *map, struct hf_epoch_reader *reader,
         move(map, reader, table, i & table->mask);
 }
 
-bool map_grow(struct hf_map *map, struct hf_epoch_reader *reader,
-              struct map_table *table)
+bool hf_map_grow(struct hf_map *map, struct hf_epoch_reader *reader,
+                 struct map_table *table)
 {
     uint64_t buckets = table->mask + 1;
     void *none = NULL;
 
     /* seq_cst: a table that is not the current one does not grow, see
-     * map_next(). */
+     * hf_map_next(). */
     if (hf_map_size(map) <= buckets * MAP_LOAD ||
         hf_ptr_load(&table->next, __ATOMIC_RELAXED) != NULL ||
         hf_ptr_load(&map->table, __ATOMIC_SEQ_CST) != table)
         return false;
-    struct map_table *next = map_table_new(buckets * 2);
+    struct map_table *next = hf_map_table_new(buckets * 2);
     if (next == NULL) {
         hf_u64_add(&map->growths_nomem, 1, __ATOMIC_RELAXED);
         return false;

@@ -52,8 +52,8 @@
 #define WORD_LOCKED (UINT64_C(1) << 48)
 #define WORD_MOVED  (UINT64_C(1) << 49) /* look in the next table */
 
-extern char map_dead;
-#define MAP_DEAD ((void *)&map_dead)
+extern char hf_map_dead;
+#define MAP_DEAD ((void *)&hf_map_dead)
 
 /* What goes to the epoch: three kinds of memory. */
 enum map_kind { MAP_NODE, MAP_MORE, MAP_TABLE };
@@ -151,64 +151,66 @@ struct map_place {
 
 /* map_table.c */
 
-struct map_table *map_table_new(uint64_t buckets);
-void map_table_free(struct hf_map *map, struct map_table *table);
+struct map_table *hf_map_table_new(uint64_t buckets);
+void hf_map_table_free(struct hf_map *map, struct map_table *table);
 /* Frees what the epoch held back, of any kind. */
-void map_reclaim(void *context, struct hf_epoch_node *node);
+void hf_map_reclaim(void *context, struct hf_epoch_node *node);
 
-struct map_more *map_more_new(void);
+struct map_more *hf_map_more_new(void);
 /* False: the bucket was moved, and will never be locked again. */
-bool map_bucket_lock(struct hf_map *map, struct map_bucket *bucket);
+bool hf_map_bucket_lock(struct hf_map *map, struct map_bucket *bucket);
 /* Writes the first word anew and unlocks by that. */
-void map_bucket_unlock(struct hf_map *map, struct map_bucket *bucket,
-                       uint64_t word);
+void hf_map_bucket_unlock(struct hf_map *map, struct map_bucket *bucket,
+                          uint64_t word);
 /* Locks the bucket of the key and looks for it. NULL: it is not there. Ends
- * with map_unlock(), map_unlink() or map_swap(). */
-struct map_node *map_lock(struct hf_map *map, struct hf_epoch_reader *reader,
-                          const struct map_key *key, struct map_place *place);
-void map_unlock(struct hf_map *map, const struct map_place *place);
+ * with hf_map_unlock(), hf_map_unlink() or hf_map_swap(). */
+struct map_node *hf_map_lock(struct hf_map *map, struct hf_epoch_reader *reader,
+                             const struct map_key *key,
+                             struct map_place *place);
+void hf_map_unlock(struct hf_map *map, const struct map_place *place);
 /* Takes the node out, unlocks, and retires it. */
-void map_unlink(struct hf_map *map, struct hf_epoch_reader *reader,
-                const struct map_place *place);
+void hf_map_unlink(struct hf_map *map, struct hf_epoch_reader *reader,
+                   const struct map_place *place);
 /* Puts `node` in the place of one with the same key, unlocks, and retires that
  * one. */
-void map_swap(struct hf_map *map, struct hf_epoch_reader *reader,
-              const struct map_place *place, struct map_node *node);
+void hf_map_swap(struct hf_map *map, struct hf_epoch_reader *reader,
+                 const struct map_place *place, struct map_node *node);
 /* HF_EXISTS: the key is there, in whatever state. HF_NOMEM. */
-enum hf_status map_insert(struct hf_map *map, struct hf_epoch_reader *reader,
-                          const struct map_key *key, struct map_node *node);
+enum hf_status hf_map_insert(struct hf_map *map, struct hf_epoch_reader *reader,
+                             const struct map_key *key, struct map_node *node);
 
 /* map_grow.c */
 
 /* Where to look after a moved bucket of `table`. */
-struct map_table *map_next(struct hf_map *map, struct hf_epoch_reader *reader,
-                           struct map_table *table);
+struct map_table *hf_map_next(struct hf_map *map,
+                              struct hf_epoch_reader *reader,
+                              struct map_table *table);
 /* Moves the key's bucket of a table that grows, and a few others. */
-void map_help(struct hf_map *map, struct hf_epoch_reader *reader,
-              struct map_table *table, const struct map_key *key);
+void hf_map_help(struct hf_map *map, struct hf_epoch_reader *reader,
+                 struct map_table *table, const struct map_key *key);
 /* Begins a growth if the table is full and none is under way; true if so. */
-bool map_grow(struct hf_map *map, struct hf_epoch_reader *reader,
-              struct map_table *table);
+bool hf_map_grow(struct hf_map *map, struct hf_epoch_reader *reader,
+                 struct map_table *table);
 
 /* map.c */
 
-/* Any value, or none: what map_change and map_take expect. */
-extern char map_any;
-#define MAP_ANY    ((void *)&map_any)
+/* Any value, or none: what hf_map_change and hf_map_take expect. */
+extern char hf_map_any;
+#define MAP_ANY    ((void *)&hf_map_any)
 #define MAP_ABSENT NULL
 
-bool map_key_init(const struct hf_map *map, const void *data, size_t len,
-                  struct map_key *key);
+bool hf_map_key_init(const struct hf_map *map, const void *data, size_t len,
+                     struct map_key *key);
 /* NULL without memory. Not yet born to the epoch. */
-struct map_node *map_node_new(const struct map_key *key, void *value);
+struct map_node *hf_map_node_new(const struct map_key *key, void *value);
 /* Puts `value` there if what is there is `expect`. `old` gets what was there
  * or NULL. HF_OK; HF_EXISTS: another; HF_NOTFOUND: none; HF_NOMEM. */
-enum hf_status map_change(struct hf_map *map, struct hf_epoch_reader *reader,
-                          const struct map_key *key, void *expect, void *value,
-                          void **old);
+enum hf_status hf_map_change(struct hf_map *map, struct hf_epoch_reader *reader,
+                             const struct map_key *key, void *expect,
+                             void *value, void **old);
 /* The same to remove the key. */
-enum hf_status map_take(struct hf_map *map, struct hf_epoch_reader *reader,
-                        const struct map_key *key, void *expect, void **old);
+enum hf_status hf_map_take(struct hf_map *map, struct hf_epoch_reader *reader,
+                           const struct map_key *key, void *expect, void **old);
 
 /* May a caller put it in? Addresses of our own have a meaning of their own. */
 static inline bool map_value_ok(const void *value)
@@ -234,28 +236,8 @@ static inline void map_count(struct hf_map *map, uint64_t change)
 static inline bool map_key_is(const struct map_key *key,
                               const struct map_node *node)
 {
-    const unsigned char *a = (const unsigned char *)key->data;
-    const unsigned char *b = node->key;
-    size_t left = key->len;
-    uint64_t x, y;
-
-    if (node->hash != key->hash || node->retired.key_len != left)
-        return false;
-    for (; left >= 8; left -= 8, a += 8, b += 8) {
-        memcpy(&x, a, 8);
-        memcpy(&y, b, 8);
-        if (x != y)
-            return false;
-    }
-    return left == 0 || memcmp(a, b, left) == 0;
-}
-
-/* The slots whose tag is the key's: bit 7 of their byte is set. A slot above
- * such a one may be named wrongly; the key decides. */
-static inline uint64_t map_hits(uint64_t word, const struct map_key *key)
-{
-    uint64_t differs = word ^ key->tag * WORD_ONES;
-    return (differs - WORD_ONES) & ~differs & WORD_ONES << 7;
+    return node->hash == key->hash && node->retired.key_len == key->len &&
+           map_bytes_equal(key->data, node->key, key->len);
 }
 
 /* Looks through one bucket, whose word was `word`. */
@@ -263,8 +245,9 @@ static inline struct map_node *
 map_look(struct hf_epoch_reader *reader, struct map_bucket *bucket,
          uint64_t word, const struct map_key *key, unsigned *slot)
 {
-    for (uint64_t hits = map_hits(word, key); hits != 0; hits &= hits - 1) {
-        *slot = (unsigned)__builtin_ctzll(hits) / 8;
+    for (uint64_t hits = map_tag_hits(word, key->tag, WORD_ONES); hits != 0;
+         hits &= hits - 1) {
+        *slot = map_tag_slot(hits);
         struct map_node *node =
             (struct map_node *)epoch_load(reader, &bucket->nodes[*slot]);
         if (node != NULL && map_key_is(key, node))
@@ -302,8 +285,8 @@ static inline uint64_t map_word(const struct map_bucket *bucket)
 /* The first empty slot of a word, MAP_SLOTS if there is none. */
 static inline unsigned map_empty_slot(uint64_t word)
 {
-    uint64_t empty = (word - WORD_ONES) & ~word & WORD_ONES << 7;
-    return empty == 0 ? MAP_SLOTS : (unsigned)__builtin_ctzll(empty) / 8;
+    uint64_t empty = map_tag_hits(word, 0, WORD_ONES);
+    return empty == 0 ? MAP_SLOTS : map_tag_slot(empty);
 }
 
 /* A tag in its slot. */
@@ -343,7 +326,7 @@ static inline struct map_node *map_find(struct hf_map *map,
             }
             word = hf_u64_load(&bucket->word, __ATOMIC_ACQUIRE);
         }
-        table = map_next(map, reader, table);
+        table = hf_map_next(map, reader, table);
     }
 }
 

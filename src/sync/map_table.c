@@ -21,7 +21,7 @@
 #define SPINS 100
 #endif
 
-struct map_table *map_table_new(uint64_t buckets)
+struct map_table *hf_map_table_new(uint64_t buckets)
 {
     size_t bytes = sizeof(struct map_table) + HF_CACHE_LINE +
                    (size_t)buckets * sizeof(struct map_bucket);
@@ -48,14 +48,13 @@ struct map_table *map_table_new(uint64_t buckets)
     return table;
 }
 
-struct map_more *map_more_new(void)
+struct map_more *hf_map_more_new(void)
 {
-    struct map_more *more = hf_alloc_aligned(HF_CACHE_LINE, HF_CACHE_LINE);
+    struct map_more *more = hf_alloc_lines(sizeof *more);
 
     _Static_assert(sizeof *more <= HF_CACHE_LINE, "fits");
     if (more == NULL)
         return NULL;
-    memset(more, 0, sizeof *more);
     more->retired.kind = MAP_MORE;
     return more;
 }
@@ -69,7 +68,7 @@ static void node_free(struct hf_map *map, struct map_node *node)
     hf_free(node);
 }
 
-void map_reclaim(void *context, struct hf_epoch_node *epoch_node)
+void hf_map_reclaim(void *context, struct hf_epoch_node *epoch_node)
 {
     struct map_retired *retired = (struct map_retired *)epoch_node;
 
@@ -86,7 +85,7 @@ void map_reclaim(void *context, struct hf_epoch_node *epoch_node)
     }
 }
 
-void map_table_free(struct hf_map *map, struct map_table *table)
+void hf_map_table_free(struct hf_map *map, struct map_table *table)
 {
     for (uint64_t i = 0; i <= table->mask; i++) {
         struct map_bucket *bucket = &table->buckets[i];
@@ -112,9 +111,9 @@ static struct map_park *park_of(struct hf_map *map,
     return &map->parks[(uintptr_t)bucket / sizeof *bucket % MAP_STRIPES];
 }
 
-/* seq_cst, here and in map_bucket_unlock(): one announces itself and looks at
- * the bucket, the other unlocks it and looks who is announced; one of the two
- * sees the other. */
+/* seq_cst, here and in hf_map_bucket_unlock(): one announces itself and looks
+ * at the bucket, the other unlocks it and looks who is announced; one of the
+ * two sees the other. */
 static void park(struct hf_map *map, struct map_bucket *bucket)
 {
     struct map_park *park = park_of(map, bucket);
@@ -128,7 +127,7 @@ static void park(struct hf_map *map, struct map_bucket *bucket)
     hf_u32_sub(&park->parked, 1, __ATOMIC_SEQ_CST);
 }
 
-bool map_bucket_lock(struct hf_map *map, struct map_bucket *bucket)
+bool hf_map_bucket_lock(struct hf_map *map, struct map_bucket *bucket)
 {
     for (unsigned spins = 0;; spins++) {
         /* Acquire, both: what the last holder wrote, here or, if it moved the
@@ -150,8 +149,8 @@ bool map_bucket_lock(struct hf_map *map, struct map_bucket *bucket)
     }
 }
 
-void map_bucket_unlock(struct hf_map *map, struct map_bucket *bucket,
-                       uint64_t word)
+void hf_map_bucket_unlock(struct hf_map *map, struct map_bucket *bucket,
+                          uint64_t word)
 {
     struct map_park *park = park_of(map, bucket);
 
@@ -169,8 +168,8 @@ static uint64_t tags_of(const struct map_bucket *bucket)
     return map_word(bucket) & WORD_TAGS;
 }
 
-struct map_node *map_lock(struct hf_map *map, struct hf_epoch_reader *reader,
-                          const struct map_key *key, struct map_place *place)
+struct map_node *hf_map_lock(struct hf_map *map, struct hf_epoch_reader *reader,
+                             const struct map_key *key, struct map_place *place)
 {
     struct map_table *table = epoch_load(reader, &map->table);
 
@@ -179,10 +178,10 @@ struct map_node *map_lock(struct hf_map *map, struct hf_epoch_reader *reader,
         place->first = &table->buckets[key->hash & table->mask];
         /* Relaxed: who misses the beginning of a growth does not help yet. */
         if (hf_ptr_load(&table->next, __ATOMIC_RELAXED) != NULL)
-            map_help(map, reader, table, key);
-        if (map_bucket_lock(map, place->first))
+            hf_map_help(map, reader, table, key);
+        if (hf_map_bucket_lock(map, place->first))
             break;
-        table = map_next(map, reader, table);
+        table = hf_map_next(map, reader, table);
     }
     place->bucket = place->first;
     while (place->bucket != NULL) {
@@ -195,13 +194,13 @@ struct map_node *map_lock(struct hf_map *map, struct hf_epoch_reader *reader,
     return NULL;
 }
 
-void map_unlock(struct hf_map *map, const struct map_place *place)
+void hf_map_unlock(struct hf_map *map, const struct map_place *place)
 {
-    map_bucket_unlock(map, place->first, tags_of(place->first));
+    hf_map_bucket_unlock(map, place->first, tags_of(place->first));
 }
 
-void map_unlink(struct hf_map *map, struct hf_epoch_reader *reader,
-                const struct map_place *place)
+void hf_map_unlink(struct hf_map *map, struct hf_epoch_reader *reader,
+                   const struct map_place *place)
 {
     struct map_bucket *bucket = place->bucket;
     uint64_t tags = tags_of(bucket) & ~map_tag_at(0xff, place->slot);
@@ -216,20 +215,20 @@ void map_unlink(struct hf_map *map, struct hf_epoch_reader *reader,
         hf_u64_store(&bucket->word, tags, __ATOMIC_RELAXED);
         tags = tags_of(place->first);
     }
-    map_bucket_unlock(map, place->first, tags);
+    hf_map_bucket_unlock(map, place->first, tags);
     hf_epoch_retire(reader, &node->retired.epoch);
 }
 
-void map_swap(struct hf_map *map, struct hf_epoch_reader *reader,
-              const struct map_place *place, struct map_node *node)
+void hf_map_swap(struct hf_map *map, struct hf_epoch_reader *reader,
+                 const struct map_place *place, struct map_node *node)
 {
     hf_epoch_born(reader, &node->retired.epoch);
-    /* seq_cst: as in map_unlink(); it also publishes the new node. */
+    /* seq_cst: as in hf_map_unlink(); it also publishes the new node. */
     struct map_node *old =
         hf_ptr_swap(&place->bucket->nodes[place->slot], node, __ATOMIC_SEQ_CST);
 
     assert(old != NULL && old->hash == node->hash);
-    map_unlock(map, place);
+    hf_map_unlock(map, place);
     hf_epoch_retire(reader, &old->retired.epoch);
 }
 
@@ -266,8 +265,8 @@ static bool put_node(const struct map_place *place, struct map_node *node,
     return true;
 }
 
-enum hf_status map_insert(struct hf_map *map, struct hf_epoch_reader *reader,
-                          const struct map_key *key, struct map_node *node)
+enum hf_status hf_map_insert(struct hf_map *map, struct hf_epoch_reader *reader,
+                             const struct map_key *key, struct map_node *node)
 {
     struct map_more *spare = NULL;
     enum hf_status status = HF_PENDING;
@@ -275,17 +274,17 @@ enum hf_status map_insert(struct hf_map *map, struct hf_epoch_reader *reader,
 
     hf_epoch_born(reader, &node->retired.epoch);
     while (status == HF_PENDING) {
-        if (map_lock(map, reader, key, &place) != NULL) {
-            map_unlock(map, &place);
+        if (hf_map_lock(map, reader, key, &place) != NULL) {
+            hf_map_unlock(map, &place);
             status = HF_EXISTS;
         } else if (put_node(&place, node, key->tag, &spare)) {
-            map_unlock(map, &place);
+            hf_map_unlock(map, &place);
             status = HF_OK;
         } else { /* full: a larger table, or one more bucket behind it */
-            map_unlock(map, &place);
-            if (map_grow(map, reader, place.table))
+            hf_map_unlock(map, &place);
+            if (hf_map_grow(map, reader, place.table))
                 continue;
-            spare = map_more_new();
+            spare = hf_map_more_new();
             if (spare == NULL)
                 return HF_NOMEM;
             hf_epoch_born(reader, &spare->retired.epoch);

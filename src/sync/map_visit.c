@@ -71,7 +71,7 @@ static enum hf_status note_group(struct hf_map *map,
 
     /* The table is smaller if it was seen that this bucket has moved on. */
     while (table->mask + 1 < size)
-        table = map_next(map, reader, table);
+        table = hf_map_next(map, reader, table);
     if (table->mask + 1 == size) {
         status = note_bucket(reader, &table->buckets[low], notes);
         if (status != HF_PENDING)

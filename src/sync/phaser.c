@@ -81,7 +81,7 @@ enum hf_status hf_phaser_init(struct hf_phaser *phaser,
     return HF_OK;
 }
 
-void hf_phaser_release(struct hf_phaser *phaser)
+void hf_phaser_destroy(struct hf_phaser *phaser)
 {
     if (phaser == NULL)
         return;
@@ -249,7 +249,7 @@ uint32_t hf_phaser_phase(const struct hf_phaser *phaser)
     return phase_of(look(phaser));
 }
 
-void hf_phaser_shut(struct hf_phaser *phaser)
+void hf_phaser_shutdown(struct hf_phaser *phaser)
 {
     if (phaser == NULL)
         return;

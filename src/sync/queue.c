@@ -99,10 +99,9 @@ static struct segment *segment_new(struct hf_queue *queue)
     }
     if (segment != NULL)
         return segment;
-    segment = hf_alloc_aligned(HF_CACHE_LINE, segment_bytes(queue));
+    segment = hf_alloc_lines(segment_bytes(queue));
     if (segment == NULL)
         return NULL;
-    memset(segment, 0, segment_bytes(queue));
     hf_u64_add(&queue->segments, 1, __ATOMIC_RELAXED); /* a figure */
     return segment;
 }
@@ -469,10 +468,9 @@ enum hf_status hf_queue_open(struct hf_queue **out,
     if (out == NULL || slots < 2 || slots > HF_QUEUE_SEGMENT_MAX ||
         (slots & (slots - 1)) != 0)
         return HF_INVALID;
-    struct hf_queue *queue = hf_alloc_aligned(HF_CACHE_LINE, sizeof *queue);
+    struct hf_queue *queue = hf_alloc_lines(sizeof *queue);
     if (queue == NULL)
         return HF_NOMEM;
-    memset(queue, 0, sizeof *queue);
     queue->slots = slots;
     struct segment *first = segment_new(queue);
     if (first == NULL ||

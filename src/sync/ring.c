@@ -18,7 +18,7 @@ put_anew(struct hf_ring *ring, void *item)
 {
     enum hf_status status;
 
-    ring_put_many_of(ring, &item, 1, &status);
+    hf_ring_put_many_of(ring, &item, 1, &status);
     return status;
 }
 
@@ -51,7 +51,7 @@ anew:
 __attribute__((noinline, cold)) static enum hf_status
 take_anew(struct hf_ring *ring, void **item)
 {
-    return ring_take_many_of(ring, item, 1) == 1 ? HF_OK : HF_EMPTY;
+    return hf_ring_take_many_of(ring, item, 1) == 1 ? HF_OK : HF_EMPTY;
 }
 
 HF_INLINE enum hf_status take_quick(struct hf_ring *ring, void **item)
@@ -248,7 +248,7 @@ size_t hf_ring_put_many(struct hf_ring *ring, void *const *items, size_t count)
     case HF_RING_SPMC:
         return put_one_of(ring, items, count, &status);
     default:
-        return ring_put_many_of(ring, items, count, &status);
+        return hf_ring_put_many_of(ring, items, count, &status);
     }
 }
 
@@ -262,7 +262,7 @@ size_t hf_ring_take_many(struct hf_ring *ring, void **items, size_t count)
     case HF_RING_MPSC:
         return take_one_of(ring, items, count);
     default:
-        return ring_take_many_of(ring, items, count);
+        return hf_ring_take_many_of(ring, items, count);
     }
 }
 
@@ -298,8 +298,9 @@ void hf_ring_stats(const struct hf_ring *ring, struct hf_ring_stats *out)
         out->takes = hf_u64_load(&ring->head.at, __ATOMIC_ACQUIRE);
         out->puts = hf_u64_load(&ring->tail.at, __ATOMIC_ACQUIRE);
     } else {
-        out->takes = position_count(ring, ring_seek(ring, &ring->head, false));
-        out->puts = position_count(ring, ring_seek(ring, &ring->tail, true));
+        out->takes =
+            position_count(ring, hf_ring_seek(ring, &ring->head, false));
+        out->puts = position_count(ring, hf_ring_seek(ring, &ring->tail, true));
     }
     /* The tail was read later: it is not below, but may be too far ahead. */
     out->size = out->puts - out->takes;
@@ -347,10 +348,9 @@ static enum hf_status make_slots(struct hf_ring *ring)
     size_t cells_bytes = line_up(ring->cell_count * sizeof *ring->cells);
 
     ring->words = hf_alloc_aligned(HF_CACHE_LINE, words_bytes);
-    ring->cells = hf_alloc_aligned(HF_CACHE_LINE, cells_bytes);
+    ring->cells = hf_alloc_lines(cells_bytes);
     if (ring->words == NULL || ring->cells == NULL)
         return HF_NOMEM;
-    memset(ring->cells, 0, cells_bytes);
     for (uint32_t i = 0; i < ring->capacity; i++) /* nobody sees it yet */
         hf_u64_store(&ring->words[i], LAP_FIRST | (i + 1), __ATOMIC_RELAXED);
     hf_u64_store(&ring->head.at, LAP_FIRST, __ATOMIC_RELAXED);
@@ -380,10 +380,9 @@ enum hf_status hf_ring_open(struct hf_ring **out,
     if (out == NULL || all.capacity > HF_RING_CAPACITY_MAX ||
         (unsigned)all.mode > HF_RING_SPMC)
         return HF_INVALID;
-    struct hf_ring *ring = hf_alloc_aligned(HF_CACHE_LINE, sizeof *ring);
+    struct hf_ring *ring = hf_alloc_lines(sizeof *ring);
     if (ring == NULL)
         return HF_NOMEM;
-    memset(ring, 0, sizeof *ring);
     ring->mode = all.mode;
     ring->capacity = (uint32_t)all.capacity;
     status = all.mode == HF_RING_SPSC ? make_spsc(ring) : make_slots(ring);

@@ -74,8 +74,8 @@ skip(const struct hf_ring *ring, uint64_t position, uint64_t word, bool put)
     return position_add(ring, position, 1);
 }
 
-uint64_t ring_seek(const struct hf_ring *ring, const struct ring_side *side,
-                   bool put)
+uint64_t hf_ring_seek(const struct hf_ring *ring, const struct ring_side *side,
+                      bool put)
 {
     uint64_t position = hf_u64_load(&side->at, __ATOMIC_ACQUIRE);
 
@@ -115,8 +115,8 @@ HF_INLINE bool fill(struct hf_ring *ring, uint64_t *position, uint32_t *cell)
     }
 }
 
-size_t ring_put_many_of(struct hf_ring *ring, void *const *items, size_t count,
-                        enum hf_status *status)
+size_t hf_ring_put_many_of(struct hf_ring *ring, void *const *items,
+                           size_t count, enum hf_status *status)
 {
     struct ring_local *local = hf_locals_mine(&ring->locals, sizeof *local);
     size_t done = 0;
@@ -146,7 +146,7 @@ size_t ring_put_many_of(struct hf_ring *ring, void *const *items, size_t count,
 
 /* ---- Many take. ---- */
 
-size_t ring_take_many_of(struct hf_ring *ring, void **items, size_t count)
+size_t hf_ring_take_many_of(struct hf_ring *ring, void **items, size_t count)
 {
     uint64_t at = hf_u64_load(&ring->head.at, __ATOMIC_ACQUIRE);
     uint64_t word = hf_u64_load(word_at(ring, at), __ATOMIC_SEQ_CST);

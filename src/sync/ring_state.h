@@ -113,13 +113,13 @@ HF_INLINE void count_refused(struct hf_atomic_u64 *refused)
 }
 
 /* Puts and takes for sides that many threads are at. */
-size_t ring_put_many_of(struct hf_ring *ring, void *const *items, size_t count,
-                        enum hf_status *status);
-size_t ring_take_many_of(struct hf_ring *ring, void **items, size_t count);
+size_t hf_ring_put_many_of(struct hf_ring *ring, void *const *items,
+                           size_t count, enum hf_status *status);
+size_t hf_ring_take_many_of(struct hf_ring *ring, void **items, size_t count);
 
 /* The first position that is not filled (put is true) or not taken, for those
  * who only look. */
-uint64_t ring_seek(const struct hf_ring *ring, const struct ring_side *side,
-                   bool put);
+uint64_t hf_ring_seek(const struct hf_ring *ring, const struct ring_side *side,
+                      bool put);
 
 #endif

@@ -64,7 +64,7 @@ enum hf_status hf_rwlock_init(struct hf_rwlock *lock,
     return HF_OK;
 }
 
-void hf_rwlock_release(struct hf_rwlock *lock)
+void hf_rwlock_destroy(struct hf_rwlock *lock)
 {
     if (lock == NULL)
         return;
@@ -209,7 +209,8 @@ enum hf_status hf_rwlock_unlock_read(struct hf_rwlock *lock)
     return HF_OK;
 }
 
-enum hf_status hf_rwlock_unlock_write(struct hf_rwlock *lock)
+/* The writer goes; `stays` is 0, or a reader. */
+static enum hf_status end_writing(struct hf_rwlock *lock, uint64_t stays)
 {
     if (lock == NULL)
         return HF_INVALID;
@@ -219,26 +220,20 @@ enum hf_status hf_rwlock_unlock_write(struct hf_rwlock *lock)
         if (!(state & WRITER))
             return HF_INVALID;
         /* Release: what we wrote, for whoever comes next. */
-    } while (
-        !hf_u64_cas(&lock->state, &state, state - WRITER, __ATOMIC_RELEASE));
-    wake(lock, state - WRITER);
+    } while (!hf_u64_cas(&lock->state, &state, state - WRITER + stays,
+                         __ATOMIC_RELEASE));
+    wake(lock, state - WRITER + stays);
     return HF_OK;
+}
+
+enum hf_status hf_rwlock_unlock_write(struct hf_rwlock *lock)
+{
+    return end_writing(lock, 0);
 }
 
 enum hf_status hf_rwlock_downgrade(struct hf_rwlock *lock)
 {
-    if (lock == NULL)
-        return HF_INVALID;
-    uint64_t state = look(lock);
-
-    do {
-        if (!(state & WRITER))
-            return HF_INVALID;
-        /* Release: what we wrote, for other readers. */
-    } while (!hf_u64_cas(&lock->state, &state, state - WRITER + READER_ONE,
-                         __ATOMIC_RELEASE));
-    wake(lock, state - WRITER + READER_ONE);
-    return HF_OK;
+    return end_writing(lock, READER_ONE);
 }
 
 enum hf_status hf_rwlock_try_upgrade(struct hf_rwlock *lock)
@@ -260,7 +255,7 @@ enum hf_status hf_rwlock_try_upgrade(struct hf_rwlock *lock)
     return HF_OK;
 }
 
-void hf_rwlock_shut(struct hf_rwlock *lock)
+void hf_rwlock_shutdown(struct hf_rwlock *lock)
 {
     if (lock == NULL)
         return;
@@ -280,5 +275,5 @@ void hf_rwlock_stats(const struct hf_rwlock *lock, struct hf_rwlock_stats *out)
                                     .readers_waiting = rwait_of(state),
                                     .writers_waiting = wwait_of(state),
                                     .writing = (state & WRITER) != 0,
-                                    .shut = (state & SHUT) != 0};
+                                    .shutdown = (state & SHUT) != 0};
 }

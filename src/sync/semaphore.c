@@ -84,7 +84,7 @@ enum hf_status hf_semaphore_init(struct hf_semaphore *semaphore,
     return HF_OK;
 }
 
-void hf_semaphore_release(struct hf_semaphore *semaphore)
+void hf_semaphore_destroy(struct hf_semaphore *semaphore)
 {
     if (semaphore == NULL)
         return;
@@ -300,7 +300,8 @@ enum hf_status hf_semaphore_acquire(struct hf_semaphore *semaphore,
     return wait_for(semaphore, count, deadline_ns);
 }
 
-enum hf_status hf_semaphore_give(struct hf_semaphore *semaphore, uint32_t count)
+enum hf_status hf_semaphore_release(struct hf_semaphore *semaphore,
+                                    uint32_t count)
 {
     if (semaphore == NULL)
         return HF_INVALID;
@@ -349,7 +350,7 @@ uint32_t hf_semaphore_available(const struct hf_semaphore *semaphore)
     return permits_of(look(semaphore));
 }
 
-void hf_semaphore_shut(struct hf_semaphore *semaphore)
+void hf_semaphore_shutdown(struct hf_semaphore *semaphore)
 {
     if (semaphore == NULL)
         return;
@@ -372,5 +373,5 @@ void hf_semaphore_stats(const struct hf_semaphore *semaphore,
 
     *out = (struct hf_semaphore_stats){.permits = permits_of(state),
                                        .waiting = waiting_of(state),
-                                       .shut = (state & SHUT) != 0};
+                                       .shutdown = (state & SHUT) != 0};
 }

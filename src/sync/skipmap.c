@@ -80,10 +80,9 @@ static enum hf_status open_parts(struct hf_skipmap *map)
                    SKIPMAP_LEVELS * sizeof(struct hf_atomic_ptr);
 
     bytes = (bytes + HF_CACHE_LINE - 1) & ~(size_t)(HF_CACHE_LINE - 1);
-    map->head = hf_alloc_aligned(HF_CACHE_LINE, bytes);
+    map->head = hf_alloc_lines(bytes);
     if (map->head == NULL)
         return HF_NOMEM;
-    memset(map->head, 0, bytes);
     map->head->height = SKIPMAP_LEVELS;
     map->levels.value = 1;
     if (hf_locals_init(&map->locals, sizeof(struct skipmap_local)) != HF_OK)
@@ -96,10 +95,9 @@ enum hf_status hf_skipmap_open(struct hf_skipmap **out,
 {
     if (out == NULL)
         return HF_INVALID;
-    struct hf_skipmap *map = hf_alloc_aligned(HF_CACHE_LINE, sizeof *map);
+    struct hf_skipmap *map = hf_alloc_lines(sizeof *map);
     if (map == NULL)
         return HF_NOMEM;
-    memset(map, 0, sizeof *map);
     if (opts != NULL)
         map->opts = *opts;
     if (map->opts.seed == 0)
@@ -249,7 +247,7 @@ static enum hf_status put_over(struct skipmap_call *call, struct put *put,
         }
     }
     put->old = NULL;
-    skipmap_unlink(call, node);
+    hf_skipmap_unlink(call, node);
     return HF_PENDING;
 }
 
@@ -263,7 +261,7 @@ static enum hf_status put_new(struct skipmap_call *call, struct put *put)
         return HF_NOMEM;
     /* Relaxed: the link that publishes the node comes after. */
     hf_ptr_store(&put->node->value, put->held, __ATOMIC_RELAXED);
-    enum hf_status status = skipmap_link(call, put->node);
+    enum hf_status status = hf_skipmap_link(call, put->node);
     if (status == HF_OK) {
         put->held = NULL;
         put->node = NULL;
@@ -282,7 +280,7 @@ static enum hf_status put_value(struct hf_skipmap *map, const void *key,
     if (skipmap_enter(&call, map, key, key_len) != HF_OK)
         return HF_NOMEM;
     do {
-        skipmap_walk(&call, SKIPMAP_AT_KEY);
+        hf_skipmap_walk(&call, SKIPMAP_AT_KEY);
         status = call.exact ? put_over(&call, put, call.after[0])
                             : put_new(&call, put);
     } while (status == HF_PENDING);
@@ -357,7 +355,7 @@ static struct skipmap_node *look(struct skipmap_call *call)
     }
     return NULL;
 changed:
-    skipmap_walk(call, SKIPMAP_AT_KEY);
+    hf_skipmap_walk(call, SKIPMAP_AT_KEY);
     return call->exact ? call->after[0] : NULL;
 }
 
@@ -456,7 +454,7 @@ static enum hf_status remove_key(struct hf_skipmap *map, const void *key,
         status = HF_NOMEM;
         goto out;
     }
-    skipmap_walk(&call, SKIPMAP_AT_KEY);
+    hf_skipmap_walk(&call, SKIPMAP_AT_KEY);
     if (!call.exact)
         goto out;
     struct skipmap_node *node = call.after[0];
@@ -473,7 +471,7 @@ static enum hf_status remove_key(struct hf_skipmap *map, const void *key,
     } while (!hf_ptr_cas(&node->value, &swapped, NULL, __ATOMIC_SEQ_CST));
     skipmap_count(&call.local->more, (uint64_t)-1);
     skipmap_drop(&call, held);
-    skipmap_unlink(&call, node);
+    hf_skipmap_unlink(&call, node);
     status = HF_OK;
 out:
     skipmap_leave(&call);

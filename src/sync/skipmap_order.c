@@ -44,7 +44,7 @@ static void *value_between(struct skipmap_call *call, struct skipmap_node *node)
             return skipmap_value_of(call->map, held);
         held = again;
     }
-    skipmap_help(call, node);
+    hf_skipmap_help(call, node);
     return NULL;
 }
 
@@ -62,7 +62,7 @@ static enum hf_status find_near(struct hf_skipmap *map, const void *key,
     if (skipmap_enter(&call, map, key, key_len) != HF_OK)
         return HF_NOMEM;
     while (value == NULL) {
-        skipmap_walk(&call, stop);
+        hf_skipmap_walk(&call, stop);
         struct skipmap_node *node =
             side == AFTER ? call.after[0] : call.before[0];
         if (node == NULL || node == map->head)
@@ -141,7 +141,7 @@ enum hf_status hf_skipmap_first(struct hf_skipmap *map,
 }
 
 /* The first node is first at every level where it is: the head is before it,
- * or it is not the first any more, and then skipmap_unlink() walks. */
+ * or it is not the first any more, and then hf_skipmap_unlink() walks. */
 static void unlink_first(struct skipmap_call *call, struct skipmap_node *node)
 {
     call->key = skipmap_key_of(node);
@@ -150,7 +150,7 @@ static void unlink_first(struct skipmap_call *call, struct skipmap_node *node)
     call->levels = node->height;
     for (uint32_t level = 0; level < node->height; level++)
         call->before[level] = call->map->head;
-    skipmap_unlink(call, node);
+    hf_skipmap_unlink(call, node);
 }
 
 /* HF_PENDING: another took it, or changed it. */
@@ -210,7 +210,7 @@ static struct skipmap_node *next_of(struct skipmap_call *call,
     call->key = skipmap_key_of(node);
     call->key_len = node->key_len;
     call->prefix = node->prefix;
-    skipmap_walk(call, SKIPMAP_BEHIND_KEY);
+    hf_skipmap_walk(call, SKIPMAP_BEHIND_KEY);
     return call->after[0];
 }
 
@@ -229,7 +229,7 @@ enum hf_status hf_skipmap_visit(struct hf_skipmap *map, const void *from,
         return HF_NOMEM;
     uint64_t prefix = skipmap_prefix(to, to_len);
     /* Nothing is below the empty key, which NULL stands for here. */
-    skipmap_walk(&call, SKIPMAP_AT_KEY);
+    hf_skipmap_walk(&call, SKIPMAP_AT_KEY);
     struct skipmap_node *node = call.after[0];
     while (node != NULL &&
            (to == NULL || skipmap_compare(node, prefix, to, to_len) < 0)) {

@@ -109,15 +109,15 @@ enum skipmap_stop {
 
 /* Fills in before, after and exact. Unlinks whatever marked node it meets, and
  * those with the very key if it stops at the key: at all levels. */
-void skipmap_walk(struct skipmap_call *call, enum skipmap_stop stop);
+void hf_skipmap_walk(struct skipmap_call *call, enum skipmap_stop stop);
 /* Takes a node whose value is gone out of all levels. Needs the walk to it, or
  * one that has become stale. */
-void skipmap_unlink(struct skipmap_call *call, struct skipmap_node *node);
+void hf_skipmap_unlink(struct skipmap_call *call, struct skipmap_node *node);
 /* The same for one that was met on the way: call->key stays. */
-void skipmap_help(struct skipmap_call *call, struct skipmap_node *node);
+void hf_skipmap_help(struct skipmap_call *call, struct skipmap_node *node);
 /* Links a new node where the walk ended. HF_PENDING: another was faster. */
-enum hf_status skipmap_link(struct skipmap_call *call,
-                            struct skipmap_node *node);
+enum hf_status hf_skipmap_link(struct skipmap_call *call,
+                               struct skipmap_node *node);
 
 static inline bool skipmap_local_of(struct skipmap_call *call)
 {

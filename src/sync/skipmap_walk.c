@@ -100,7 +100,7 @@ static void count_restart(struct skipmap_call *call)
 /* If the key's node was met above and is gone below, it was removed meanwhile.
  * Then the levels do not fit together: a new node with the key would be linked
  * in front of the old one and hide it from the walk that is to unlink it. */
-void skipmap_walk(struct skipmap_call *call, enum skipmap_stop stop)
+void hf_skipmap_walk(struct skipmap_call *call, enum skipmap_stop stop)
 {
     const struct skipmap_node *too_far;
     const struct skipmap_node *met;
@@ -145,7 +145,7 @@ static void mark(struct skipmap_node *node)
 
 /* The walk tells where the node was: nearly always it still is, at all levels.
  * If not, another walk unlinks what is left, whoever linked it when. */
-void skipmap_unlink(struct skipmap_call *call, struct skipmap_node *node)
+void hf_skipmap_unlink(struct skipmap_call *call, struct skipmap_node *node)
 {
     uint32_t level = node->height;
     bool all = level <= call->levels;
@@ -157,10 +157,10 @@ void skipmap_unlink(struct skipmap_call *call, struct skipmap_node *node)
         all = unlink_at(call, level, call->before[level], node, next);
     }
     if (!all)
-        skipmap_walk(call, SKIPMAP_AT_KEY);
+        hf_skipmap_walk(call, SKIPMAP_AT_KEY);
 }
 
-void skipmap_help(struct skipmap_call *call, struct skipmap_node *node)
+void hf_skipmap_help(struct skipmap_call *call, struct skipmap_node *node)
 {
     struct skipmap_call other = {
         .map = call->map,
@@ -172,7 +172,7 @@ void skipmap_help(struct skipmap_call *call, struct skipmap_node *node)
 
     assert(hf_ptr_load(&node->value, __ATOMIC_RELAXED) == NULL);
     mark(node);
-    skipmap_walk(&other, SKIPMAP_AT_KEY);
+    hf_skipmap_walk(&other, SKIPMAP_AT_KEY);
 }
 
 /* Levels of which no walk knows yet are empty, or the swap will tell. */
@@ -185,7 +185,7 @@ static void raise_levels(struct skipmap_call *call, uint32_t height)
         call->before[level] = map->head;
         call->after[level] = NULL;
     }
-    /* seq_cst: before the links there, see skipmap_walk(). */
+    /* seq_cst: before the links there, see hf_skipmap_walk(). */
     while (levels < height &&
            !hf_u32_cas(&map->levels, &levels, height, __ATOMIC_SEQ_CST))
         ;
@@ -209,7 +209,7 @@ static bool link_level(struct skipmap_call *call, struct skipmap_node *node,
         if (hf_ptr_cas(&call->before[level]->next[level], &after, node,
                        __ATOMIC_SEQ_CST))
             return true;
-        skipmap_walk(call, SKIPMAP_AT_KEY);
+        hf_skipmap_walk(call, SKIPMAP_AT_KEY);
     }
 }
 
@@ -224,15 +224,15 @@ static void link_upper(struct skipmap_call *call, struct skipmap_node *node)
         /* seq_cst: after the link, see the head of skipmap_state.h. */
         if (skipmap_marked(
                 hf_ptr_load(&node->next[level - 1], __ATOMIC_SEQ_CST))) {
-            skipmap_walk(call, SKIPMAP_AT_KEY);
+            hf_skipmap_walk(call, SKIPMAP_AT_KEY);
             break;
         }
     }
     leave_levels(call, node, node->height - level);
 }
 
-enum hf_status skipmap_link(struct skipmap_call *call,
-                            struct skipmap_node *node)
+enum hf_status hf_skipmap_link(struct skipmap_call *call,
+                               struct skipmap_node *node)
 {
     assert(!call->exact);
     raise_levels(call, node->height);

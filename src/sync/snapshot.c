@@ -150,7 +150,7 @@ void hf_snapshot_flush(struct hf_snapshot *snapshot)
      * it: this one may never change the snapshot again. */
     struct hf_epoch_reader *reader = epoch_reader_mine(snapshot->epoch);
     if (reader != NULL)
-        epoch_share(reader);
+        hf_epoch_share(reader);
 }
 
 /* ---- Listeners. ---- */

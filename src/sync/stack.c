@@ -92,8 +92,6 @@ struct hf_stack {
     uint64_t refused;          /* (m) */
 };
 
-#define TAG_ONE (UINT64_C(1) << 32)
-
 /* Of `first` and `batches`: (tag, node). Of a link: (depth or batch, next). */
 HF_INLINE uint32_t low(uint64_t word)
 {
@@ -495,10 +493,9 @@ enum hf_status hf_stack_open(struct hf_stack **out,
     if (out == NULL || all.capacity > HF_STACK_CAPACITY_MAX ||
         (unsigned)all.kind > HF_STACK_LOCKED)
         return HF_INVALID;
-    struct hf_stack *stack = hf_alloc_aligned(HF_CACHE_LINE, sizeof *stack);
+    struct hf_stack *stack = hf_alloc_lines(sizeof *stack);
     if (stack == NULL)
         return HF_NOMEM;
-    memset(stack, 0, sizeof *stack);
     stack->kind = all.kind;
     stack->capacity = all.capacity;
     stack->bounded = all.capacity < HF_STACK_CAPACITY_MAX;

@@ -53,12 +53,12 @@ enum hf_status hf_stamped_init(struct hf_stamped *lock,
     return hf_rwlock_init(&lock->lock, clock);
 }
 
-void hf_stamped_release(struct hf_stamped *lock)
+void hf_stamped_destroy(struct hf_stamped *lock)
 {
     if (lock == NULL)
         return;
     assert(version_now(lock) % 2 == 0);
-    hf_rwlock_release(&lock->lock);
+    hf_rwlock_destroy(&lock->lock);
 }
 
 /* The lock has just become ours to write. */
@@ -81,13 +81,9 @@ static void end_write(struct hf_stamped *lock)
 enum hf_status hf_stamped_lock_read(struct hf_stamped *lock,
                                     uint64_t deadline_ns, uint64_t *stamp)
 {
-    if (lock == NULL)
+    if (lock == NULL || stamp == NULL)
         return HF_INVALID;
-    enum hf_status status;
-
-    if (stamp == NULL)
-        return HF_INVALID;
-    status = hf_rwlock_lock_read(&lock->lock, deadline_ns);
+    enum hf_status status = hf_rwlock_lock_read(&lock->lock, deadline_ns);
     if (status == HF_OK)
         *stamp = stamp_of(version_now(lock), READING);
     return status;
@@ -96,13 +92,9 @@ enum hf_status hf_stamped_lock_read(struct hf_stamped *lock,
 enum hf_status hf_stamped_lock_write(struct hf_stamped *lock,
                                      uint64_t deadline_ns, uint64_t *stamp)
 {
-    if (lock == NULL)
+    if (lock == NULL || stamp == NULL)
         return HF_INVALID;
-    enum hf_status status;
-
-    if (stamp == NULL)
-        return HF_INVALID;
-    status = hf_rwlock_lock_write(&lock->lock, deadline_ns);
+    enum hf_status status = hf_rwlock_lock_write(&lock->lock, deadline_ns);
     if (status == HF_OK)
         *stamp = begin_write(lock);
     return status;
@@ -110,9 +102,7 @@ enum hf_status hf_stamped_lock_write(struct hf_stamped *lock,
 
 enum hf_status hf_stamped_unlock(struct hf_stamped *lock, uint64_t stamp)
 {
-    if (lock == NULL)
-        return HF_INVALID;
-    if (version_of(stamp) != version_now(lock))
+    if (lock == NULL || version_of(stamp) != version_now(lock))
         return HF_INVALID;
     switch (how_of(stamp)) {
     case READING:
@@ -144,15 +134,28 @@ bool hf_stamped_validate(const struct hf_stamped *lock, uint64_t stamp)
     return stamp != 0 && version_now(lock) == version_of(stamp);
 }
 
+/* HF_OK: the stamp is of now, and so may become another. */
+static enum hf_status may_change(const struct hf_stamped *lock,
+                                 const uint64_t *stamp)
+{
+    if (lock == NULL || stamp == NULL || *stamp == 0)
+        return HF_INVALID;
+    if (version_now(lock) == version_of(*stamp))
+        return HF_OK;
+    return how_of(*stamp) == OPTIMISTIC ? HF_CANCELLED : HF_INVALID;
+}
+
 /* Nothing was held. What we have just got is given back if it comes too late
  * for the stamp. */
-static enum hf_status to_write_from_none(struct hf_stamped *lock,
-                                         uint64_t *stamp)
+static enum hf_status
+from_none(struct hf_stamped *lock, uint64_t stamp,
+          enum hf_status (*take)(struct hf_rwlock *lock, uint64_t deadline_ns),
+          enum hf_status (*give_back)(struct hf_rwlock *lock))
 {
-    enum hf_status status = hf_rwlock_lock_write(&lock->lock, HF_NOW);
+    enum hf_status status = take(&lock->lock, HF_NOW);
 
-    if (status == HF_OK && version_now(lock) != version_of(*stamp)) {
-        (void)hf_rwlock_unlock_write(&lock->lock);
+    if (status == HF_OK && version_now(lock) != version_of(stamp)) {
+        (void)give_back(&lock->lock);
         return HF_CANCELLED;
     }
     return status;
@@ -160,17 +163,14 @@ static enum hf_status to_write_from_none(struct hf_stamped *lock,
 
 enum hf_status hf_stamped_to_write(struct hf_stamped *lock, uint64_t *stamp)
 {
-    if (lock == NULL)
-        return HF_INVALID;
-    enum hf_status status = HF_INVALID;
+    enum hf_status status = may_change(lock, stamp);
 
-    if (stamp == NULL || *stamp == 0)
-        return HF_INVALID;
-    if (version_now(lock) != version_of(*stamp))
-        return how_of(*stamp) == OPTIMISTIC ? HF_CANCELLED : HF_INVALID;
+    if (status != HF_OK)
+        return status;
     switch (how_of(*stamp)) {
     case OPTIMISTIC:
-        status = to_write_from_none(lock, stamp);
+        status = from_none(lock, *stamp, hf_rwlock_lock_write,
+                           hf_rwlock_unlock_write);
         break;
     case READING:
         status = hf_rwlock_try_upgrade(&lock->lock);
@@ -185,31 +185,16 @@ enum hf_status hf_stamped_to_write(struct hf_stamped *lock, uint64_t *stamp)
     return status;
 }
 
-static enum hf_status to_read_from_none(struct hf_stamped *lock,
-                                        uint64_t *stamp)
-{
-    enum hf_status status = hf_rwlock_lock_read(&lock->lock, HF_NOW);
-
-    if (status == HF_OK && version_now(lock) != version_of(*stamp)) {
-        (void)hf_rwlock_unlock_read(&lock->lock);
-        return HF_CANCELLED;
-    }
-    return status;
-}
-
 enum hf_status hf_stamped_to_read(struct hf_stamped *lock, uint64_t *stamp)
 {
-    if (lock == NULL)
-        return HF_INVALID;
-    enum hf_status status = HF_INVALID;
+    enum hf_status status = may_change(lock, stamp);
 
-    if (stamp == NULL || *stamp == 0)
-        return HF_INVALID;
-    if (version_now(lock) != version_of(*stamp))
-        return how_of(*stamp) == OPTIMISTIC ? HF_CANCELLED : HF_INVALID;
+    if (status != HF_OK)
+        return status;
     switch (how_of(*stamp)) {
     case OPTIMISTIC:
-        status = to_read_from_none(lock, stamp);
+        status =
+            from_none(lock, *stamp, hf_rwlock_lock_read, hf_rwlock_unlock_read);
         break;
     case READING:
         return HF_OK;
@@ -262,11 +247,11 @@ void hf_stamped_store_ptr(struct hf_atomic_ptr *word, void *value)
         hf_ptr_store(word, value, __ATOMIC_RELEASE);
 }
 
-void hf_stamped_shut(struct hf_stamped *lock)
+void hf_stamped_shutdown(struct hf_stamped *lock)
 {
     if (lock == NULL)
         return;
-    hf_rwlock_shut(&lock->lock);
+    hf_rwlock_shutdown(&lock->lock);
 }
 
 void hf_stamped_stats(const struct hf_stamped *lock,

@@ -98,7 +98,7 @@ static bool check(void *context, FILE *explain)
     fprintf(explain, "added %llu, resets took %llu, left %llu",
             (unsigned long long)rig.ended.value,
             (unsigned long long)rig.taken.value, (unsigned long long)left);
-    hf_accumulator_release(&rig.acc);
+    hf_accumulator_destroy(&rig.acc);
     return all == rig.ended.value;
 }
 

@@ -85,7 +85,7 @@ static bool check(void *context, FILE *explain)
     fprintf(explain, "added %llu, resets took %llu, left %llu",
             (unsigned long long)rig.ended.value,
             (unsigned long long)rig.taken.value, (unsigned long long)left);
-    hf_adder_release(&rig.adder);
+    hf_adder_destroy(&rig.adder);
     return rig.ended.value == rig.taken.value + left;
 }
 

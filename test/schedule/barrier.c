@@ -71,7 +71,7 @@ static bool meet_check(void *context, FILE *explain)
 
     (void)context;
     hf_barrier_stats(&test.barrier, &stats);
-    hf_barrier_release(&test.barrier);
+    hf_barrier_destroy(&test.barrier);
     fprintf(explain, "generation %llu, %u actions, indexes %x %x %x",
             (unsigned long long)stats.generation, test.actions, test.indexes[0],
             test.indexes[1], test.indexes[2]);
@@ -215,7 +215,7 @@ static void some_body(void *context, unsigned fiber)
     uint64_t until_ns = schedule_now_ns() + 1000000;
     while (schedule_now_ns() < until_ns && gone() < 3)
         hf_barrier_stats(&test.barrier, &(struct hf_barrier_stats){0});
-    hf_barrier_shut(&test.barrier);
+    hf_barrier_shutdown(&test.barrier);
 }
 
 static bool some_check(void *context, FILE *explain)
@@ -225,7 +225,7 @@ static bool some_check(void *context, FILE *explain)
 
     (void)context;
     hf_barrier_stats(&test.barrier, &stats);
-    hf_barrier_release(&test.barrier);
+    hf_barrier_destroy(&test.barrier);
     fprintf(explain, "%u ok, %u timed out, %u cancelled, %u closed",
             count[HF_OK], count[HF_TIMEOUT], count[HF_CANCELLED],
             count[HF_CLOSED]);

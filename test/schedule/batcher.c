@@ -187,7 +187,7 @@ static void any_body(void *context, unsigned fiber)
         for (uint64_t i = schedule_random(30); i > 0; i--)
             hf_thread_pause();
         hf_u32_store(&test.shut, 1, __ATOMIC_SEQ_CST);
-        hf_batcher_shut(test.batcher);
+        hf_batcher_shutdown(test.batcher);
     }
     for (unsigned i = 0; i < EACH; i++) {
         enum hf_status status = add(fiber, i, some_deadline());
@@ -341,7 +341,7 @@ static void flush_body(void *context, unsigned fiber)
             schedule_wrong("flush: %s", hf_status_text(status));
     }
     if (fiber == 2)
-        hf_batcher_shut(test.batcher);
+        hf_batcher_shutdown(test.batcher);
     depart(fiber, 3);
 }
 

@@ -146,7 +146,7 @@ static void run_line(struct scene *scene, unsigned fiber, unsigned index)
         drain(scene, fiber);
         break;
     default:
-        hf_blocking_shut(scene->queue);
+        hf_blocking_shutdown(scene->queue);
     }
 }
 

@@ -177,7 +177,7 @@ static void body(void *context, unsigned fiber)
         else if (line->what == DRAIN)
             run_drain(scene);
         else if (line->what == SHUT)
-            hf_blocking_shut(scene->queue);
+            hf_blocking_shutdown(scene->queue);
         else if (line->what == REST)
             run_rest(scene);
     }
@@ -223,7 +223,7 @@ static bool check(void *context, FILE *explain)
     return stats.takers == 0 && stats.putters == 0 && stats.put == scene->oks &&
            stats.taken == scene->received &&
            stats.depth == scene->oks - scene->received &&
-           (!stats.shut || stats.depth == 0);
+           (!stats.shutdown || stats.depth == 0);
 }
 
 static void run(struct scene *scene, const char *name, unsigned fibers)

@@ -296,7 +296,7 @@ TEST(each_waits_until_its_own_deadline)
 static void body_shut(void *context, unsigned fiber)
 {
     if (fiber == 0)
-        hf_cache_shut(scene.cache);
+        hf_cache_shutdown(scene.cache);
     else
         ask_once(context, fiber);
 }
@@ -347,7 +347,7 @@ static void body_shut_long(void *context, unsigned fiber)
     while (hf_u32_load(&scene.runs, __ATOMIC_ACQUIRE) == 0)
         hf_thread_pause();
     if (fiber == 0) {
-        hf_cache_shut(scene.cache);
+        hf_cache_shutdown(scene.cache);
         return;
     }
     scene.status[2] = ask(0, HF_FOREVER, NULL);

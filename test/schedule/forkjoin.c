@@ -213,11 +213,11 @@ static void shut_body(void *context, unsigned fiber)
         (void)hf_thread_start(&threads[i], NULL, shut_thread, NULL);
     for (uint64_t i = schedule_random(50); i > 0; i--)
         hf_thread_yield();
-    hf_forkjoin_shut(shared.forkjoin);
+    hf_forkjoin_shutdown(shared.forkjoin);
     for (int i = 0; i < 2; i++)
         hf_thread_join(&threads[i]);
     hf_forkjoin_stats(shared.forkjoin, &stats);
-    if (!stats.shut || stats.rejected != 2 ||
+    if (!stats.shutdown || stats.rejected != 2 ||
         stats.runs * 4 != hf_u32_load(&shared.ran, __ATOMIC_RELAXED))
         schedule_wrong("%llu runs", (unsigned long long)stats.runs);
     hf_forkjoin_close(shared.forkjoin);

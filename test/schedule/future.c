@@ -51,7 +51,7 @@ static void one_body(void *context, unsigned fiber)
 
     (void)context;
     if (fiber > 0) /* each has a reference of its own */
-        hf_future_keep(future);
+        hf_future_retain(future);
     if (fiber == 3 && hf_future_then(future, called, NULL) != HF_OK)
         schedule_wrong("then failed");
     enum hf_status status = fiber == 2 ? hf_future_cancel(future)
@@ -128,7 +128,7 @@ static void two_setup(void *context, uint64_t seed)
     setup(context, seed);
     for (int i = 0; i < 2; i++)
         for (int waiter = 0; waiter < 2; waiter++)
-            hf_future_keep(test.futures[i]);
+            hf_future_retain(test.futures[i]);
 }
 
 static void run_two(const char *name, bool late)

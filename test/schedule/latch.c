@@ -46,7 +46,7 @@ static void free_body(void *context, unsigned fiber)
         deadline_ns = HF_FOREVER;
     if (test.plain[0] + test.plain[1] + test.plain[2] != 21)
         schedule_wrong("the work is not seen");
-    hf_latch_release(test.latch);
+    hf_latch_destroy(test.latch);
     hf_free(test.latch);
 }
 
@@ -107,7 +107,7 @@ static void shut_body(void *context, unsigned fiber)
 {
     (void)context;
     if (fiber == 0) {
-        hf_latch_shut(test.latch);
+        hf_latch_shutdown(test.latch);
         return;
     }
     if (hf_latch_wait(test.latch, HF_FOREVER) != HF_CLOSED)
@@ -199,7 +199,7 @@ static void mixed_call(unsigned fiber, uint32_t op, uint64_t argument)
     else if (op == COUNT)
         value = hf_latch_count(test.latch);
     else
-        hf_latch_shut(test.latch);
+        hf_latch_shutdown(test.latch);
     calls_end(test.history, call, result, value);
 }
 
@@ -226,7 +226,7 @@ static bool mixed_check(void *context, FILE *explain)
     (void)context;
     hf_latch_stats(test.latch, &stats);
     fprintf(explain, "%u waiting; ", stats.waiting);
-    hf_latch_release(test.latch);
+    hf_latch_destroy(test.latch);
     return stats.waiting == 0 &&
            linear_check(test.checker, test.history, explain) == LINEAR_YES;
 }

@@ -48,11 +48,11 @@ static bool ends_well(FILE *explain)
     struct hf_lender_stats stats = figures();
     uint32_t max = stats.max;
 
-    fprintf(explain, "out %u, waiting %u, acquires %llu, releases %llu; ",
-            stats.out, stats.waiting, (unsigned long long)stats.acquires,
-            (unsigned long long)stats.releases);
+    fprintf(explain, "out %u, waiting %u, borrows %llu, returns %llu; ",
+            stats.out, stats.waiting, (unsigned long long)stats.borrows,
+            (unsigned long long)stats.returns);
     if (stats.out != 0 || stats.waiting != 0 || stats.making != 0 ||
-        stats.acquires != stats.releases)
+        stats.borrows != stats.returns)
         return false;
     hf_lender_close(test.lender);
     fprintf(explain, "alive %u, at most %u, wrong %u",

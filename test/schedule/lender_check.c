@@ -99,7 +99,7 @@ static void body(void *context, unsigned fiber)
     if (fiber != 0)
         return;
     await(&test.left, FIBERS);
-    hf_lender_shut(test.lender);
+    hf_lender_shutdown(test.lender);
     if (hf_lender_await(test.lender, HF_FOREVER) != HF_OK)
         schedule_wrong("something is out for ever");
     hf_lender_stats(test.lender, &test.stats);
@@ -113,11 +113,11 @@ static bool check(void *context, FILE *explain)
     fprintf(explain, "alive %u, at most %u, wrong %u; lent %llu and %llu",
             things_read(&things.alive), things_read(&things.alive_most),
             things_read(&things.wrong), (unsigned long long)test.lent.value,
-            (unsigned long long)test.stats.acquires);
+            (unsigned long long)test.stats.borrows);
     return things_read(&things.alive) == 0 &&
            things_read(&things.alive_most) <= test.opts.max &&
            things_read(&things.wrong) == 0 &&
-           test.stats.acquires == test.lent.value;
+           test.stats.borrows == test.lent.value;
 }
 
 /* Whoever leaves, and whatever the pool does, nothing is lost or lent twice,

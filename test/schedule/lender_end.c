@@ -259,7 +259,7 @@ static bool bounds_check(void *context, FILE *explain)
             (unsigned long long)stats.leaked);
     if (stats.out != 0 || stats.idle > stats.max ||
         stats.leaked != things_read(&things.events[HF_LENDER_LEAKED]) ||
-        stats.leaked > stats.acquires)
+        stats.leaked > stats.borrows)
         return false;
     hf_lender_close(test.lender);
     return all_gone(explain);

@@ -467,7 +467,7 @@ static void shut_body(void *context, unsigned fiber)
 {
     (void)context;
     if (fiber == 2)
-        hf_limiter_shut(test.limiter);
+        hf_limiter_shutdown(test.limiter);
     else
         test.status[fiber] = acquire(HF_FOREVER);
 }

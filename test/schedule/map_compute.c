@@ -216,7 +216,7 @@ static void ask_or_shut(void *context, unsigned fiber)
 {
     (void)context;
     if (fiber == 2) {
-        hf_map_shut(scene.map);
+        hf_map_shutdown(scene.map);
         hf_u32_store(&scene.refused, 1, __ATOMIC_RELEASE);
         return;
     }

@@ -126,7 +126,7 @@ static void put_some(unsigned fiber)
     }
     /* Release and acquire: the last to go shuts after all have put. */
     if (hf_u32_sub(&test.left, 1, __ATOMIC_ACQ_REL) == 1)
-        hf_multiqueue_shut(test.queue);
+        hf_multiqueue_shutdown(test.queue);
 }
 
 static void room_body(void *context, unsigned fiber)
@@ -167,7 +167,7 @@ static void exact_body(void *context, unsigned fiber)
         if (status == HF_OK)
             hf_u32_add(&test.accepted[fiber], 1, __ATOMIC_RELAXED);
         if (hf_u32_sub(&test.left, 1, __ATOMIC_ACQ_REL) == 1)
-            hf_multiqueue_shut(test.queue);
+            hf_multiqueue_shutdown(test.queue);
         return;
     }
     take_until_closed(HF_MULTIQUEUE_NO_HOME);
@@ -259,7 +259,7 @@ static void shut_body(void *context, unsigned fiber)
     } else {
         for (uint64_t i = schedule_random(10); i > 0; i--)
             hf_thread_pause();
-        hf_multiqueue_shut(test.queue);
+        hf_multiqueue_shutdown(test.queue);
     }
 }
 
@@ -305,7 +305,7 @@ static void promote_body(void *context, unsigned fiber)
                 schedule_wrong("put");
             hf_u32_add(&test.accepted[i], 1, __ATOMIC_RELAXED);
         }
-        hf_multiqueue_shut(test.queue);
+        hf_multiqueue_shutdown(test.queue);
     } else {
         take_until_closed(HF_MULTIQUEUE_NO_HOME);
     }
@@ -359,7 +359,7 @@ static void alarm_body(void *context, unsigned fiber)
         hf_u32_add(&test.accepted[number], 1, __ATOMIC_RELAXED);
     }
     if (hf_u32_sub(&test.left, 1, __ATOMIC_ACQ_REL) == 1) {
-        hf_multiqueue_shut(test.queue);
+        hf_multiqueue_shutdown(test.queue);
         take_until_closed(HF_MULTIQUEUE_NO_HOME);
     }
 }

@@ -28,7 +28,7 @@ static void begin(struct hf_phaser_opts opts, uint32_t first)
 
 static bool no_sleeper_is_left(void)
 {
-    hf_phaser_release(&test.phaser);
+    hf_phaser_destroy(&test.phaser);
     return true;
 }
 
@@ -216,7 +216,7 @@ static void shut_body(void *context, unsigned fiber)
     if (fiber == 2)
         test.seen[fiber] = hf_phaser_await_phase(&test.phaser, 0, deadline_ns);
     if (fiber == 3)
-        hf_phaser_shut(&test.phaser);
+        hf_phaser_shutdown(&test.phaser);
 }
 
 /* Both arrived before it was shut, and phase 0 is over; or it is not, and

@@ -187,7 +187,7 @@ static void ordered_body(void *context, unsigned fiber)
     add_stage(scene, &scene->opts);
     start(scene);
     put_all(scene);
-    hf_pipeline_shut(scene->line);
+    hf_pipeline_shutdown(scene->line);
     finish(scene, 0);
 }
 
@@ -250,7 +250,7 @@ static void diamond_body(void *context, unsigned fiber)
     add_link(scene, 2, 3);
     start(scene);
     put_all(scene);
-    hf_pipeline_shut(scene->line);
+    hf_pipeline_shutdown(scene->line);
     finish(scene, 3);
 }
 
@@ -310,7 +310,7 @@ static void two_body(void *context, unsigned fiber)
         put_all(scene);
         (void)hf_latch_count_down(&scene->done, 1);
     }
-    hf_pipeline_shut(scene->line);
+    hf_pipeline_shutdown(scene->line);
     if (hf_pipeline_put(scene->line, 0, scene->made, HF_NOW) != HF_CLOSED)
         schedule_wrong("a put was accepted after shut");
     (void)hf_latch_wait(&scene->done, HF_FOREVER);

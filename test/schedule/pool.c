@@ -40,7 +40,7 @@ static void look(void)
     struct hf_pool *pool = scene->pool;
 
     hf_mutex_lock(&pool->mutex);
-    pool_fetch_all(pool);
+    hf_pool_fetch_all(pool);
     struct hf_pool_stats s = pool->counts;
     uint32_t threads = pool->threads;
     uint32_t alive = pool_alive(pool);

@@ -55,26 +55,26 @@ static bool apply(void *block, const struct call *call, void *context)
 
     (void)context;
     if (plan->words == 0 && call->op == OP_REFUND)
-        rate_slots_refund(plan, slots, call->argument, call->argument2);
+        hf_rate_slots_refund(plan, slots, call->argument, call->argument2);
     else if (plan->words == 0)
-        wait_ns = takes ? rate_slots_take(plan, slots, call->argument, 0,
-                                          call->argument2)
-                        : rate_slots_wait(plan, slots, call->argument, 0,
-                                          call->argument2);
+        wait_ns = takes ? hf_rate_slots_take(plan, slots, call->argument, 0,
+                                             call->argument2)
+                        : hf_rate_slots_wait(plan, slots, call->argument, 0,
+                                             call->argument2);
     else if (call->op == OP_REFUND)
-        rate_state_refund(plan, &state->words, call->argument, call->argument2,
-                          &state->words);
+        hf_rate_state_refund(plan, &state->words, call->argument,
+                             call->argument2, &state->words);
     else
-        wait_ns = rate_state_take(plan, &state->words, call->argument, 0,
-                                  call->argument2, &next);
+        wait_ns = hf_rate_state_take(plan, &state->words, call->argument, 0,
+                                     call->argument2, &next);
     if (plan->words != 0 && takes && wait_ns == 0)
         state->words = next;
     if (call->op == OP_REFUND)
         return true;
     if (plan->words == 0)
-        rate_slots_tell(plan, slots, call->argument2, &answer);
+        hf_rate_slots_tell(plan, slots, call->argument2, &answer);
     else
-        rate_state_tell(plan, &state->words, call->argument2, &answer);
+        hf_rate_state_tell(plan, &state->words, call->argument2, &answer);
     return wait_ns == call->result &&
            answer.remaining * 1000 + answer.reset_ns == call->value;
 }

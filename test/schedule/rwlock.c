@@ -131,7 +131,7 @@ static bool mixed_check(void *context, FILE *explain)
     fprintf(explain, "state %llx, %u of %u writes",
             (unsigned long long)test.lock.state.value, test.plain,
             test.written);
-    hf_rwlock_release(&test.lock);
+    hf_rwlock_destroy(&test.lock);
     return test.lock.state.value == 0 && test.plain == test.written;
 }
 
@@ -315,7 +315,7 @@ static bool is_shut(void)
     struct hf_rwlock_stats stats;
 
     hf_rwlock_stats(&test.lock, &stats);
-    return stats.shut;
+    return stats.shutdown;
 }
 
 /* Whoever has the lock keeps it until it is shut: those who wait must leave. */
@@ -326,7 +326,7 @@ static void shut_body(void *context, unsigned fiber)
 
     (void)context;
     if (fiber == 0) {
-        hf_rwlock_shut(&test.lock);
+        hf_rwlock_shutdown(&test.lock);
         return;
     }
     status = reads ? hf_rwlock_lock_read(&test.lock, HF_FOREVER)
@@ -346,7 +346,7 @@ static void shut_body(void *context, unsigned fiber)
 static bool shut_check(void *context, FILE *explain)
 {
     (void)context;
-    hf_rwlock_release(&test.lock);
+    hf_rwlock_destroy(&test.lock);
     fprintf(explain, "not shut");
     return is_shut();
 }

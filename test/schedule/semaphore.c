@@ -70,7 +70,7 @@ static void results_call(unsigned fiber, uint32_t op, uint32_t count)
     uint64_t value = MODEL_ANY;
 
     if (op == MODEL_COUNT_ADD)
-        result = hf_semaphore_give(&test.semaphore, count);
+        result = hf_semaphore_release(&test.semaphore, count);
     if (op == MODEL_COUNT_TAKE)
         result = hf_semaphore_acquire(&test.semaphore, count, HF_NOW);
     if (op == MODEL_COUNT_READ)
@@ -95,7 +95,7 @@ static void results_body(void *context, unsigned fiber)
 static bool results_check(void *context, FILE *explain)
 {
     (void)context;
-    hf_semaphore_release(&test.semaphore);
+    hf_semaphore_destroy(&test.semaphore);
     return linear_check(test.checker, test.history, explain) == LINEAR_YES;
 }
 
@@ -135,7 +135,7 @@ static void waits_body(void *context, unsigned fiber)
 static bool waits_check(void *context, FILE *explain)
 {
     (void)context;
-    hf_semaphore_release(&test.semaphore);
+    hf_semaphore_destroy(&test.semaphore);
     fprintf(explain, "state %llx; ",
             (unsigned long long)test.semaphore.state.value);
     return test.semaphore.state.value == start &&
@@ -169,7 +169,7 @@ static void lock_body(void *context, unsigned fiber)
         if (hf_semaphore_acquire(&test.semaphore, 1, HF_FOREVER) != HF_OK)
             schedule_wrong("acquire");
         test.plain++; /* a race would be reported */
-        (void)hf_semaphore_give(&test.semaphore, 1);
+        (void)hf_semaphore_release(&test.semaphore, 1);
     }
 }
 
@@ -213,11 +213,11 @@ static void small_body(void *context, unsigned fiber)
         return;
     }
     for (uint32_t i = 1; i <= 2; i++) {
-        (void)hf_semaphore_give(&test.semaphore, test.small);
+        (void)hf_semaphore_release(&test.semaphore, test.small);
         while (hf_u32_load(&test.gone, __ATOMIC_RELAXED) < i)
             hf_thread_pause();
     }
-    (void)hf_semaphore_give(&test.semaphore, test.small + 1);
+    (void)hf_semaphore_release(&test.semaphore, test.small + 1);
 }
 
 TEST(unfair_a_small_request_is_not_forgotten_for_a_large_one)
@@ -263,7 +263,7 @@ static void order_body(void *context, unsigned fiber)
             if (hf_semaphore_acquire(&test.semaphore, 1, HF_NOW) != HF_TIMEOUT)
                 schedule_wrong("passed the queue");
             hf_u32_add(&test.given, 1, __ATOMIC_RELAXED);
-            (void)hf_semaphore_give(&test.semaphore, 1);
+            (void)hf_semaphore_release(&test.semaphore, 1);
         }
         return;
     }
@@ -282,7 +282,7 @@ static bool order_check(void *context, FILE *explain)
     (void)context;
     fprintf(explain, "state %llx",
             (unsigned long long)test.semaphore.state.value);
-    hf_semaphore_release(&test.semaphore);
+    hf_semaphore_destroy(&test.semaphore);
     return test.semaphore.state.value == 0;
 }
 
@@ -310,7 +310,7 @@ static void giving_up_body(void *context, unsigned fiber)
     if (fiber != 1) /* behind fiber 1, if it is still there */
         await_a_waiter();
     if (fiber == 0) {
-        (void)hf_semaphore_give(&test.semaphore, 3);
+        (void)hf_semaphore_release(&test.semaphore, 3);
         return;
     }
     test.seen[fiber] = hf_semaphore_acquire(
@@ -327,7 +327,7 @@ static bool giving_up_check(void *context, FILE *explain)
     (void)context;
     fprintf(explain, "%s, %s, %s", hf_status_text(test.seen[1]),
             hf_status_text(test.seen[2]), hf_status_text(test.seen[3]));
-    hf_semaphore_release(&test.semaphore);
+    hf_semaphore_destroy(&test.semaphore);
     return test.seen[1] == HF_TIMEOUT && test.seen[2] == HF_OK &&
            test.seen[3] == HF_OK && test.semaphore.state.value == 0;
 }
@@ -356,8 +356,8 @@ static void shut_body(void *context, unsigned fiber)
 {
     (void)context;
     if (fiber == 0) {
-        hf_semaphore_shut(&test.semaphore);
-        (void)hf_semaphore_give(&test.semaphore, 1);
+        hf_semaphore_shutdown(&test.semaphore);
+        (void)hf_semaphore_release(&test.semaphore, 1);
         return;
     }
     test.seen[fiber] = hf_semaphore_acquire(
@@ -379,7 +379,7 @@ static bool shut_check(void *context, FILE *explain)
         else if (test.seen[i] != HF_CLOSED && test.seen[i] != HF_TIMEOUT)
             return false;
     }
-    hf_semaphore_release(&test.semaphore);
+    hf_semaphore_destroy(&test.semaphore);
     /* What was given after shut is there. */
     return taken <= 1 && hf_semaphore_available(&test.semaphore) == 2 - taken;
 }

@@ -112,7 +112,7 @@ static void values_body(void *context, unsigned fiber)
 static bool values_check(void *context, FILE *explain)
 {
     (void)context;
-    hf_stamped_release(&test.lock);
+    hf_stamped_destroy(&test.lock);
     return linear_check(test.checker, test.history, explain) == LINEAR_YES;
 }
 
@@ -223,7 +223,7 @@ static bool raise_check(void *context, FILE *explain)
 
     (void)context;
     hf_stamped_stats(&test.lock, &stats);
-    hf_stamped_release(&test.lock);
+    hf_stamped_destroy(&test.lock);
     fprintf(explain, "x %llu, plain %u, raised %llu, writes %llu",
             (unsigned long long)test.x.value, test.plain,
             (unsigned long long)test.raised, (unsigned long long)stats.writes);
@@ -297,7 +297,7 @@ static void shut_body(void *context, unsigned fiber)
 
     (void)context;
     if (fiber == 0) {
-        hf_stamped_shut(&test.lock);
+        hf_stamped_shutdown(&test.lock);
         return;
     }
     status = fiber == 1 ? hf_stamped_lock_read(&test.lock, HF_FOREVER, &stamp)
@@ -314,9 +314,9 @@ static bool shut_check(void *context, FILE *explain)
 
     (void)context;
     hf_stamped_stats(&test.lock, &stats);
-    hf_stamped_release(&test.lock);
+    hf_stamped_destroy(&test.lock);
     fprintf(explain, "not shut");
-    return stats.lock.shut;
+    return stats.lock.shutdown;
 }
 
 TEST(shut_lets_all_leave)

@@ -77,7 +77,7 @@ static void await_word(struct hf_atomic_u32 *word, uint32_t value)
 /* Returns when the last task is over, and everything is closed. */
 static void close_both(void)
 {
-    hf_scheduler_shut(test.scheduler);
+    hf_scheduler_shutdown(test.scheduler);
     if (hf_scheduler_await(test.scheduler, HF_FOREVER) != HF_OK)
         schedule_wrong("await");
     hf_scheduler_stats(test.scheduler, &test.stats);
@@ -162,7 +162,8 @@ static void wake_body(void *context, unsigned fiber)
     if (fiber != 0)
         return;
     await_word(&test.gone, FIBERS);
-    test.returned = (uint32_t)hf_scheduler_shut_now(test.scheduler, NULL, NULL);
+    test.returned =
+        (uint32_t)hf_scheduler_shutdown_now(test.scheduler, NULL, NULL);
     close_both();
 }
 
@@ -365,7 +366,7 @@ static void shut_body(void *context, unsigned fiber)
         open_both(schedule_random(2) == 0, &pool_opts);
         for (uint64_t i = schedule_random(10); i > 0; i--)
             hf_thread_pause();
-        hf_scheduler_shut_now(test.scheduler, count_back, NULL);
+        hf_scheduler_shutdown_now(test.scheduler, count_back, NULL);
         await_word(&test.gone, FIBERS - 1);
         close_both();
         return;

@@ -389,7 +389,7 @@ static void shut_body(void *context, unsigned fiber)
     (void)context;
     arrive(fiber);
     if (fiber == 3) {
-        hf_writebehind_shut(test.behind);
+        hf_writebehind_shutdown(test.behind);
     } else {
         for (uint64_t n = 1; n <= EACH; n++) {
             enum hf_status status = fiber == 0
@@ -504,7 +504,7 @@ static void begin_log(void *context, uint64_t seed)
 
 static void open_log(void)
 {
-    if (wb_open_on(&test.behind, &test.opts, &test.disk.disk) != HF_OK)
+    if (hf_wb_open_on(&test.behind, &test.opts, &test.disk.disk) != HF_OK)
         schedule_wrong("open");
 }
 

@@ -72,7 +72,7 @@ static void conserve(uint64_t (*function)(uint64_t, uint64_t),
     test_threads(THREADS, add_or_reset, NULL);
     combine(&rig.taken, hf_accumulator_value(&rig.acc));
     CHECK(rig.taken.value == rig.added.value);
-    hf_accumulator_release(&rig.acc);
+    hf_accumulator_destroy(&rig.acc);
 }
 
 TEST(every_add_is_in_exactly_one_result_with_32_threads)
@@ -114,5 +114,5 @@ TEST(a_stopped_thread_stops_nobody)
     pthread_join(thread, NULL);
     combine(&rig.taken, hf_accumulator_value(&rig.acc));
     CHECK_EQ(rig.taken.value, rig.added.value);
-    hf_accumulator_release(&rig.acc);
+    hf_accumulator_destroy(&rig.acc);
 }

@@ -62,7 +62,7 @@ TEST(every_add_is_in_exactly_one_result_with_32_threads)
         test_threads(THREADS, add_or_reset, NULL);
     uint64_t left = (uint64_t)hf_adder_sum(&rig.adder);
     CHECK_EQ(rig.taken.value + left, rig.added.value);
-    hf_adder_release(&rig.adder);
+    hf_adder_destroy(&rig.adder);
 }
 
 /* One thread adds 1s and says so; sums lie between what was said before and
@@ -90,7 +90,7 @@ TEST(a_sum_has_every_add_that_is_known_to_have_ended)
     test_threads(4, add_and_watch, NULL);
     CHECK_EQ(rig.wrong.value, 0);
     CHECK_EQ(hf_adder_sum(&rig.adder), rig.added.value);
-    hf_adder_release(&rig.adder);
+    hf_adder_destroy(&rig.adder);
 }
 
 static void *add_until_stopped(void *context)
@@ -124,5 +124,5 @@ TEST(a_stopped_thread_stops_nobody)
     pthread_join(thread, NULL);
     uint64_t left = (uint64_t)hf_adder_sum(&rig.adder);
     CHECK_EQ(rig.taken.value + left, rig.added.value);
-    hf_adder_release(&rig.adder);
+    hf_adder_destroy(&rig.adder);
 }

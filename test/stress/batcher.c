@@ -108,7 +108,7 @@ static void add_body(void *context, int index)
         if (!shuts && hf_random_below(&random, 2000) == 0)
             expect(hf_batcher_flush(test.batcher, HF_FOREVER) == HF_OK);
         if (shuts && i + 1 == test.shut_after)
-            hf_batcher_shut(test.batcher);
+            hf_batcher_shutdown(test.batcher);
     }
 }
 

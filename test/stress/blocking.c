@@ -167,14 +167,14 @@ static void run_putter(struct flow *flow, unsigned index)
         enum hf_status status = flow_put(flow, &random, (void *)item);
         flow->accepted[item] = status == HF_OK;
         if (flow->cut && i == flow->puts / 2 && index == 0)
-            hf_blocking_shut(flow->queue);
+            hf_blocking_shutdown(flow->queue);
         if (status == HF_CLOSED && flow->cut)
             break;
         if (status != HF_OK && !(flow->impatient && status == HF_TIMEOUT))
             hf_u32_store(&flow->wrong, 1, __ATOMIC_RELAXED);
     }
     if (hf_u32_sub(&flow->left, 1, __ATOMIC_ACQ_REL) == 1)
-        hf_blocking_shut(flow->queue);
+        hf_blocking_shutdown(flow->queue);
 }
 
 static bool is_fifo(const struct flow *flow)

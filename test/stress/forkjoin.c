@@ -176,7 +176,7 @@ static void call_until_shut(void *context, int index)
         if (job.result != 144)
             hf_u32_add(&party->wrong, 1, __ATOMIC_RELAXED);
         if (index == 0 && i == 3)
-            hf_forkjoin_shut(party->forkjoin);
+            hf_forkjoin_shutdown(party->forkjoin);
     }
     if (status != HF_CLOSED)
         hf_u32_add(&party->wrong, 1, __ATOMIC_RELAXED);

@@ -67,7 +67,7 @@ __attribute__((noinline)) static void wait_for_workers(int round)
     for (int i = 0; i < WORKERS; i++)
         hf_ptr_store(&jobs[i], &latch, __ATOMIC_RELEASE);
     expect(hf_latch_wait(&latch, HF_FOREVER) == HF_OK);
-    hf_latch_release(&latch);
+    hf_latch_destroy(&latch);
     for (int i = 0; i < WORKERS; i++)
         expect(results[i] == round + 1);
     memset(&latch, 0x5a, sizeof latch);
@@ -134,7 +134,7 @@ TEST(thirty_two_threads_meet_at_a_barrier)
     test_threads(THREADS, meet_body, NULL);
     check_errors();
     CHECK_EQ(meeting.actions, meeting.rounds);
-    hf_barrier_release(&meeting.barrier);
+    hf_barrier_destroy(&meeting.barrier);
 }
 
 /* ---- All or none, with deadlines that are all but over. ---- */
@@ -186,8 +186,8 @@ TEST(all_go_on_or_none_does)
     test_threads(4, luck_body, NULL);
     check_errors();
     printf("all met in %d of %d rounds\n", luck.whole, luck.rounds);
-    hf_barrier_release(&luck.barrier);
-    hf_barrier_release(&luck.start);
+    hf_barrier_destroy(&luck.barrier);
+    hf_barrier_destroy(&luck.start);
 }
 
 /* ---- A phaser whose parties come and go. ---- */
@@ -260,7 +260,7 @@ TEST(parties_come_and_go)
     hf_phaser_stats(&party.phaser, &stats);
     CHECK(stats.ended);
     CHECK_EQ(stats.phase, party.advances);
-    hf_phaser_release(&party.phaser);
+    hf_phaser_destroy(&party.phaser);
 }
 
 /* ---- A thread that is stopped while it arrives stops nobody. ---- */
@@ -309,6 +309,6 @@ TEST(a_stopped_thread_stops_nobody)
     check_errors();
     CHECK_EQ(hf_latch_count(&road.latch), UINT32_MAX - road.arrivals.value);
     CHECK_EQ(hf_phaser_phase(&road.phaser), road.arrivals.value / 7);
-    hf_latch_release(&road.latch);
-    hf_phaser_release(&road.phaser);
+    hf_latch_destroy(&road.latch);
+    hf_phaser_destroy(&road.phaser);
 }

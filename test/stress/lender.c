@@ -103,8 +103,8 @@ static void run(struct hf_lender_opts *opts, uint32_t loans)
     test_threads(THREADS, body, NULL);
     hf_lender_stats(test.lender, &stats);
     CHECK_EQ(things_read(&test.wrong), 0);
-    CHECK_EQ(stats.acquires, test.got.value);
-    CHECK_EQ(stats.releases, test.got.value);
+    CHECK_EQ(stats.borrows, test.got.value);
+    CHECK_EQ(stats.returns, test.got.value);
     CHECK_EQ(stats.timeouts, test.late.value);
     CHECK_EQ(stats.out, 0);
     CHECK_EQ(stats.waiting, 0);

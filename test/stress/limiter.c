@@ -72,6 +72,10 @@ static bool take(struct stage *stage, uint32_t rule, const void *key,
     return answer.allowed;
 }
 
+/* Some seconds in all, also with a tenth of the rounds: keys are forgotten
+ * after one. */
+#define BUDGET_STEP_NS 100000u
+
 static void budget_body(void *context, int index)
 {
     struct stage *stage = context;
@@ -80,9 +84,11 @@ static void budget_body(void *context, int index)
 
     hf_random_init(&random, (uint64_t)index + 1);
     for (uint64_t i = 0; i < stage->rounds; i++) {
-        uint64_t now_ns = hf_u64_add(&stage->now_ns, 1000, __ATOMIC_RELAXED);
-        /* up to a millisecond late: other threads are ahead */
-        uint64_t late = hf_random_below(&random, 1000000);
+        uint64_t now_ns =
+            hf_u64_add(&stage->now_ns, BUDGET_STEP_NS, __ATOMIC_RELAXED);
+        /* late: other threads are ahead, and may have forgotten keys by a time
+         * that is not yet come here */
+        uint64_t late = hf_random_below(&random, 2 * SECOND);
         uint64_t fresh = (uint64_t)index << 40 | i;
         now_ns = now_ns > late ? now_ns - late : 1;
         mine += take(stage, stage->budget_rule, "the one", 7, now_ns);

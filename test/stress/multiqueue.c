@@ -141,7 +141,7 @@ static void produce(int index)
     }
     /* Release and acquire: the last shuts after all have put. */
     if (hf_u32_sub(&producing, 1, __ATOMIC_ACQ_REL) == 1)
-        hf_multiqueue_shut(test.queue);
+        hf_multiqueue_shutdown(test.queue);
 }
 
 static void consume(int index)
@@ -227,7 +227,7 @@ static void order_body(void *context, int index)
                                      NULL) == HF_OK);
         }
         if (hf_u32_sub(&producing, 1, __ATOMIC_ACQ_REL) == 1)
-            hf_multiqueue_shut(test.queue);
+            hf_multiqueue_shutdown(test.queue);
         return;
     }
     while (hf_multiqueue_take(test.queue, &taken, HF_FOREVER) == HF_OK) {

@@ -118,7 +118,7 @@ TEST(memory_stays_flat_over_a_million_items)
     CHECK_EQ(hf_pipeline_link(flow.line, 1, 2), HF_OK);
     CHECK_EQ(hf_pipeline_start(flow.line), HF_OK);
     test_threads(PRODUCERS, flow_produce, &flow);
-    hf_pipeline_shut(flow.line);
+    hf_pipeline_shutdown(flow.line);
     CHECK_EQ(hf_pipeline_await(flow.line, HF_FOREVER), HF_OK);
     CHECK_EQ(flow.wrong.value, 0);
     CHECK_EQ(flow.came.value, flow.items * PRODUCERS);
@@ -188,7 +188,7 @@ TEST(two_stages_of_four_workers_keep_the_order)
         CHECK_EQ(hf_pipeline_put(line, 0, &series.values[i], HF_FOREVER),
                  HF_OK);
     }
-    hf_pipeline_shut(line);
+    hf_pipeline_shutdown(line);
     CHECK_EQ(hf_pipeline_await(line, HF_FOREVER), HF_OK);
     CHECK_EQ(series.wrong, 0);
     CHECK_EQ(hf_pipeline_stage_stats(line, 2, &stats), HF_OK);
@@ -288,7 +288,7 @@ static void round_produce(void *context, int index)
         if (hf_pipeline_put(round->line, to, &item, until_ns) == HF_OK)
             add(&round->put);
         if (shuts && i == ROUND_ITEMS / 2)
-            hf_pipeline_shut(round->line);
+            hf_pipeline_shutdown(round->line);
     }
 }
 
@@ -402,7 +402,7 @@ TEST(pipelines_of_any_shape_account_for_every_item)
         struct shape shape = {0};
         build(&round, &shape);
         test_threads(ROUND_PRODUCERS, round_produce, &round);
-        hf_pipeline_shut(round.line);
+        hf_pipeline_shutdown(round.line);
         enum hf_status end = hf_pipeline_await(round.line, HF_FOREVER);
         CHECK_EQ(end, round.fails ? HF_FAILED : HF_OK);
         check_round(&round, &shape);

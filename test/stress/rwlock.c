@@ -57,8 +57,8 @@ static void end(void)
     CHECK_EQ(test.errors.value, 0);
     CHECK_EQ(test.lock.state.value, 0);
     CHECK_EQ(test.stamped.lock.state.value, 0);
-    hf_rwlock_release(&test.lock);
-    hf_stamped_release(&test.stamped);
+    hf_rwlock_destroy(&test.lock);
+    hf_stamped_destroy(&test.stamped);
 }
 
 static void expect(bool condition)

@@ -98,7 +98,7 @@ TEST(a_million_wait_most_are_cancelled_the_rest_run_in_exact_order)
         cancelled++;
     }
     CHECK_EQ(hf_scheduler_pending(scheduler), count - cancelled);
-    hf_scheduler_shut(scheduler);
+    hf_scheduler_shutdown(scheduler);
     test_clock_advance(&clock, 1000 + count);
     CHECK_EQ(hf_scheduler_await(scheduler, HF_FOREVER), HF_OK);
     CHECK_EQ(hf_u32_load(&many.ran, __ATOMIC_ACQUIRE), count - cancelled);
@@ -217,7 +217,7 @@ static void run_mix(struct hf_scheduler_opts opts, uint64_t seed)
     CHECK(mix.jobs != NULL);
     CHECK_EQ(hf_scheduler_open(&mix.scheduler, &opts), HF_OK);
     test_threads(THREADS, mix_body, NULL);
-    hf_scheduler_shut(mix.scheduler);
+    hf_scheduler_shutdown(mix.scheduler);
     CHECK_EQ(hf_scheduler_await(mix.scheduler,
                                 hf_clock_after_ms(hf_clock_system(), 60000)),
              HF_OK);
@@ -294,7 +294,7 @@ TEST(close_while_the_pool_runs_the_last_tasks)
                      HF_OK);
         CHECK_EQ(hf_scheduler_every(scheduler, &plan, count_run, &more, NULL),
                  HF_OK);
-        hf_scheduler_shut_now(scheduler, count_back, &returned);
+        hf_scheduler_shutdown_now(scheduler, count_back, &returned);
         hf_scheduler_close(scheduler);
         CHECK_EQ(hf_u32_load(&runs, __ATOMIC_RELAXED) + returned, 8);
     }

@@ -73,7 +73,7 @@ static void call_body(void *context, int index)
         enum hf_status status = HF_OK;
         uint64_t value = MODEL_ANY;
         if (op == MODEL_COUNT_ADD)
-            status = hf_semaphore_give(&test.semaphore, count);
+            status = hf_semaphore_release(&test.semaphore, count);
         else if (op == MODEL_COUNT_TAKE)
             status = hf_semaphore_acquire(&test.semaphore, count, HF_NOW);
         else if (op == MODEL_COUNT_READ)
@@ -100,7 +100,7 @@ TEST(results_are_linearizable)
         calls_clear(history);
         test_threads(CALLERS, call_body, NULL);
         CHECK_EQ(linear_check(checker, history, stdout), LINEAR_YES);
-        hf_semaphore_release(&test.semaphore);
+        hf_semaphore_destroy(&test.semaphore);
     }
     linear_free(checker);
     calls_free(history);
@@ -115,7 +115,7 @@ static void hold(uint32_t count)
     expect(held <= PERMITS);
     sched_yield(); /* so that others come while we hold */
     hf_u64_sub(&test.held, count, __ATOMIC_RELAXED);
-    expect(hf_semaphore_give(&test.semaphore, count) == HF_OK);
+    expect(hf_semaphore_release(&test.semaphore, count) == HF_OK);
 }
 
 /* Every third request has a deadline that is all but over. */
@@ -151,7 +151,7 @@ static void hold_run(bool fair)
     CHECK_EQ(test.semaphore.state.value, PERMITS);
     printf("%s: %llu time-outs\n", fair ? "fair" : "unfair",
            (unsigned long long)test.timeouts.value);
-    hf_semaphore_release(&test.semaphore);
+    hf_semaphore_destroy(&test.semaphore);
 }
 
 TEST(unfair_permits_are_kept)
@@ -175,7 +175,7 @@ static void lock_body(void *context, int index)
         test.plain++;
         if (i % 16 == 0)
             sched_yield();
-        expect(hf_semaphore_give(&test.semaphore, 1) == HF_OK);
+        expect(hf_semaphore_release(&test.semaphore, 1) == HF_OK);
     }
 }
 
@@ -187,7 +187,7 @@ TEST(one_permit_is_a_lock)
         test_threads(8, lock_body, NULL);
         CHECK_EQ(test.errors.value, 0);
         CHECK_EQ(test.plain, (uint64_t)test.rounds * 8);
-        hf_semaphore_release(&test.semaphore);
+        hf_semaphore_destroy(&test.semaphore);
     }
 }
 
@@ -197,7 +197,7 @@ static void shut_body(void *context, int index)
 {
     (void)context;
     if (index == 0)
-        hf_semaphore_shut(&test.semaphore);
+        hf_semaphore_shutdown(&test.semaphore);
     else
         expect(hf_semaphore_acquire(&test.semaphore, 1 + (uint32_t)index % 3,
                                     HF_FOREVER) == HF_CLOSED);
@@ -211,7 +211,7 @@ TEST(shut_lets_all_leave)
         begin(0, i % 2 == 0);
         test_threads(16, shut_body, NULL);
         CHECK_EQ(test.errors.value, 0);
-        hf_semaphore_release(&test.semaphore);
+        hf_semaphore_destroy(&test.semaphore);
     }
 }
 
@@ -222,7 +222,7 @@ static struct hf_atomic_u32 over;
 static void take_and_give(void)
 {
     if (hf_semaphore_acquire(&test.semaphore, 1, HF_NOW) == HF_OK)
-        expect(hf_semaphore_give(&test.semaphore, 1) == HF_OK);
+        expect(hf_semaphore_release(&test.semaphore, 1) == HF_OK);
     else
         expect(false);
 }
@@ -254,5 +254,5 @@ TEST(unfair_a_stopped_thread_stops_nobody)
     CHECK_EQ(pthread_join(victim, NULL), 0);
     CHECK_EQ(test.errors.value, 0);
     CHECK_EQ(test.semaphore.state.value, PERMITS);
-    hf_semaphore_release(&test.semaphore);
+    hf_semaphore_destroy(&test.semaphore);
 }

@@ -3,7 +3,7 @@
  *   struct broken_disk disk;
  *   broken_disk_init(&disk);
  *   disk.watched = BROKEN_WRITE; disk.fail_at = 3; disk.error = ENOSPC;
- *   wb_open_on(&behind, &opts, &disk.disk);
+ *   hf_wb_open_on(&behind, &opts, &disk.disk);
  *
  * Calls of the kinds that are watched are counted from 0. Syncs are skipped:
  * only the process dies in these tests.
@@ -27,8 +27,8 @@ enum broken_kind {
 #define BROKEN_ALL 127u
 
 struct broken_disk {
-    struct wb_disk disk;
-    const struct wb_disk *under;
+    struct hf_disk disk;
+    const struct hf_disk *under;
     unsigned watched;
     struct hf_atomic_u64 count; /* calls of these so far */
     uint64_t fail_at;           /* the number of the first that fails */
@@ -116,8 +116,8 @@ static inline void broken_disk_init(struct broken_disk *disk)
 {
     *disk = (struct broken_disk){
         .disk = {broken_open, broken_read, broken_write, broken_sync,
-                 broken_sync_folder, broken_cut, broken_remove, disk},
-        .under = wb_disk_system(),
+                 broken_sync_folder, NULL, broken_cut, broken_remove, disk},
+        .under = hf_disk_system(),
         .fail_count = 1,
     };
 }

@@ -4,7 +4,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <grp.h>
 #include <limits.h>
 #include <netinet/in.h>
@@ -30,22 +29,13 @@ static pid_t folder_owner; /* a fork must not remove it */
 static void (*ends[ENDS_MAX])(void);
 static int end_count;
 
-static int remove_one(const char *path, const struct stat *info, int kind,
-                      struct FTW *walk)
-{
-    (void)info;
-    (void)kind;
-    (void)walk;
-    return remove(path);
-}
-
 static void clean_up(void)
 {
     if (getpid() != folder_owner)
         return;
     for (int i = 0; i < end_count; i++)
         ends[i]();
-    nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    test_remove(folder);
 }
 
 /* May everybody pass through this folder and all above it? */
@@ -138,10 +128,7 @@ struct test_daemon_user test_daemon_user(const char *name)
     return user;
 }
 
-/* Between fork and exec: nothing that another thread could have locked. The
- * signal for the parent's death comes last: a change of user takes it off. */
-static void become(const char *const *args, int output,
-                   struct test_daemon_user user, pid_t parent)
+void test_daemon_detach(int output)
 {
     sigset_t none;
 
@@ -152,6 +139,14 @@ static void become(const char *const *args, int output,
     if (null < 0 || dup2(null, 0) < 0 || dup2(output, 1) < 0 ||
         dup2(output, 2) < 0)
         _exit(126);
+}
+
+/* Between fork and exec: nothing that another thread could have locked. The
+ * signal for the parent's death comes last: a change of user takes it off. */
+static void become(const char *const *args, int output,
+                   struct test_daemon_user user, pid_t parent)
+{
+    test_daemon_detach(output);
     if (user.other && (setgroups(0, NULL) != 0 || setgid(user.gid) != 0 ||
                        setuid(user.uid) != 0))
         _exit(126);
@@ -178,15 +173,19 @@ pid_t test_daemon_spawn(const char *const *args, const char *log,
     return pid;
 }
 
-int test_daemon_run(const char *const *args, const char *log,
-                    struct test_daemon_user user)
+int test_daemon_reap(pid_t pid)
 {
-    pid_t pid = test_daemon_spawn(args, log, user);
     int status = 0;
 
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int test_daemon_run(const char *const *args, const char *log,
+                    struct test_daemon_user user)
+{
+    return test_daemon_reap(test_daemon_spawn(args, log, user));
 }
 
 bool test_daemon_alive(pid_t pid)

@@ -37,7 +37,12 @@ struct test_daemon_user test_daemon_user(const char *name);
  * the test's process ends, whatever ends that. */
 pid_t test_daemon_spawn(const char *const *args, const char *log,
                         struct test_daemon_user user);
-/* Runs it to its end; its exit status, or 128 + the signal that ended it. */
+/* In a child, between fork and exec: no input, all output to this file, signals
+ * as they were. */
+void test_daemon_detach(int output);
+/* Waits for its end: its exit status, or 128 + the signal that ended it. */
+int test_daemon_reap(pid_t pid);
+/* Starts it and waits for its end. */
 int test_daemon_run(const char *const *args, const char *log,
                     struct test_daemon_user user);
 /* True while the child runs; one that has ended is reaped. */

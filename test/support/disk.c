@@ -47,8 +47,7 @@ static int pass(struct test_disk *disk, enum test_disk_kind kind, char letter,
     return error;
 }
 
-static int disk_open(struct journal_io *io, int dir, const char *name,
-                     int flags, int *fd)
+static int disk_open(void *io, int dir, const char *name, int flags, int *fd)
 {
     struct test_disk *disk = of(io);
     bool torn;
@@ -65,8 +64,8 @@ static int disk_open(struct journal_io *io, int dir, const char *name,
     return disk->under->open(disk->under, dir, name, flags, fd);
 }
 
-static int disk_read(struct journal_io *io, int fd, void *data, size_t len,
-                     uint64_t offset, size_t *got)
+static int disk_read(void *io, int fd, void *data, size_t len, uint64_t offset,
+                     size_t *got)
 {
     bool torn;
     int error = pass(of(io), TEST_DISK_READ, '\0', &torn);
@@ -89,8 +88,8 @@ static void write_half(struct journal_io *under, int fd, const void *data,
     fcntl(fd, F_SETFL, flags);
 }
 
-static int disk_write(struct journal_io *io, int fd, const void *data,
-                      size_t len, uint64_t offset)
+static int disk_write(void *io, int fd, const void *data, size_t len,
+                      uint64_t offset)
 {
     struct journal_io *under = of(io)->under;
     bool torn;
@@ -101,7 +100,7 @@ static int disk_write(struct journal_io *io, int fd, const void *data,
     return error != 0 ? error : under->write(under, fd, data, len, offset);
 }
 
-static int disk_sync(struct journal_io *io, int fd)
+static int disk_sync(void *io, int fd)
 {
     bool torn;
     int error = pass(of(io), TEST_DISK_SYNC, 'S', &torn);
@@ -111,7 +110,7 @@ static int disk_sync(struct journal_io *io, int fd)
     return of(io)->under->sync(of(io)->under, fd);
 }
 
-static int disk_sync_folder(struct journal_io *io, int dir)
+static int disk_sync_folder(void *io, int dir)
 {
     bool torn;
     int error = pass(of(io), TEST_DISK_SYNC, 'F', &torn);
@@ -121,8 +120,7 @@ static int disk_sync_folder(struct journal_io *io, int dir)
     return of(io)->under->sync_folder(of(io)->under, dir);
 }
 
-static int disk_rename(struct journal_io *io, int dir, const char *from,
-                       const char *to)
+static int disk_rename(void *io, int dir, const char *from, const char *to)
 {
     bool torn;
     int error = pass(of(io), TEST_DISK_RENAME, 'R', &torn);
@@ -132,7 +130,7 @@ static int disk_rename(struct journal_io *io, int dir, const char *from,
     return of(io)->under->rename(of(io)->under, dir, from, to);
 }
 
-static int disk_remove(struct journal_io *io, int dir, const char *name)
+static int disk_remove(void *io, int dir, const char *name)
 {
     bool torn;
     int error = pass(of(io), TEST_DISK_REMOVE, 'D', &torn);

@@ -48,7 +48,7 @@ static struct hold_command *begin(enum hold_kind kind, const char *name)
     command.now_us = engine_now_us;
     command.kind = kind;
     command.name = hf_bytes_text(name);
-    if (engine_request != NULL && kind >= HOLD_LOCK && kind <= HOLD_EXTEND)
+    if (engine_request != NULL && hold_operations[kind].class == CLASS_WRITE)
         command.request = hf_bytes_text(engine_request);
     return &command;
 }
@@ -361,29 +361,13 @@ const char *engine_answers_text(const struct hold_out *out)
 
 const char *engine_events_text(const struct hold_out *out)
 {
-    static const char *const names[HOLD_EVENT_COUNT] = {
-        [EVENT_LOCK_GRANTED] = "LOCK_GRANTED",
-        [EVENT_LOCK_REENTERED] = "LOCK_REENTERED",
-        [EVENT_LOCK_RENEWED] = "LOCK_RENEWED",
-        [EVENT_LOCK_RELEASED] = "LOCK_RELEASED",
-        [EVENT_LOCK_EXPIRED] = "LOCK_EXPIRED",
-        [EVENT_FENCE_RAISED] = "FENCE_RAISED",
-        [EVENT_FENCE_DELETED] = "FENCE_DELETED",
-        [EVENT_STOCK_CHANGED] = "STOCK_CHANGED",
-        [EVENT_STOCK_DELETED] = "STOCK_DELETED",
-        [EVENT_RESERVED] = "RESERVED",
-        [EVENT_CONFIRMED] = "CONFIRMED",
-        [EVENT_CANCELLED] = "CANCELLED",
-        [EVENT_EXTENDED] = "EXTENDED",
-        [EVENT_RESERVATION_EXPIRED] = "RESERVATION_EXPIRED",
-        [EVENT_FLUSHED] = "FLUSHED",
-    };
     struct text *text = new_text();
 
     for (size_t i = 0; i < out->event_count; i++) {
         const struct hold_event *e = &out->events[i];
-        put(text, "%s%llu %s", i > 0 ? "; " : "", (unsigned long long)e->seq,
-            names[e->kind]);
+        put(text, "%s%llu ", i > 0 ? "; " : "", (unsigned long long)e->seq);
+        for (const char *c = hold_event_name(e->kind); *c != '\0'; c++)
+            put(text, "%c", *c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c);
         if (e->name.len > 0)
             put(text, " %.*s", (int)e->name.len, e->name.data);
         if (e->lag_us > 0)

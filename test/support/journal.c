@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/stat.h>
 
 #include "base/memory.h"
@@ -49,7 +50,7 @@ void rig_close(struct rig *rig)
 {
     if (rig->journal == NULL)
         return;
-    journal_close(rig->journal);
+    log_close(rig->journal);
     hf_free(rig->state);
     rig->journal = NULL;
     rig->state = NULL;
@@ -57,7 +58,7 @@ void rig_close(struct rig *rig)
 
 void rig_stop(struct rig *rig)
 {
-    CHECK_EQ(journal_stop(rig->journal), HF_OK);
+    CHECK_EQ(log_stop(rig->journal), HF_OK);
     rig_close(rig);
 }
 
@@ -71,12 +72,12 @@ enum hf_status rig_append(struct rig *rig, int count, size_t len)
         size_t used = (size_t)snprintf(text, sizeof text, "r%llu",
                                        (unsigned long long)rig->next++);
         size_t whole = used > len ? used : len;
-        status = journal_prepare(rig->journal, whole, &space);
+        status = log_prepare(rig->journal, whole, &space);
         if (status != HF_OK)
             break;
         memset(space, 'x', whole);
         memcpy(space, text, used);
-        journal_finish(rig->journal, whole);
+        log_finish(rig->journal, whole);
         tally_apply(&rig->built, hf_bytes(space, whole));
     }
     return status;
@@ -88,7 +89,7 @@ static void apply_committed(struct rig *rig)
     struct hf_bytes record;
     size_t at = 0;
 
-    while (journal_committed(rig->journal, &at, &record) == HF_OK)
+    while (log_committed(rig->journal, &at, &record) == HF_OK)
         tally_apply(rig->state, record);
     rig->acked = rig->tried;
     CHECK_EQ(rig->state->count, rig->acked.count);
@@ -97,7 +98,7 @@ static void apply_committed(struct rig *rig)
 
 enum hf_status rig_poll(struct rig *rig)
 {
-    enum hf_status status = journal_poll(rig->journal);
+    enum hf_status status = log_poll(rig->journal);
 
     if (status == HF_OK)
         apply_committed(rig);
@@ -106,8 +107,7 @@ enum hf_status rig_poll(struct rig *rig)
 
 enum hf_status rig_finish(struct rig *rig)
 {
-    struct pollfd wake = {.fd = journal_wake_fd(rig->journal),
-                          .events = POLLIN};
+    struct pollfd wake = {.fd = log_wake_fd(rig->journal), .events = POLLIN};
     enum hf_status status = rig_poll(rig);
 
     while (status == HF_PENDING) {
@@ -120,7 +120,7 @@ enum hf_status rig_finish(struct rig *rig)
 enum hf_status rig_start(struct rig *rig)
 {
     rig->tried = rig->built;
-    enum hf_status status = journal_commit(rig->journal);
+    enum hf_status status = log_commit(rig->journal);
     if (status == HF_OK)
         apply_committed(rig);
     return status;
@@ -149,23 +149,30 @@ enum hf_status rig_write(struct rig *rig, int batches)
 
 /* Sleeps: on a busy machine it may take long until one who yields is back. A
  * switch that tend has found under way makes the wake fd readable. */
+void rig_await_spare(struct rig *rig)
+{
+    for (uint64_t now_ns = 0; rig_files(rig, "spare-", 0, NULL) == 0;) {
+        log_tend(rig->journal, now_ns += 1000000000);
+        sched_yield();
+    }
+}
+
 void rig_await_snapshot(struct rig *rig)
 {
-    struct pollfd wake = {.fd = journal_wake_fd(rig->journal),
-                          .events = POLLIN};
+    struct pollfd wake = {.fd = log_wake_fd(rig->journal), .events = POLLIN};
     const struct hf_clock *clock = hf_clock_system();
     uint64_t end_ns = hf_clock_now_ns(clock) + DEADLINE_MS * 1000000ull;
 
-    while (journal_snapshot_running(rig->journal)) {
+    while (log_snapshot_running(rig->journal)) {
         CHECK(hf_clock_now_ns(clock) < end_ns);
-        journal_tend(rig->journal, 0);
-        if (maker_running(&rig->journal->maker)) {
-            (void)hf_future_get(rig->journal->maker.task,
+        log_tend(rig->journal, 0);
+        if (maker_running(&journal_of(rig->journal)->maker)) {
+            (void)hf_future_get(journal_of(rig->journal)->maker.task,
                                 hf_clock_after_ns(NULL, WAIT_MS * 1000000ull),
                                 NULL);
-        } else if (journal_snapshot_running(rig->journal)) {
+        } else if (log_snapshot_running(rig->journal)) {
             (void)poll(&wake, 1, WAIT_MS);
-            journal_io_wake_clear(rig->journal->folder.io);
+            journal_io_wake_clear(journal_of(rig->journal)->folder.io);
         }
     }
 }
@@ -303,7 +310,7 @@ void rig_craft(const struct rig *rig, uint64_t first, uint64_t last,
                               .records =
                                   hf_bytes(NULL, BATCH_RECORD_BYTES + len)};
         batch_encode(file + at, &batch, header.salt);
-        if (lost >> n & 1)
+        if (n < 64 && (lost >> n & 1) != 0)
             memset(file + at, 0, JOURNAL_BLOCK);
     }
     snprintf(name, sizeof name, "journal-%016llx.seg",
@@ -330,11 +337,11 @@ void rig_reopen(struct rig *rig)
     rig_check(rig);
 }
 
-struct journal_stats rig_stats(const struct rig *rig)
+struct log_stats rig_stats(const struct rig *rig)
 {
-    struct journal_stats stats;
+    struct log_stats stats;
 
-    journal_stats(rig->journal, &stats);
+    log_stats(rig->journal, &stats);
     return stats;
 }
 
@@ -342,7 +349,7 @@ void rig_write_with_snapshot(struct rig *rig)
 {
     CHECK_EQ(rig_open(rig), HF_OK);
     CHECK_EQ(rig_write(rig, 20), HF_OK);
-    CHECK_EQ(journal_snapshot(rig->journal), HF_OK);
+    CHECK_EQ(log_snapshot(rig->journal), HF_OK);
     rig_await_snapshot(rig);
     CHECK_EQ(rig_files(rig, "snapshot-", 0, NULL), 1);
     CHECK_EQ(rig_write(rig, 3), HF_OK);

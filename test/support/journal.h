@@ -16,7 +16,7 @@
 
 struct rig {
     struct journal_opts opts;
-    struct journal *journal; /* NULL while closed */
+    struct log *journal; /* NULL while closed */
     struct tally *state;
     struct tally acked;
     struct tally tried;
@@ -46,6 +46,8 @@ enum hf_status rig_finish(struct rig *rig);
 enum hf_status rig_commit(struct rig *rig);
 /* Batches of one to three records of many sizes. */
 enum hf_status rig_write(struct rig *rig, int batches);
+/* Tends the journal until there is a spare. */
+void rig_await_spare(struct rig *rig);
 /* Waits for the end of the snapshot under way. */
 void rig_await_snapshot(struct rig *rig);
 
@@ -58,7 +60,7 @@ void rig_reopen(struct rig *rig);
 /* Opens what is in the folder and finds exactly `expected`; goes on writing,
  * closes, and finds that as well. */
 void rig_expect(struct rig *rig, const struct tally *expected);
-struct journal_stats rig_stats(const struct rig *rig);
+struct log_stats rig_stats(const struct rig *rig);
 
 /* The path of a file in the rig's folder; valid until the next call. */
 const char *rig_path(const struct rig *rig, const char *name);

@@ -222,6 +222,22 @@ static inline struct hf_lender_stats stats_of(struct hf_lender *lender)
     return stats;
 }
 
+/* One that borrows in a thread of its own. */
+struct borrower {
+    struct hf_lender *lender;
+    uint64_t deadline_ns;
+    enum hf_status status;
+    struct hf_loan loan;
+};
+
+static inline void borrower_run(void *argument)
+{
+    struct borrower *borrower = argument;
+
+    borrower->status = hf_lender_borrow(borrower->lender, "b",
+                                        borrower->deadline_ns, &borrower->loan);
+}
+
 static inline void end(struct hf_lender *lender)
 {
     hf_lender_close(lender);

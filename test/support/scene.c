@@ -75,15 +75,10 @@ static void show_all(struct hf_buf *out)
 
 struct test_scene *test_scene_open(void)
 {
-    /* what a failed test left */
-    if (scene.server.pid > 0)
-        test_server_kill(&scene.server);
-    test_wire_close(&scene.good);
-    hf_buf_release(&scene.before);
-    scene = (struct test_scene){.growth_kb = TEST_SCENE_GROWTH_KB};
-    test_server_start(&scene.server,
-                      &(struct test_server_opts){.dir = test_folder()});
-    test_server_connect(&scene.server, &scene.good);
+    hf_buf_release(&scene.before); /* what a failed test left */
+    scene.growth_kb = TEST_SCENE_GROWTH_KB;
+    test_server_begin(&scene.server, &scene.good,
+                      &(struct test_server_opts){.dir = NULL});
     scene.token = (uint64_t)test_number(
         test_ask(&scene.good, "LOCK held OWNER keeper TTL 86400000"), "token");
     CHECK_DONE(test_ask(&scene.good, "STOCK SET bolt 100"));
@@ -132,7 +127,6 @@ void test_scene_close(struct test_scene *one)
                   (int)one->before.len, one->before.data, (int)after.len,
                   after.data);
     hf_buf_release(&after);
-    test_wire_close(&one->good);
-    CHECK_EQ(test_server_stop(&one->server), 0);
+    test_server_finish(&one->server, &one->good);
     hf_buf_release(&one->before);
 }

@@ -4,13 +4,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/daemon.h"
 #include "support/test.h"
 
 #define READY_DEADLINE_MS 120000
@@ -33,51 +34,29 @@ static const char *program(void)
 }
 
 /* Between fork and exec: nothing that another thread could have locked. */
-static void become(const char *const *args, char *const *environment,
-                   int output, uint64_t descriptors)
+static void become(const char *const *args, int output, uint64_t descriptors)
 {
     struct rlimit limit = {descriptors, descriptors};
-    sigset_t none;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    signal(SIGPIPE, SIG_DFL);
-    int null = open("/dev/null", O_RDONLY);
-    if (null < 0 || dup2(null, 0) < 0 || dup2(output, 1) < 0 ||
-        dup2(output, 2) < 0)
-        _exit(126);
+    test_daemon_detach(output);
     if (descriptors != 0 && setrlimit(RLIMIT_NOFILE, &limit) != 0)
         _exit(126);
-    execve(args[0], (char *const *)(uintptr_t)args, environment);
+    execv(args[0], (char *const *)(uintptr_t)args);
     _exit(127);
 }
 
 /* Starts args[0]; `*output` is the reading end of all that it prints. */
-static pid_t spawn(const char *const *args, const char *fault,
-                   uint64_t descriptors, int *output)
+static pid_t spawn(const char *const *args, uint64_t descriptors, int *output)
 {
-    extern char **environ;
-    char setting[128];
-    char *environment[512];
-    size_t count = 0;
     int ends[2];
 
-    for (char **e = environ; *e != NULL && count < 510; e++) {
-        if (strncmp(*e, "HOLDFAST_FAULT=", 15) != 0)
-            environment[count++] = *e;
-    }
-    if (fault != NULL) {
-        snprintf(setting, sizeof setting, "HOLDFAST_FAULT=%s", fault);
-        environment[count++] = setting;
-    }
-    environment[count] = NULL;
     CHECK_EQ(pipe2(ends, O_CLOEXEC), 0);
     (void)fcntl(ends[1], F_SETPIPE_SZ, OUTPUT_PIPE_BYTES);
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0)
-        become(args, environment, ends[1], descriptors);
+        become(args, ends[1], descriptors);
     close(ends[1]);
     CHECK(pid > 0);
     (void)fcntl(ends[0], F_SETFL, O_NONBLOCK);
@@ -110,24 +89,27 @@ static bool wait_output(int output, uint64_t end_ms)
     return now < end_ms && poll(&one, 1, (int)(end_ms - now)) > 0;
 }
 
-static int reap(pid_t pid)
-{
-    int status = 0;
-
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 void test_server_launch(struct test_server *server,
                         const struct test_server_opts *opts)
 {
-    const char *args[ARGS_MAX] = {program(), "serve", "--port",
-                                  "0",       "--dir", opts->dir};
+    static const char *const always[] = {"serve", "--port", "0", "--dir"};
+    const char *args[ARGS_MAX] = {program()};
+    char faulty[PATH_MAX];
     char segment[32];
     char snapshot[32];
-    int count = 6;
+    int count = 1;
 
+    if (opts->fault != NULL) {
+        const char *name = strrchr(args[0], '/');
+        int folder = name != NULL ? (int)(name - args[0]) : 1;
+        snprintf(faulty, sizeof faulty, "%.*s/test/faulty", folder,
+                 name != NULL ? args[0] : ".");
+        args[0] = faulty;
+        args[count++] = opts->fault;
+    }
+    for (size_t i = 0; i < sizeof always / sizeof always[0]; i++)
+        args[count++] = always[i];
+    args[count++] = opts->dir != NULL ? opts->dir : test_folder();
     if (opts->durability != NULL) {
         args[count++] = "--durability";
         args[count++] = opts->durability;
@@ -148,7 +130,7 @@ void test_server_launch(struct test_server *server,
     }
     args[count] = NULL;
     *server = (struct test_server){.pid = 0};
-    server->pid = spawn(args, opts->fault, opts->descriptors, &server->output);
+    server->pid = spawn(args, opts->descriptors, &server->output);
 }
 
 /* The port at the end of host:port in a line that begins with "ready". */
@@ -210,9 +192,45 @@ void test_server_connect(const struct test_server *server,
                   server->port, strerror(errno));
 }
 
+void test_server_begin(struct test_server *server, struct test_wire *wire,
+                       const struct test_server_opts *opts)
+{
+    if (server->pid > 0)
+        test_server_kill(server);
+    test_wire_close(wire);
+    test_server_start(server, opts);
+    test_server_connect(server, wire);
+}
+
+void test_server_finish(struct test_server *server, struct test_wire *wire)
+{
+    test_wire_close(wire);
+    CHECK_EQ(test_server_stop(server), 0);
+}
+
 bool test_server_signal(const struct test_server *server, int signal)
 {
     return server->pid > 0 && kill(server->pid, signal) == 0;
+}
+
+static size_t count_of(const char *text, const char *what)
+{
+    size_t count = 0;
+
+    for (; (text = strstr(text, what)) != NULL; text++)
+        count++;
+    return count;
+}
+
+void test_server_shut(struct test_server *server)
+{
+    static const char said[] = "gate shut\n";
+    size_t before = count_of(test_server_said(server), said);
+    uint64_t end_ms = test_now_ms() + READY_DEADLINE_MS;
+
+    CHECK(test_server_signal(server, SIGUSR2));
+    while (count_of(test_server_said(server), said) == before)
+        CHECK(wait_output(server->output, end_ms));
 }
 
 int test_server_end(struct test_server *server)
@@ -228,7 +246,7 @@ int test_server_end(struct test_server *server)
             break;
         }
     }
-    int status = reap(server->pid);
+    int status = test_daemon_reap(server->pid);
     close(server->output);
     hf_buf_release(&server->said);
     *server = (struct test_server){.pid = 0, .output = -1};
@@ -278,7 +296,7 @@ int test_holdfast(struct hf_buf *said, const char *const *args)
 
     for (int i = 0; args[i] != NULL && i < ARGS_MAX - 2; i++)
         all[i + 1] = args[i];
-    pid_t pid = spawn(all, NULL, 0, &output);
+    pid_t pid = spawn(all, 0, &output);
     while (listen_in(output, said)) {
         if (!wait_output(output, end_ms)) {
             kill(pid, SIGKILL);
@@ -286,5 +304,5 @@ int test_holdfast(struct hf_buf *said, const char *const *args)
         }
     }
     close(output);
-    return reap(pid);
+    return test_daemon_reap(pid);
 }

@@ -6,8 +6,9 @@
  *   CHECK_EQ(test_server_stop(&server), 0);
  *
  * The program is the one that HOLDFAST names in the environment, else
- * build/holdfast. It picks its own port, which is read from its `ready` line.
- * A server that a failed test leaves behind ends with the test program.
+ * build/holdfast; with a fault it is test/faulty beside that one. It picks its
+ * own port, which is read from its `ready` line. A server that a failed test
+ * leaves behind ends with the test program.
  *
  * Threads: the test's own, but for test_server_signal.
  */
@@ -29,9 +30,9 @@ struct test_server {
 };
 
 struct test_server_opts {
-    const char *dir;
+    const char *dir;         /* NULL: test_folder() */
     const char *durability;  /* NULL: its default */
-    const char *fault;       /* HOLDFAST_FAULT; NULL: none */
+    const char *fault;       /* of its disk, see fault.h; NULL: none */
     uint64_t segment_bytes;  /* 0: its default */
     uint64_t snapshot_bytes; /* 0: its default */
     uint64_t descriptors;    /* as many as it may open; 0: as many as we */
@@ -50,8 +51,16 @@ void test_server_start(struct test_server *server,
 /* A connection to it; the test fails if there is none to be had. */
 void test_server_connect(const struct test_server *server,
                          struct test_wire *wire);
+/* Starts it and connects, after ending what a failed test left of both. */
+void test_server_begin(struct test_server *server, struct test_wire *wire,
+                       const struct test_server_opts *opts);
+/* Closes and stops; the test fails if it does not end in order. */
+void test_server_finish(struct test_server *server, struct test_wire *wire);
 
 bool test_server_signal(const struct test_server *server, int signal);
+/* Shuts the gate of a server with the fault `write:0:gate`: no write from here
+ * on ends before SIGUSR1. */
+void test_server_shut(struct test_server *server);
 /* Waits for its end: the exit status, or 128 + the signal that ended it. */
 int test_server_end(struct test_server *server);
 /* SIGTERM and its exit status; SIGKILL. */

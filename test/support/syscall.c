@@ -6,12 +6,18 @@
  * used it before. Here that one call becomes close(); all others go to libc.
  * The linker lets libuv find this function before that of libc.
  *
+ * Besides, the sanitizer makes a thread's record of pending signals when the
+ * thread first blocks, and loses a signal that comes while it does: a SIGTERM
+ * before the server's first epoll_wait(). So main() begins with the record
+ * made.
+ *
  * Threads: any. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 typedef long syscall_function(long number, ...);
@@ -26,6 +32,12 @@ __attribute__((constructor)) static syscall_function *find_libc(void)
     /* Relaxed: whoever looks finds the same. */
     atomic_store_explicit(&libc_syscall, found, memory_order_relaxed);
     return found;
+}
+
+/* Any call that may block will do. */
+__attribute__((constructor)) static void make_signal_record(void)
+{
+    (void)nanosleep(&(struct timespec){0}, NULL);
 }
 
 long syscall(long number, ...)

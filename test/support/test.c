@@ -75,10 +75,15 @@ static int remove_one(const char *path, const struct stat *info, int kind,
     return remove(path);
 }
 
+void test_remove(const char *path)
+{
+    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
 static void remove_folder(void)
 {
     if (folder[0] != '\0')
-        nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        test_remove(folder);
     folder[0] = '\0';
 }
 

@@ -23,6 +23,8 @@ uint64_t test_seed(void);
 void test_one_thread(void);
 /* A new empty folder under $TMPDIR or /tmp, removed when the test ends. */
 const char *test_folder(void);
+/* Removes a folder with all that is in it. */
+void test_remove(const char *path);
 /* Makes that folder in memory, where there is such a file system, if it is not
  * made yet: for tests of many files in which only the process dies. */
 void test_folder_in_memory(void);

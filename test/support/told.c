@@ -2,6 +2,7 @@
 #include "support/told.h"
 
 #include "resp/resp.h"
+#include "support/resp_write.h"
 #include "support/test.h"
 
 #define WORDS_MAX 64

@@ -230,6 +230,16 @@ struct hf_bytes test_ask(struct test_wire *wire, const char *format, ...)
     return reply;
 }
 
+struct hf_bytes test_answer(struct test_wire *wire, const char *file, int line)
+{
+    struct hf_bytes reply;
+    enum hf_status status = test_wire_read(wire, &reply);
+
+    if (status != HF_OK)
+        test_fail(file, line, "no reply: %s", hf_status_text(status));
+    return reply;
+}
+
 bool test_is(struct hf_bytes reply, const char *raw)
 {
     return hf_bytes_equal(reply, hf_bytes_text(raw));
@@ -244,40 +254,6 @@ bool test_is_error(struct hf_bytes reply, const char *code)
            (reply.data[1 + len] == ' ' || reply.data[1 + len] == '\r');
 }
 
-static bool same_code(struct hf_bytes a, struct hf_bytes b)
-{
-    for (size_t i = 0; i < a.len && i < b.len; i++) {
-        if (a.data[i] != b.data[i])
-            return false;
-        if (a.data[i] == ' ')
-            return true;
-    }
-    return a.len == b.len;
-}
-
-bool test_is_repeat(struct hf_bytes first, struct hf_bytes again)
-{
-    struct resp_value a;
-    struct resp_value b;
-    bool is_time = false;
-    size_t at_a = 0;
-    size_t at_b = 0;
-
-    if (first.data[0] == '-')
-        return same_code(first, again);
-    while (resp_read(first, &at_a, &a) == HF_OK) {
-        if (resp_read(again, &at_b, &b) != HF_OK || a.kind != b.kind ||
-            !hf_bytes_equal(a.text, b.text))
-            return false;
-        if (is_time ? b.number > a.number : b.number != a.number)
-            return false;
-        is_time = a.kind == RESP_BULK &&
-                  (hf_bytes_equal(a.text, hf_bytes_text("safe_ms")) ||
-                   hf_bytes_equal(a.text, hf_bytes_text("expires_ms")));
-    }
-    return at_a == first.len && at_b == again.len;
-}
-
 int64_t test_number(struct hf_bytes reply, const char *field)
 {
     struct resp_value value;
@@ -285,6 +261,32 @@ int64_t test_number(struct hf_bytes reply, const char *field)
     if (resp_field(reply, field, &value) != HF_OK || value.kind != RESP_NUMBER)
         return TEST_NO_NUMBER;
     return value.number;
+}
+
+struct hf_bytes test_bulk(struct hf_bytes reply)
+{
+    const char *start = memchr(reply.data, '\n', reply.len);
+
+    CHECK(reply.len > 5 && reply.data[0] == '$' && start != NULL);
+    start++;
+    return hf_bytes(start, (size_t)(reply.data + reply.len - 2 - start));
+}
+
+double test_info_real(struct test_wire *wire, const char *name)
+{
+    struct hf_bytes info = test_ask(wire, "INFO");
+    char line[80];
+    int len = snprintf(line, sizeof line, "\n%s:", name);
+    const char *at = memmem(info.data, info.len, line, (size_t)len);
+
+    if (at == NULL)
+        test_fail(__FILE__, __LINE__, "INFO has no %s", name);
+    return strtod(at + len, NULL);
+}
+
+int64_t test_info(struct test_wire *wire, const char *name)
+{
+    return (int64_t)test_info_real(wire, name);
 }
 
 struct hf_bytes test_text(struct hf_bytes reply, const char *field)

@@ -61,17 +61,28 @@ bool test_wire_ends(struct test_wire *wire);
 struct hf_bytes test_ask(struct test_wire *wire, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Adds a command and sends all of `out`; the test fails if it cannot. */
+#define TEST_SEND(wire, ...)                   \
+    do {                                       \
+        test_wire_add((wire), __VA_ARGS__);    \
+        CHECK_EQ(test_wire_send(wire), HF_OK); \
+    } while (0)
+/* The next reply; the test fails if none comes. */
+#define TEST_ANSWER(wire) test_answer((wire), __FILE__, __LINE__)
+struct hf_bytes test_answer(struct test_wire *wire, const char *file, int line);
+
 /* What a reply says. */
 #define TEST_NO_NUMBER INT64_MIN
 bool test_is(struct hf_bytes reply, const char *raw);
 /* Is it the error with this code? */
 bool test_is_error(struct hf_bytes reply, const char *code);
-/* The answer to a request that was repeated: equal to the first, but that
- * times left (safe_ms, expires_ms) are not more than then; of errors only the
- * code counts, since their sentences tell times, too. */
-bool test_is_repeat(struct hf_bytes first, struct hf_bytes again);
 /* The field's number, or TEST_NO_NUMBER. */
 int64_t test_number(struct hf_bytes reply, const char *field);
+/* The text of a reply that is a bulk string; the test fails if it is none. */
+struct hf_bytes test_bulk(struct hf_bytes reply);
+/* Asks for INFO: the number in the line with this name, which must be there. */
+double test_info_real(struct test_wire *wire, const char *name);
+int64_t test_info(struct test_wire *wire, const char *name);
 /* The field's text, or "". */
 struct hf_bytes test_text(struct hf_bytes reply, const char *field);
 /* The whole value of a field, header and all, or an empty one. */

@@ -7,14 +7,6 @@
 #include "support/scene.h"
 #include "support/test.h"
 
-static struct hf_bytes next_reply(struct test_wire *wire)
-{
-    struct hf_bytes reply;
-
-    CHECK_EQ(test_wire_read(wire, &reply), HF_OK);
-    return reply;
-}
-
 /* More than may be owed to one client, in one write. */
 TEST(more_answers_than_a_client_may_be_owed_all_come)
 {
@@ -26,13 +18,13 @@ TEST(more_answers_than_a_client_may_be_owed_all_come)
         test_wire_add(&wire, "COMMAND DOCS");
     CHECK_EQ(test_wire_send(&wire), HF_OK);
     for (int i = 0; i < 600; i++)
-        CHECK(next_reply(&wire).data[0] == '*');
+        CHECK(TEST_ANSWER(&wire).data[0] == '*');
     for (int i = 0; i < 600; i++)
         test_wire_add(&wire, "COMMAND DOCS");
     CHECK_EQ(test_wire_send(&wire), HF_OK);
     CHECK_EQ(shutdown(wire.fd, SHUT_WR), 0);
     for (int i = 0; i < 600; i++)
-        CHECK(next_reply(&wire).data[0] == '*');
+        CHECK(TEST_ANSWER(&wire).data[0] == '*');
     CHECK(test_wire_ends(&wire));
     test_wire_close(&wire);
     test_scene_close(scene);
@@ -47,8 +39,8 @@ TEST(an_error_of_framing_comes_after_the_answers_before_it)
     test_wire_add(&wire, "STOCK SET apple 7");
     test_wire_add_raw(&wire, "*x\r\n", 4);
     CHECK_EQ(test_wire_send(&wire), HF_OK);
-    CHECK_EQ(test_number(next_reply(&wire), "total"), 7);
-    CHECK(test_is_error(next_reply(&wire), "ERR"));
+    CHECK_EQ(test_number(TEST_ANSWER(&wire), "total"), 7);
+    CHECK(test_is_error(TEST_ANSWER(&wire), "ERR"));
     CHECK(test_wire_ends(&wire));
     test_wire_close(&wire);
     CHECK_DONE(test_ask(&scene->good, "STOCK DEL apple"));
@@ -69,10 +61,10 @@ TEST(lists_behind_a_write_are_answered_after_it)
     }
     CHECK_EQ(test_wire_send(&wire), HF_OK);
     for (int i = 0; i < 50; i++) {
-        CHECK_EQ(test_number(next_reply(&wire), "total"), i);
-        CHECK_EQ(test_number(next_reply(&wire), "total"), i);
-        CHECK(test_is_error(next_reply(&wire), "NOTFOUND"));
-        struct hf_bytes list = test_part(next_reply(&wire), "products");
+        CHECK_EQ(test_number(TEST_ANSWER(&wire), "total"), i);
+        CHECK_EQ(test_number(TEST_ANSWER(&wire), "total"), i);
+        CHECK(test_is_error(TEST_ANSWER(&wire), "NOTFOUND"));
+        struct hf_bytes list = test_part(TEST_ANSWER(&wire), "products");
         CHECK_EQ(test_length(list), 1);
         CHECK_EQ(test_number(test_element(list, 0), "total"), i);
     }
@@ -113,7 +105,7 @@ TEST(names_with_a_nul_do_not_cut_the_sentence)
 
     test_wire_add_args(&scene->good, 3, args);
     CHECK_EQ(test_wire_send(&scene->good), HF_OK);
-    CHECK(test_is(next_reply(&scene->good), "-NOTFOUND no product 'a?b'\r\n"));
+    CHECK(test_is(TEST_ANSWER(&scene->good), "-NOTFOUND no product 'a?b'\r\n"));
     test_scene_close(scene);
 }
 
@@ -124,11 +116,10 @@ TEST(a_stop_tells_those_who_wait)
 
     CHECK_DONE(test_ask(&scene->good, "LOCK gate OWNER a TTL 60000"));
     test_server_connect(&scene->server, &wire);
-    test_wire_add(&wire, "LOCK gate OWNER b WAIT 60000");
-    CHECK_EQ(test_wire_send(&wire), HF_OK);
+    TEST_SEND(&wire, "LOCK gate OWNER b WAIT 60000");
     test_scene_await(scene, "gate", 1);
     CHECK(test_server_signal(&scene->server, SIGTERM));
-    CHECK(test_is_error(next_reply(&wire), "TIMEOUT"));
+    CHECK(test_is_error(TEST_ANSWER(&wire), "TIMEOUT"));
     test_wire_close(&wire);
     CHECK_EQ(test_server_end(&scene->server), 0);
 }

@@ -207,11 +207,11 @@ TEST(a_request_never_takes_words_of_the_one_before)
             test_wire_add_args(&scene->good, full, words);
             test_wire_add_args(&scene->good, count, words);
             CHECK_EQ(test_wire_send(&scene->good), HF_OK);
-            CHECK_EQ(test_wire_read(&scene->good, &reply), HF_OK);
+            reply = TEST_ANSWER(&scene->good);
             if (test_is_error(reply, "BADARG") || test_is_error(reply, "ERR"))
                 test_fail(__FILE__, __LINE__, "%s was answered %.*s", marked[i],
                           (int)reply.len, reply.data);
-            CHECK_EQ(test_wire_read(&scene->good, &reply), HF_OK);
+            reply = TEST_ANSWER(&scene->good);
             if (!test_is_error(reply, "BADARG") && !test_is_error(reply, "ERR"))
                 test_fail(__FILE__, __LINE__,
                           "the first %zu words of %s were answered %.*s", count,
@@ -385,15 +385,14 @@ TEST(names_of_the_greatest_length_and_of_any_bytes_are_good)
         name[i] = (char)i;
     test_wire_add_args(&scene->good, 4, lock);
     CHECK_EQ(test_wire_send(&scene->good), HF_OK);
-    CHECK_EQ(test_wire_read(&scene->good, &reply), HF_OK);
+    reply = TEST_ANSWER(&scene->good);
     CHECK_DONE(reply);
     snprintf(token, sizeof token, "%" PRId64, test_number(reply, "token"));
     struct hf_bytes unlock[] = {hf_bytes_text("UNLOCK"), lock[1],
                                 hf_bytes_text(token)};
     test_wire_add_args(&scene->good, 3, unlock);
     CHECK_EQ(test_wire_send(&scene->good), HF_OK);
-    CHECK_EQ(test_wire_read(&scene->good, &reply), HF_OK);
-    CHECK_DONE(reply);
+    CHECK_DONE(TEST_ANSWER(&scene->good));
     test_scene_close(scene);
 }
 
@@ -465,10 +464,9 @@ TEST(what_came_before_broken_framing_is_answered)
     test_wire_add_raw(&wire, text, sizeof text - 1);
     CHECK_EQ(test_wire_send(&wire), HF_OK);
     for (int i = 0; i < 2; i++) {
-        CHECK_EQ(test_wire_read(&wire, &reply), HF_OK);
-        CHECK_REPLY(reply, "+PONG");
+        CHECK_REPLY(TEST_ANSWER(&wire), "+PONG");
     }
-    CHECK_EQ(test_wire_read(&wire, &reply), HF_OK);
+    reply = TEST_ANSWER(&wire);
     CHECK(is_clear_error(reply));
     CHECK_EQ(test_wire_read(&wire, &reply), HF_CLOSED);
     test_wire_close(&wire);
@@ -527,11 +525,9 @@ TEST(empty_lines_and_empty_requests_are_passed_over)
 {
     static const char text[] = "\r\n\r\n*0\r\n\r\nPING\r\n";
     struct test_scene *scene = test_scene_open();
-    struct hf_bytes reply;
 
     test_wire_add_raw(&scene->good, text, sizeof text - 1);
     CHECK_EQ(test_wire_send(&scene->good), HF_OK);
-    CHECK_EQ(test_wire_read(&scene->good, &reply), HF_OK);
-    CHECK_REPLY(reply, "+PONG");
+    CHECK_REPLY(TEST_ANSWER(&scene->good), "+PONG");
     test_scene_close(scene);
 }

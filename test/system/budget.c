@@ -17,43 +17,31 @@ static void start(const char *const *more)
     static int count;
     char dir[512];
 
-    if (server.pid > 0)
-        test_server_kill(&server);
-    test_wire_close(&wire);
     snprintf(dir, sizeof dir, "%s/%d", test_folder(), count++);
-    test_server_start(&server, &(struct test_server_opts){.dir = dir,
-                                                          .durability = "none",
-                                                          .more = more});
-    test_server_connect(&server, &wire);
+    test_server_begin(&server, &wire,
+                      &(struct test_server_opts){
+                          .dir = dir, .durability = "none", .more = more});
 }
 
 static void stop(void)
 {
-    test_wire_close(&wire);
-    CHECK_EQ(test_server_stop(&server), 0);
+    test_server_finish(&server, &wire);
 }
 
-static uint64_t info_number(const char *field)
+static int64_t info(const char *name)
 {
-    struct hf_bytes info = test_ask(&wire, "INFO");
-    const char *at = memmem(info.data, info.len, field, strlen(field));
-
-    CHECK(at != NULL);
-    return strtoull(at + strlen(field), NULL, 10);
+    return test_info(&wire, name);
 }
 
 static void make_products(void)
 {
-    struct hf_bytes reply;
-
     for (int i = 0; i < PRODUCTS; i++) {
         test_wire_add(&wire, "STOCK SET aaaaaaaa-%d-aaaaaaaaaaaaaaaa 1", i);
         if (i % 500 < 499 && i + 1 < PRODUCTS)
             continue;
         CHECK_EQ(test_wire_send(&wire), HF_OK);
         for (int k = i - i % 500; k <= i; k++) {
-            CHECK_EQ(test_wire_read(&wire, &reply), HF_OK);
-            CHECK_DONE(reply);
+            CHECK_DONE(TEST_ANSWER(&wire));
         }
     }
 }
@@ -76,13 +64,13 @@ TEST(listings_cost_their_own_client_turns)
     }
     for (int i = 0; i < CLIENTS; i++) {
         for (int k = 0; k < LISTINGS; k++) {
-            CHECK_EQ(test_wire_read(&hostile[i], &reply), HF_OK);
+            reply = TEST_ANSWER(&hostile[i]);
             CHECK_EQ(test_length(test_part(reply, "products")), 0);
         }
         test_wire_close(&hostile[i]);
     }
-    CHECK(info_number("turn_steps_max:") < 50000 + CONN_LONG_STEPS + 1);
-    CHECK(info_number("turn_work_max:") <=
+    CHECK(info("turn_steps_max") < 50000 + CONN_LONG_STEPS + 1);
+    CHECK(info("turn_work_max") <=
           CONN_TURN_WORK + CONN_LONG_STEPS / CONN_STEPS_A_WORK);
     stop();
 }
@@ -91,7 +79,6 @@ TEST(long_replies_share_the_budget_of_listings)
 {
     enum { CLIENTS = 8, ASKED = 16 };
     struct test_wire hostile[CLIENTS];
-    struct hf_bytes reply;
 
     start(NULL);
     for (int i = 0; i < CLIENTS; i++) {
@@ -102,28 +89,24 @@ TEST(long_replies_share_the_budget_of_listings)
     }
     for (int i = 0; i < CLIENTS; i++) {
         for (int k = 0; k < ASKED; k++) {
-            CHECK_EQ(test_wire_read(&hostile[i], &reply), HF_OK);
-            CHECK_DONE(reply);
+            CHECK_DONE(TEST_ANSWER(&hostile[i]));
         }
         test_wire_close(&hostile[i]);
     }
-    CHECK(info_number("turn_steps_max:") <= CONN_LONG_STEPS);
+    CHECK(info("turn_steps_max") <= CONN_LONG_STEPS);
     stop();
 }
 
 TEST(requests_of_one_client_are_spread_over_turns)
 {
-    struct hf_bytes reply;
-
     start(NULL);
     for (int i = 0; i < 20000; i++)
         test_wire_add(&wire, "PING");
     CHECK_EQ(test_wire_send(&wire), HF_OK);
     for (int i = 0; i < 20000; i++) {
-        CHECK_EQ(test_wire_read(&wire, &reply), HF_OK);
-        CHECK_REPLY(reply, "+PONG");
+        CHECK_REPLY(TEST_ANSWER(&wire), "+PONG");
     }
-    CHECK(info_number("turn_work_max:") <=
+    CHECK(info("turn_work_max") <=
           CONN_TURN_WORK + CONN_LONG_STEPS / CONN_STEPS_A_WORK);
     stop();
 }
@@ -152,7 +135,6 @@ TEST(pages_that_end_early_still_list_everything)
 TEST(units_are_free_when_they_are_over_however_many_at_once)
 {
     enum { COUNT = 20000 };
-    struct hf_bytes reply;
     struct test_wire other;
 
     start(NULL);
@@ -164,8 +146,7 @@ TEST(units_are_free_when_they_are_over_however_many_at_once)
         test_wire_add(&wire, "RESERVE * ITEM apple 1 TTL 1");
     CHECK_EQ(test_wire_send(&wire), HF_OK);
     for (int i = 0; i < COUNT; i++) {
-        CHECK_EQ(test_wire_read(&wire, &reply), HF_OK);
-        CHECK_DONE(reply);
+        CHECK_DONE(TEST_ANSWER(&wire));
     }
     struct hf_bytes apple;
     do
@@ -173,7 +154,7 @@ TEST(units_are_free_when_they_are_over_however_many_at_once)
     while (test_number(apple, "reserved") != 0);
     CHECK_DONE(test_ask(&wire, "RESERVE all ITEM apple %d", COUNT));
     CHECK_DONE(test_ask(&other, "RENEW a %lld TTL 600000", (long long)token));
-    CHECK(info_number("turn_sweeps_max:") <= 17);
+    CHECK(info("turn_sweeps_max") <= 16);
     test_wire_close(&other);
     stop();
 }
@@ -191,7 +172,7 @@ TEST(refusals_make_room_and_nobody_fills_the_whole_table)
         test_wire_add(&wire, "STOCK SET s%d 1 REQ s%d", i, i);
     CHECK_EQ(test_wire_send(&wire), HF_OK);
     for (int i = 0; i < 80; i++) {
-        CHECK_EQ(test_wire_read(&wire, &reply), HF_OK);
+        reply = TEST_ANSWER(&wire);
         if (i < 50)
             CHECK_DONE(reply);
         else
@@ -207,26 +188,51 @@ TEST(refusals_make_room_and_nobody_fills_the_whole_table)
     for (int i = 0; i < 50; i++)
         CHECK_DONE(test_ask(&other, "STOCK SET t%d 1 REQ t%d", i, i));
     CHECK_ERROR(test_ask(&other, "STOCK SET more 2 REQ full"), "OVERLOADED");
-    CHECK_EQ(info_number("requests_share_refused:"), 31);
-    CHECK(info_number("requests_dropped:") >= 900 + 100);
+    CHECK_EQ(info("requests_share_refused_total"), 31);
+    CHECK(info("requests_dropped_total") >= 900 + 100);
     for (int i = 0; i < 60; i++) { /* a repetition counts once */
         test_wire_add(&wire, "STOCK SET more 1");
         test_wire_add(&wire, "STOCK SET s7 1 REQ s7");
     }
     CHECK_EQ(test_wire_send(&wire), HF_OK);
     for (int i = 0; i < 120; i++) {
-        CHECK_EQ(test_wire_read(&wire, &reply), HF_OK);
-        CHECK_DONE(reply);
+        CHECK_DONE(TEST_ANSWER(&wire));
     }
     CHECK_DONE(test_ask(&wire, "CONFIG SET requests-share 100"));
     reply = test_ask(&other, "STOCK SET more 2 REQ full");
     CHECK_ERROR(reply, "OVERLOADED");
     CHECK(memmem(reply.data, reply.len, "requests_max", 12) != NULL);
-    CHECK(info_number("requests_refused:") >= 1);
+    CHECK(info("requests_refused_total") >= 1);
     CHECK_DONE(test_ask(&wire, "FLUSHALL"));
     CHECK_DONE(test_ask(&wire, "CONFIG SET requests-share 1"));
     CHECK_DONE(test_ask(&wire, "STOCK SET new 1 REQ new"));
     test_wire_close(&other);
+    stop();
+}
+
+/* A share that is spent refuses what is new, not what is known. */
+TEST(a_wait_is_taken_over_although_the_share_is_spent)
+{
+    static const char *const small[] = {"--requests-max", "100",
+                                        "--requests-share", "2", NULL};
+    struct test_wire waiter;
+    struct test_wire again;
+
+    start(small);
+    test_server_connect(&server, &waiter);
+    test_server_connect(&server, &again);
+    int64_t token =
+        test_number(test_ask(&wire, "LOCK x OWNER a TTL 600000"), "token");
+    TEST_SEND(&waiter, "LOCK x OWNER b WAIT 600000 REQ w");
+    while (test_number(test_ask(&wire, "LOCKINFO x"), "waiting") == 0)
+        ;
+    CHECK_DONE(test_ask(&wire, "STOCK SET p 1 REQ p"));
+    CHECK_ERROR(test_ask(&wire, "STOCK SET p 1 REQ q"), "OVERLOADED");
+    TEST_SEND(&again, "LOCK x OWNER b WAIT 600000 REQ w");
+    CHECK_DONE(test_ask(&wire, "UNLOCK x %lld", (long long)token));
+    CHECK_DONE(TEST_ANSWER(&again));
+    test_wire_close(&waiter);
+    test_wire_close(&again);
     stop();
 }
 
@@ -257,11 +263,15 @@ TEST(a_host_that_vanishes_would_be_noticed)
     struct sockaddr_in self;
     socklen_t len = sizeof self;
     uint64_t end_ms = test_now_ms() + TEST_WIRE_DEADLINE_MS;
+    /* less than a second is a second */
+    static const char *const soon[] = {"--keepalive-ms", "1", NULL};
 
-    start(NULL);
+    start(soon);
     CHECK_REPLY(test_ask(&wire, "PING"), "+PONG");
     CHECK_EQ(getsockname(wire.fd, (struct sockaddr *)&self, &len), 0);
     while (!is_kept_alive(server.port, ntohs(self.sin_port)))
         CHECK(test_now_ms() < end_ms);
+    CHECK_DONE(test_ask(&wire, "CONFIG SET keepalive-ms 32767000"));
+    CHECK_ERROR(test_ask(&wire, "CONFIG SET keepalive-ms 32767001"), "BADARG");
     stop();
 }

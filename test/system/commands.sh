@@ -42,12 +42,40 @@ tells 69 "holdfast stock: $unknown" "$HOLDFAST" stock list --host 'no host'
 tells 69 "holdfast lock: $unknown" "$HOLDFAST" lock a --host 'no host' -- true
 tells 69 "holdfast bench: $unknown" "$HOLDFAST" bench --host 'no host'
 
+# Command lines that are wrong.
+while IFS='|' read -r words text; do
+    # shellcheck disable=SC2086 # words
+    tells 64 "$text" "$HOLDFAST" $words
+done <<'END'
+stock|set, add, get, list or del is needed
+stock move bolt|set, add, get, list or del is needed
+stock set bolt|wrong number of words for set
+stock set bolt many|'many' is not a number
+stock set bolt 1 --reason why|--reason belongs to add
+stock get bolt --count 1|--cursor and --count belong to list
+stock list -- x|nothing may follow --
+reserve r|an id and at least one SKU=QTY are needed
+reserve r bolt|'bolt' is not SKU=QTY
+reserve r =1|'=1' is not SKU=QTY
+confirm|one reservation id is needed
+cancel a b|one reservation id is needed
+limit|one key is needed
+limit k --rate 1|--rate and --per are needed, or --policy
+limit k --rate 0 --per 1|--rate takes a number from 1 to 1000000000
+END
+
 # With one: what is done, refused, and not to be had.
 tells 0 '' "$HOLDFAST" stock set bolt 5
 tells 0 '' "$HOLDFAST" reserve r bolt=3 --json
 check "the reservation is told as JSON" \
     grep -q '"status": *"PENDING"' "$scratch/out"
 tells 75 'SHORT' "$HOLDFAST" reserve s bolt=3
+tells 0 '' "$HOLDFAST" stock add bolt 1 --reason found
+tells 0 '' "$HOLDFAST" reserve o bolt=1 --ttl 60000 --owner ann --req once
+tells 65 'CONFLICT' "$HOLDFAST" reserve o bolt=1 --ttl 60000 --req once
+tells 0 '' "$HOLDFAST" cancel o --reason 'no more'
+tells 0 '' "$HOLDFAST" stock list 'b*' --count 1
+check "the stock is listed" grep -q 'sku=bolt total=6 available=3' "$scratch/out"
 tells 0 '' "$HOLDFAST" confirm r
 tells 65 'STATE' "$HOLDFAST" cancel r
 tells 65 'NOTFOUND' "$HOLDFAST" confirm nothing

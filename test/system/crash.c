@@ -21,6 +21,7 @@
 
 #include "base/memory.h"
 #include "holdfast/clock.h"
+#include "support/history.h"
 #include "support/load.h"
 #include "support/server.h"
 #include "support/test.h"
@@ -198,7 +199,7 @@ static void check_history(const char *durability)
     char error[HISTORY_ERROR_MAX];
 
     if (path != NULL)
-        CHECK_EQ(history_save(crash->load.history, path, error), HF_OK);
+        CHECK_EQ(test_save_history(crash->load.history, path, error), HF_OK);
     CHECK_EQ(history_check(crash->load.history, NULL, &report), HF_OK);
     printf("%s: %d rounds, %" PRIu64 " answered, %" PRIu64
            " unanswered; checked %" PRIu64 " calls, %" PRIu64

@@ -1,7 +1,7 @@
 /* durability.c - a disk that fails, fills up or hangs under a real server.
  * tests: also under sanitizers
  *
- * HOLDFAST_FAULT=write:N:KIND makes the server's write number N to its journal
+ * The fault write:N:KIND makes the server's write number N to its journal
  * fail (eio, enospc, short) or hang until SIGUSR1 (stall). Whatever the kind
  * and the number, what was acknowledged stays and what can be told is told.
  */
@@ -35,19 +35,15 @@ static void new_folder(void)
 /* A new server on the folder; one that a failed test left goes. */
 static void start(const char *durability, const char *fault)
 {
-    if (server.pid > 0)
-        test_server_kill(&server);
-    test_wire_close(&wire);
-    test_server_start(
-        &server, &(struct test_server_opts){
-                     .dir = dir, .durability = durability, .fault = fault});
-    test_server_connect(&server, &wire);
+    test_server_begin(&server, &wire,
+                      &(struct test_server_opts){.dir = dir,
+                                                 .durability = durability,
+                                                 .fault = fault});
 }
 
 static void stop(void)
 {
-    test_wire_close(&wire);
-    CHECK_EQ(test_server_stop(&server), 0);
+    test_server_finish(&server, &wire);
 }
 
 /* Write number i: three kinds in turn, all of which last. */
@@ -116,7 +112,7 @@ static int write_until_refused(const char *kind, int most)
         struct hf_bytes reply;
         add_write(&wire, told);
         CHECK_EQ(test_wire_send(&wire), HF_OK);
-        CHECK_EQ(test_wire_read(&wire, &reply), HF_OK);
+        reply = TEST_ANSWER(&wire);
         if (reply.data[0] != '-')
             continue;
         CHECK_ERROR(reply, "JOURNAL");
@@ -206,7 +202,7 @@ TEST(a_failing_batch_is_refused_as_a_whole_to_all_who_wait_for_it)
         add_write(&wire, i);
     CHECK_EQ(test_wire_send(&wire), HF_OK);
     for (int i = 0; i < 300; i++) {
-        CHECK_EQ(test_wire_read(&wire, &reply), HF_OK);
+        reply = TEST_ANSWER(&wire);
         if (reply.data[0] == '-') {
             /* what needs a refused one is refused for its own reason */
             CHECK(test_is_error(reply, "JOURNAL") ||
@@ -240,12 +236,11 @@ TEST(a_wait_comes_to_an_end_although_the_journal_has_failed)
     CHECK_DONE(test_ask(&wire, "LOCK gate OWNER first TTL %d", FOR_EVER_MS));
     CHECK_DONE(test_ask(&wire, "LOCK brief OWNER first TTL 700"));
     test_server_connect(&server, &waiter);
-    test_wire_add(&waiter, "LOCK gate OWNER other WAIT 700");
-    CHECK_EQ(test_wire_send(&waiter), HF_OK);
+    TEST_SEND(&waiter, "LOCK gate OWNER other WAIT 700");
     for (int i = 1; !test_is_error(test_ask(&wire, "FENCE f %d", i), "JOURNAL");
          i++)
         CHECK(i < 20);
-    CHECK_EQ(test_wire_read(&waiter, &reply), HF_OK);
+    reply = TEST_ANSWER(&waiter);
     CHECK(test_is_error(reply, "TIMEOUT") || test_is_error(reply, "JOURNAL"));
     /* what is over is not shown, and its end cannot be noted */
     while (!test_is_error(test_ask(&wire, "LOCKINFO brief"), "JOURNAL"))
@@ -255,24 +250,9 @@ TEST(a_wait_comes_to_an_end_although_the_journal_has_failed)
     test_server_kill(&server);
 }
 
-/* A number of INFO; `field` ends with the colon. */
-static uint64_t info_number(struct test_wire *to, const char *field)
-{
-    struct hf_bytes info = test_ask(to, "INFO");
-    const char *at = memmem(info.data, info.len, field, strlen(field));
-
-    CHECK(at != NULL);
-    return strtoull(at + strlen(field), NULL, 10);
-}
-
-static uint64_t batches(struct test_wire *to)
-{
-    return info_number(to, "journal_batches:");
-}
-
 /* Writes until the disk hangs, which is when one is not answered although all
  * before write number `index` are on disk. Returns its number among ours. */
-static int write_until_stalled(struct test_wire *other, uint64_t index)
+static int write_until_stalled(struct test_wire *other, int64_t index)
 {
     enum hf_status status;
 
@@ -282,7 +262,8 @@ static int write_until_stalled(struct test_wire *other, uint64_t index)
         CHECK_EQ(test_wire_send(&wire), HF_OK);
         do {
             status = test_wire_read_within(&wire, GLANCE_MS, &reply);
-            if (status == HF_TIMEOUT && batches(other) == index)
+            if (status == HF_TIMEOUT &&
+                test_info(other, "journal_batches") == index)
                 return i;
         } while (status == HF_TIMEOUT);
         CHECK_EQ(status, HF_OK);
@@ -312,26 +293,22 @@ TEST(while_the_disk_hangs_the_rest_goes_on)
         char fault[64];
         struct test_wire other;
         struct test_wire late;
-        struct hf_bytes reply;
         new_folder();
         snprintf(fault, sizeof fault, "write:%d:stall", indexes[i]);
         start("always", fault);
         test_server_connect(&server, &other);
         test_server_connect(&server, &late);
-        int told = write_until_stalled(&other, (uint64_t)indexes[i]);
+        int told = write_until_stalled(&other, indexes[i]);
         check_life_while_stalled(&other, told);
         uint64_t asked_ms = test_now_ms();
         CHECK_ERROR(test_ask(&other, "LOCK lock-0 OWNER other WAIT 200"),
                     "TIMEOUT");
         CHECK(test_now_ms() - asked_ms < TEST_WIRE_DEADLINE_MS / 2);
-        test_wire_add(&late, "STOCK SET late 3");
-        CHECK_EQ(test_wire_send(&late), HF_OK);
+        TEST_SEND(&late, "STOCK SET late 3");
         check_life_while_stalled(&other, told);
         CHECK(test_server_signal(&server, SIGUSR1));
-        CHECK_EQ(test_wire_read(&wire, &reply), HF_OK);
-        CHECK_DONE(reply);
-        CHECK_EQ(test_wire_read(&late, &reply), HF_OK);
-        CHECK_DONE(reply);
+        CHECK_DONE(TEST_ANSWER(&wire));
+        CHECK_DONE(TEST_ANSWER(&late));
         CHECK(is_there(&other, told));
         CHECK_DONE(test_ask(&other, "STOCK DEL late"));
         test_wire_close(&other);
@@ -350,7 +327,6 @@ TEST(a_lock_is_not_left_with_one_who_was_told_that_its_time_is_over)
     struct test_wire holder;
     struct test_wire gone;
     struct test_wire watcher;
-    struct hf_bytes reply;
 
     new_folder();
     start("always", "write:4:stall");
@@ -360,22 +336,17 @@ TEST(a_lock_is_not_left_with_one_who_was_told_that_its_time_is_over)
     int64_t token = test_number(
         test_ask(&holder, "LOCK x OWNER holder TTL %d", FOR_EVER_MS), "token");
     (void)write_until_stalled(&holder, 4);
-    static const char field[] = "total_commands_processed:";
-    uint64_t before = info_number(&watcher, field);
-    test_wire_add(&gone, "LOCK x OWNER gone TTL %d WAIT 2000", FOR_EVER_MS);
-    CHECK_EQ(test_wire_send(&gone), HF_OK);
-    uint64_t asked = 1;
-    while (info_number(&watcher, field) <= before + asked)
+    static const char field[] = "total_commands_processed";
+    int64_t before = test_info(&watcher, field);
+    TEST_SEND(&gone, "LOCK x OWNER gone TTL %d WAIT 2000", FOR_EVER_MS);
+    int64_t asked = 1;
+    while (test_info(&watcher, field) <= before + asked)
         asked++; /* until the server has it */
-    test_wire_add(&holder, "UNLOCK x %" PRId64, token);
-    CHECK_EQ(test_wire_send(&holder), HF_OK);
-    CHECK_EQ(test_wire_read(&gone, &reply), HF_OK);
-    CHECK_ERROR(reply, "TIMEOUT");
+    TEST_SEND(&holder, "UNLOCK x %" PRId64, token);
+    CHECK_ERROR(TEST_ANSWER(&gone), "TIMEOUT");
     CHECK(test_server_signal(&server, SIGUSR1));
-    CHECK_EQ(test_wire_read(&wire, &reply), HF_OK);
-    CHECK_DONE(reply);
-    CHECK_EQ(test_wire_read(&holder, &reply), HF_OK);
-    CHECK_DONE(reply);
+    CHECK_DONE(TEST_ANSWER(&wire));
+    CHECK_DONE(TEST_ANSWER(&holder));
     CHECK(test_number(test_ask(&gone, "LOCK x OWNER next WAIT 30000"),
                       "token") > token);
     test_wire_close(&holder);
@@ -387,7 +358,6 @@ TEST(a_lock_is_not_left_with_one_who_was_told_that_its_time_is_over)
 TEST(a_time_out_told_while_the_disk_hung_is_not_a_grant_when_asked_again)
 {
     struct test_wire other;
-    struct hf_bytes reply;
 
     new_folder();
     start("always", "write:3:stall");
@@ -397,8 +367,7 @@ TEST(a_time_out_told_while_the_disk_hung_is_not_a_grant_when_asked_again)
                          FOR_EVER_MS),
                 "TIMEOUT");
     CHECK(test_server_signal(&server, SIGUSR1));
-    CHECK_EQ(test_wire_read(&wire, &reply), HF_OK);
-    CHECK_DONE(reply);
+    CHECK_DONE(TEST_ANSWER(&wire));
     for (int i = 1; i < 5; i++) /* by now all that was under way has ended */
         CHECK_DONE(test_ask(&wire, "FENCE f %d", i));
     int64_t told = test_number(
@@ -419,7 +388,6 @@ TEST(a_wait_that_began_before_the_disk_hung_ends_in_time)
 {
     struct test_wire waiter;
     struct test_wire other;
-    struct hf_bytes reply;
     uint64_t end_ms = test_now_ms() + TEST_WIRE_DEADLINE_MS;
 
     new_folder();
@@ -427,17 +395,14 @@ TEST(a_wait_that_began_before_the_disk_hung_ends_in_time)
     test_server_connect(&server, &waiter);
     test_server_connect(&server, &other);
     CHECK_DONE(test_ask(&wire, "LOCK gate OWNER first TTL %d", FOR_EVER_MS));
-    test_wire_add(&waiter, "LOCK gate OWNER other WAIT 1500");
-    CHECK_EQ(test_wire_send(&waiter), HF_OK);
+    TEST_SEND(&waiter, "LOCK gate OWNER other WAIT 1500");
     while (test_number(test_ask(&other, "LOCKINFO gate"), "waiting") != 1)
         CHECK(test_now_ms() < end_ms);
     (void)write_until_stalled(&other, 6);
-    CHECK_EQ(test_wire_read(&waiter, &reply), HF_OK);
-    CHECK_ERROR(reply, "TIMEOUT");
+    CHECK_ERROR(TEST_ANSWER(&waiter), "TIMEOUT");
     CHECK_REPLY(test_ask(&other, "PING"), "+PONG");
     CHECK(test_server_signal(&server, SIGUSR1));
-    CHECK_EQ(test_wire_read(&wire, &reply), HF_OK);
-    CHECK_DONE(reply);
+    CHECK_DONE(TEST_ANSWER(&wire));
     while (test_number(test_ask(&other, "LOCKINFO gate"), "waiting") != 0)
         CHECK(test_now_ms() < end_ms);
     test_wire_close(&waiter);
@@ -529,14 +494,13 @@ TEST(a_disk_that_is_really_full_refuses_writes_until_there_is_room)
     for (; told < 60; told++) {
         add_write(&wire, told);
         CHECK_EQ(test_wire_send(&wire), HF_OK);
-        CHECK_EQ(test_wire_read(&wire, &reply), HF_OK);
-        CHECK_DONE(reply);
+        CHECK_DONE(TEST_ANSWER(&wire));
     }
     fill_up(filler);
     for (; told < 20000; told++) {
         add_write(&wire, told);
         CHECK_EQ(test_wire_send(&wire), HF_OK);
-        CHECK_EQ(test_wire_read(&wire, &reply), HF_OK);
+        reply = TEST_ANSWER(&wire);
         if (reply.data[0] == '-')
             break;
     }
@@ -565,7 +529,6 @@ TEST(a_journal_that_fails_in_the_background_is_noticed)
     struct test_server_opts opts = {
         .dir = folder, .segment_bytes = 1048576, .more = often};
     struct test_wire waiter;
-    struct hf_bytes reply;
 
     snprintf(folder, sizeof folder, "%s/tiny", test_folder());
     snprintf(filler, sizeof filler, "%s/filler", folder);
@@ -584,12 +547,10 @@ TEST(a_journal_that_fails_in_the_background_is_noticed)
     test_server_connect(&server, &waiter);
     CHECK_DONE(test_ask(&wire, "LOCK x OWNER first TTL %d", FOR_EVER_MS));
     CHECK_DONE(test_ask(&wire, "LOCK brief OWNER first TTL 1"));
-    test_wire_add(&waiter, "LOCK x OWNER other WAIT %d", FOR_EVER_MS);
-    CHECK_EQ(test_wire_send(&waiter), HF_OK);
+    TEST_SEND(&waiter, "LOCK x OWNER other WAIT %d", FOR_EVER_MS);
     for (int i = 0; i < 20; i++)
         (void)test_ask(&wire, "STOCK SET p%d 1", i);
-    CHECK_EQ(test_wire_read(&waiter, &reply), HF_OK);
-    CHECK_ERROR(reply, "JOURNAL");
+    CHECK_ERROR(TEST_ANSWER(&waiter), "JOURNAL");
     CHECK_DONE(test_ask(&wire, "LOCKINFO x"));
     CHECK_ERROR(test_ask(&wire, "STOCK SET more 1"), "JOURNAL");
     CHECK_DONE(test_ask(&wire, "INFO"));

@@ -44,7 +44,7 @@ sed -e 's/^#define BURST .*/#define BURST 1/' \
 san=${HOLDFAST_SAN:-}
 gcc -std=gnu11 ${san:+"-fsanitize=${san/address/address,undefined}"} -Iinclude -o "$work/slow" \
     "$work/slow.c" "$work/nanosleep.c" "$(dirname "$HOLDFAST")/libholdfast.a" \
-    -pthread -lxxhash -luring -lsqlite3 -lpq -lhiredis -lm
+    -pthread -lm
 "$work/slow" "$work" 0.html 1 >/dev/null && status=0 || status=$?
 expect "the crawler waits for longer than a second in one go" 42 $status
 

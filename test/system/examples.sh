@@ -13,7 +13,7 @@ cd "$(dirname "$0")/../.."
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 san=${HOLDFAST_SAN:-}
-library=$(dirname "${HOLDFAST:-build/holdfast}")/libholdfast.a
+build=$(dirname "${HOLDFAST:-build/holdfast}")
 flags=(-std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -g -O1 -I include)
 [[ -z $san ]] || flags+=("-fsanitize=${san/address/address,undefined}"
     -fno-sanitize-recover=all)
@@ -48,8 +48,8 @@ has_example() { [[ -n $(example "$1" | tr -d '[:space:]') ]]; }
 
 compiles() {
     program "$1" >"$2.c"
-    gcc "${flags[@]}" -o "$2" "$2.c" "$library" -lxxhash -luring \
-        -lsqlite3 -lpq -lhiredis -lm -pthread
+    gcc "${flags[@]}" -o "$2" "$2.c" "$build/libholdfast-stores.a" \
+        "$build/libholdfast.a" -lsqlite3 -lpq -lhiredis -lm -pthread
 }
 
 runs() { timeout 60 "$1" >"$1.out" 2>&1 || { tail -n 20 "$1.out"; return 1; }; }

@@ -41,38 +41,23 @@ static bool has_own_records;
 
 static void begin(const char *fault)
 {
-    if (server.pid > 0)
-        test_server_kill(&server); /* what a failed test left */
-    test_wire_close(&me);
+    test_server_begin(&server, &me, &(struct test_server_opts){.fault = fault});
     test_wire_close(&you);
-    test_server_start(&server, &(struct test_server_opts){.dir = test_folder(),
-                                                          .fault = fault});
-    test_server_connect(&server, &me);
     test_server_connect(&server, &you);
     CHECK_REPLY(test_ask(&you, "PING"), "+PONG");
 }
 
 static void end(void)
 {
-    test_wire_close(&me);
     test_wire_close(&you);
     prometheus_release(&before);
     prometheus_release(&after);
-    CHECK_EQ(test_server_stop(&server), 0);
-}
-
-static struct hf_bytes text_of(struct hf_bytes reply)
-{
-    const char *start = memchr(reply.data, '\n', reply.len);
-
-    CHECK(reply.len > 5 && reply.data[0] == '$' && start != NULL);
-    start++;
-    return hf_bytes(start, (size_t)(reply.data + reply.len - 2 - start));
+    test_server_finish(&server, &me);
 }
 
 static void scrape(struct prometheus *into)
 {
-    struct hf_bytes text = text_of(test_ask(&me, "METRICS"));
+    struct hf_bytes text = test_bulk(test_ask(&me, "METRICS"));
 
     prometheus_release(into);
     scrapes++;
@@ -216,14 +201,7 @@ static int64_t lock(struct test_wire *wire, const char *words)
 
 static double info(const char *name)
 {
-    struct hf_bytes reply = test_ask(&me, "INFO");
-    char line[64];
-    int len = snprintf(line, sizeof line, "\n%s:", name);
-    const char *at = memmem(reply.data, reply.len, line, (size_t)len);
-
-    if (at == NULL)
-        test_fail(__FILE__, __LINE__, "INFO has no %s", name);
-    return strtod(at + len, NULL);
+    return (double)test_info(&me, name);
 }
 
 TEST(looking_counts_nothing_but_itself)
@@ -324,8 +302,8 @@ TEST(locks_and_their_refusals)
     CHECK_DONE(test_ask(&you, "UNLOCK door %" PRId64, second));
     CHECK_SESSION(changes);
     CHECK_EQ(grown("holdfast_journal_batch_records_sum"), 9);
-    CHECK_EQ(info("refused_without_journal"), 5);
-    CHECK_EQ(info("locks_granted"), 3);
+    CHECK_EQ(info("refused_without_journal_total"), 5);
+    CHECK_EQ(info("events_total{event=\"lock_granted\"}"), 3);
     CHECK_EQ(info("locks"), 1);
     end();
 }
@@ -390,16 +368,13 @@ TEST(stock_and_its_refusals)
  */
 TEST(a_pipeline_has_as_many_records_as_writes)
 {
-    struct hf_bytes reply;
-
     begin(NULL);
     begin_session();
     for (int i = 0; i < 50; i++)
         test_wire_add(&me, "STOCK SET s%d 1", i);
     CHECK_EQ(test_wire_send(&me), HF_OK);
     for (int i = 0; i < 50; i++) {
-        CHECK_EQ(test_wire_read(&me, &reply), HF_OK);
-        CHECK_DONE(reply);
+        CHECK_DONE(TEST_ANSWER(&me));
     }
     scrape(&after);
     double batches = grown("holdfast_journal_batch_records_count");
@@ -417,15 +392,14 @@ TEST(a_pipeline_has_as_many_records_as_writes)
 /* Sends without waiting for the answer. */
 static void post(struct test_wire *wire, const char *words)
 {
-    test_wire_add(wire, "%s", words);
-    CHECK_EQ(test_wire_send(wire), HF_OK);
+    TEST_SEND(wire, "%s", words);
 }
 
 static struct hf_bytes next_reply(struct test_wire *wire)
 {
     struct hf_bytes reply;
 
-    CHECK_EQ(test_wire_read(wire, &reply), HF_OK);
+    reply = TEST_ANSWER(wire);
     return reply;
 }
 
@@ -512,10 +486,10 @@ TEST(waits_by_their_ends_and_what_the_server_does_itself)
     CHECK_SESSION(changes);
     double told_s = grown("holdfast_lock_wait_seconds_sum{result=\"timeout\"}");
     CHECK(told_s >= 0.029 && told_s <= waited_s + 0.002);
-    CHECK_EQ(info("lock_waits_granted"), 1);
-    CHECK_EQ(info("lock_waits_timeout"), 1);
-    CHECK_EQ(info("lock_waits_left"), 1);
-    CHECK_EQ(info("lock_holds"), 3);
+    CHECK_EQ(info("lock_wait_seconds_count{result=\"granted\"}"), 1);
+    CHECK_EQ(info("lock_wait_seconds_count{result=\"timeout\"}"), 1);
+    CHECK_EQ(info("lock_wait_seconds_count{result=\"left\"}"), 1);
+    CHECK_EQ(info("lock_hold_seconds_count"), 3);
     end();
 }
 
@@ -558,7 +532,7 @@ TEST(a_disk_that_hangs)
     CHECK_DONE(next_reply(&writer));
     await("holdfast_lock_waiters", 0);
     CHECK_SESSION(changes);
-    CHECK(info("journal_slow_commits") >= slow + 1);
+    CHECK(info("journal_slow_commits_total") >= slow + 1);
     CHECK(info("journal_sync_max_us") > 0);
     test_wire_close(&writer);
     end();

@@ -61,7 +61,6 @@ TEST(ten_thousand_idle_connections_leave_the_others_their_speed)
     size_t room = raise_descriptors();
     size_t count = room >= IDLE_COUNT + 100 ? IDLE_COUNT : room - 100;
     struct test_scene *scene = test_scene_open();
-    struct hf_bytes reply;
 
     scene->growth_kb = IDLE_GROWTH_KB;
     uint64_t alone_ms = good_work_ms(scene);
@@ -73,10 +72,8 @@ TEST(ten_thousand_idle_connections_leave_the_others_their_speed)
            count, 3 * GOOD_WORK, alone_ms, crowded_ms);
     CHECK(crowded_ms < 10 * alone_ms + 2000);
     for (size_t i = 0; i < count; i += 97) {
-        test_wire_add(&idle[i], "PING");
-        CHECK_EQ(test_wire_send(&idle[i]), HF_OK);
-        CHECK_EQ(test_wire_read(&idle[i], &reply), HF_OK);
-        CHECK_REPLY(reply, "+PONG");
+        TEST_SEND(&idle[i], "PING");
+        CHECK_REPLY(TEST_ANSWER(&idle[i]), "+PONG");
     }
     test_scene_check(scene);
     for (size_t i = 0; i < count; i++)
@@ -186,7 +183,6 @@ TEST(a_byte_at_a_time_is_as_good_as_all_at_once)
     static const char text[] = "*2\r\n$4\r\nPING\r\n$5\r\nhello\r\n";
     struct test_scene *scene = test_scene_open();
     struct test_wire slow[LORIS_COUNT];
-    struct hf_bytes reply;
 
     for (int i = 0; i < LORIS_COUNT; i++)
         test_server_connect(&scene->server, &slow[i]);
@@ -198,8 +194,7 @@ TEST(a_byte_at_a_time_is_as_good_as_all_at_once)
         test_scene_check(scene);
     }
     for (int i = 0; i < LORIS_COUNT; i++) {
-        CHECK_EQ(test_wire_read(&slow[i], &reply), HF_OK);
-        CHECK_REPLY(reply, "$5\r\nhello");
+        CHECK_REPLY(TEST_ANSWER(&slow[i]), "$5\r\nhello");
         test_wire_close(&slow[i]);
     }
     test_scene_close(scene);
@@ -253,20 +248,19 @@ TEST(one_that_vanishes_while_waiting_leaves_the_queue)
 
     for (int i = 0; i < 4; i++) {
         test_server_connect(&scene->server, &waiters[i]);
-        test_wire_add(&waiters[i],
-                      "LOCK gate OWNER w%d TTL 3600000 WAIT 3600000", i);
-        CHECK_EQ(test_wire_send(&waiters[i]), HF_OK);
+        TEST_SEND(&waiters[i], "LOCK gate OWNER w%d TTL 3600000 WAIT 3600000",
+                  i);
         test_scene_await(scene, "gate", i + 1);
     }
     slam(&waiters[0]);
     test_wire_close(&waiters[2]);
     test_scene_await(scene, "gate", 2);
     CHECK_DONE(test_ask(&scene->good, "UNLOCK gate %" PRId64, token));
-    CHECK_EQ(test_wire_read(&waiters[1], &reply), HF_OK);
+    reply = TEST_ANSWER(&waiters[1]);
     int64_t next = test_number(reply, "token");
     CHECK(next > token);
     CHECK_DONE(test_ask(&scene->good, "UNLOCK gate %" PRId64, next));
-    CHECK_EQ(test_wire_read(&waiters[3], &reply), HF_OK);
+    reply = TEST_ANSWER(&waiters[3]);
     CHECK(test_number(reply, "token") > next);
     CHECK_DONE(test_ask(&scene->good, "UNLOCK gate %" PRId64,
                         test_number(reply, "token")));
@@ -286,7 +280,7 @@ TEST(ten_thousand_commands_in_one_write_are_answered_in_order)
                       i % 2 == 0 ? i : i / 2 + 1);
     CHECK_EQ(test_wire_send(&scene->good), HF_OK);
     for (int i = 0; i < PIPELINE; i++) {
-        CHECK_EQ(test_wire_read(&scene->good, &reply), HF_OK);
+        reply = TEST_ANSWER(&scene->good);
         int len = snprintf(expected, sizeof expected, "n%d", i);
         if (i % 2 == 0)
             snprintf(expected, sizeof expected, "$%d\r\nn%d\r\n", len, i);
@@ -309,14 +303,11 @@ TEST(one_that_has_finished_sending_still_gets_its_answers)
         test_server_connect(&scene->server, &wire);
         test_wire_add(&wire, "PING");
         test_wire_add(&wire, "FENCE half %d", i);
-        test_wire_add(&wire, "LOCKINFO held");
-        CHECK_EQ(test_wire_send(&wire), HF_OK);
+        TEST_SEND(&wire, "LOCKINFO held");
         CHECK_EQ(shutdown(wire.fd, SHUT_WR), 0);
-        CHECK_EQ(test_wire_read(&wire, &reply), HF_OK);
-        CHECK_REPLY(reply, "+PONG");
-        CHECK_EQ(test_wire_read(&wire, &reply), HF_OK);
-        CHECK_REPLY(reply, "+OK");
-        CHECK_EQ(test_wire_read(&wire, &reply), HF_OK);
+        CHECK_REPLY(TEST_ANSWER(&wire), "+PONG");
+        CHECK_REPLY(TEST_ANSWER(&wire), "+OK");
+        reply = TEST_ANSWER(&wire);
         CHECK_EQ(test_number(reply, "token"), scene->token);
         CHECK_EQ(test_wire_read(&wire, &reply), HF_CLOSED);
         test_wire_close(&wire);
@@ -334,14 +325,11 @@ TEST(quit_is_answered_after_what_came_before_it)
     test_wire_add(&wire, "FENCE last 1");
     test_wire_add(&wire, "LOCKINFO held");
     test_wire_add(&wire, "QUIT");
-    test_wire_add(&wire, "STOCK SET never 1");
-    CHECK_EQ(test_wire_send(&wire), HF_OK);
-    CHECK_EQ(test_wire_read(&wire, &reply), HF_OK);
-    CHECK_REPLY(reply, "+OK");
-    CHECK_EQ(test_wire_read(&wire, &reply), HF_OK);
+    TEST_SEND(&wire, "STOCK SET never 1");
+    CHECK_REPLY(TEST_ANSWER(&wire), "+OK");
+    reply = TEST_ANSWER(&wire);
     CHECK_EQ(test_number(reply, "token"), scene->token);
-    CHECK_EQ(test_wire_read(&wire, &reply), HF_OK);
-    CHECK_REPLY(reply, "+OK");
+    CHECK_REPLY(TEST_ANSWER(&wire), "+OK");
     CHECK_EQ(test_wire_read(&wire, &reply), HF_CLOSED);
     test_wire_close(&wire);
     test_scene_close(scene);

@@ -9,18 +9,40 @@ trap 'rm -rf "$folder"' EXIT
 san=${HOLDFAST_SAN:-}
 flags=${san:+-fsanitize=${san/address/address,undefined}}
 
-make -s install SAN="$san" BUILD="$(dirname "$HOLDFAST")" \
-    DESTDIR="$folder" PREFIX=/opt/holdfast
+install() {
+    make -s install SAN="$san" BUILD="$(dirname "$HOLDFAST")" \
+        DESTDIR="$folder" PREFIX=/opt/holdfast
+}
+install
 there=$folder/opt/holdfast
 check "the command runs" "$there/bin/holdfast" --help >/dev/null
-check "the library is there" test -s "$there/lib/libholdfast.a"
+for name in holdfast holdfast-stores; do
+    check "lib$name is there" test -s "$there/lib/lib$name.a" -a \
+        -s "$there/lib/lib$name.so"
+done
 for header in include/holdfast/*.h; do
     check "$header is there" cmp "$header" "$there/$header"
 done
 expect "there is nothing else" "bin include lib" "$(cd "$there" && echo *)"
 
+told() { make -n install "$@" BUILD="$(dirname "$HOLDFAST")" | grep -c ldconfig; }
+expect "the loader is told of both libraries" 2 "$(told DESTDIR=)"
+expect "and not of a staging folder" 0 "$(told DESTDIR=/there || true)"
+
+# Programs that run have the old files mapped.
+mkdir "$folder/old"
+cp -al "$there/bin" "$there/lib" "$folder/old"
+check "it can be installed again" install
+for file in bin/holdfast lib/libholdfast.so lib/libholdfast-stores.so; do
+    check "$file is a new file then" \
+        test ! "$(readlink -f "$folder/old/$file")" -ef "$there/$file"
+done
+
 export PKG_CONFIG_PATH=$there/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$folder
+export LD_LIBRARY_PATH=$there/lib
 read -ra options <<<"$(pkg-config --cflags --libs holdfast)"
+read -ra static <<<"$(pkg-config --cflags --libs --static holdfast)"
+read -ra stores <<<"$(pkg-config --cflags --libs holdfast-stores)"
 expect "pkg-config knows it" "0" "$(pkg-config --exists holdfast && echo 0)"
 check "the prefix is not the staging folder" \
     grep -qx 'prefix=/opt/holdfast' "$there/lib/pkgconfig/holdfast.pc"
@@ -41,6 +63,14 @@ cp "$folder/user.c" "$folder/user.cc"
 check "a C program builds" gcc -std=c11 -Wall -Werror ${flags:+"$flags"} \
     -o "$folder/c" "$folder/user.c" "${options[@]}"
 expect "and runs" ok "$("$folder/c")"
+expect "it asks for nothing else" "-lholdfast -lm -pthread" \
+    "$(printf '%s\n' "${static[@]:2}" | sort -u | tr '\n' ' ' | sed 's/ $//')"
+sed -e 's/rate\.h/store.h/' -e '/hf_rate rate/d' -e '/hf_rate_take/d' \
+    -e 's/hf_rate_init([^)]*)/hf_store_sqlite_open(NULL, NULL)/' \
+    -e 's/^}/    return 0;\n}/' "$folder/user.c" >"$folder/store.c"
+check "a program with a store builds" gcc -std=c11 -Wall -Werror \
+    ${flags:+"$flags"} -o "$folder/store" "$folder/store.c" "${stores[@]}"
+expect "and runs" "invalid argument" "$("$folder/store")"
 check "a C++ program builds" g++ -std=c++11 -Wall -Werror ${flags:+"$flags"} \
     -o "$folder/cc" "$folder/user.cc" "${options[@]}"
 expect "and runs" ok "$("$folder/cc")"

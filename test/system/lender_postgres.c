@@ -227,7 +227,7 @@ static void outages_under_load(bool unfair)
     struct hf_lender_stats stats = figures();
     CHECK_EQ(get(&test.dead), 0);
     CHECK_EQ(get(&test.refused), 0);
-    CHECK_EQ(stats.acquires, get(&test.good) + get(&test.lost));
+    CHECK_EQ(stats.borrows, get(&test.good) + get(&test.lost));
     CHECK(stats.broken >= OUTAGES); /* those were replaced */
     CHECK(stats.created > stats.broken);
     CHECK_EQ(stats.created, stats.destroyed + stats.idle);

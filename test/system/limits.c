@@ -17,21 +17,15 @@ static struct test_wire other;
 
 static void start(const char *const *more)
 {
-    if (server.pid > 0)
-        test_server_kill(&server);
-    test_wire_close(&wire);
+    test_server_begin(&server, &wire, &(struct test_server_opts){.more = more});
     test_wire_close(&other);
-    test_server_start(&server, &(struct test_server_opts){.dir = test_folder(),
-                                                          .more = more});
-    test_server_connect(&server, &wire);
     test_server_connect(&server, &other);
 }
 
 static void stop(void)
 {
-    test_wire_close(&wire);
     test_wire_close(&other);
-    CHECK_EQ(test_server_stop(&server), 0);
+    test_server_finish(&server, &wire);
 }
 
 static void define(const char *words)
@@ -187,13 +181,11 @@ TEST(a_call_waits_for_its_permits)
     CHECK_EQ(ask("l RATE 1 " LONG " COST 2 WAIT 60000", "retry_ms"), -1);
     /* Others are served meanwhile, and what follows on the line waits. */
     test_wire_add(&other, "LIMIT k RATE 1 PER 200 BURST 1 WAIT 60000");
-    test_wire_add(&other, "PING");
-    CHECK_EQ(test_wire_send(&other), HF_OK);
+    TEST_SEND(&other, "PING");
     CHECK_REPLY(test_ask(&wire, "PING"), "+PONG");
-    CHECK_EQ(test_wire_read(&other, &reply), HF_OK);
+    reply = TEST_ANSWER(&other);
     CHECK_EQ(test_number(reply, "allowed"), 1);
-    CHECK_EQ(test_wire_read(&other, &reply), HF_OK);
-    CHECK_REPLY(reply, "+PONG");
+    CHECK_REPLY(TEST_ANSWER(&other), "+PONG");
     stop();
 }
 
@@ -206,12 +198,10 @@ TEST(one_who_leaves_waits_no_more_and_a_stop_tells)
     for (int i = 0; i < 20; i++) {
         struct test_wire gone = {.fd = -1};
         test_server_connect(&server, &gone);
-        test_wire_add(&gone, "LIMIT k RATE 1 PER 3600000 WAIT 36000000");
-        CHECK_EQ(test_wire_send(&gone), HF_OK);
+        TEST_SEND(&gone, "LIMIT k RATE 1 PER 3600000 WAIT 36000000");
         test_wire_close(&gone);
     }
-    test_wire_add(&other, "LIMIT k RATE 1 PER 3600000 WAIT 36000000");
-    CHECK_EQ(test_wire_send(&other), HF_OK);
+    TEST_SEND(&other, "LIMIT k RATE 1 PER 3600000 WAIT 36000000");
     CHECK_REPLY(test_ask(&wire, "PING"), "+PONG");
     /* It has been read when another's question, sent later, was answered:
      * not certain, so the answer below may also be an end. */
@@ -224,18 +214,12 @@ TEST(one_who_leaves_waits_no_more_and_a_stop_tells)
 }
 
 /* Until so many calls wait. */
-static void wait_for_waiters(const char *count)
+static void wait_for_waiters(int64_t count)
 {
-    char line[64];
     uint64_t until = test_now_ms() + TEST_WIRE_DEADLINE_MS;
 
-    snprintf(line, sizeof line, "\nlimit_waiters:%s\r\n", count);
-    for (;;) {
-        struct hf_bytes info = test_ask(&wire, "INFO");
-        if (memmem(info.data, info.len, line, strlen(line)) != NULL)
-            return;
+    while (test_info(&wire, "limit_waiters") != count)
         CHECK(test_now_ms() < until);
-    }
 }
 
 TEST(what_is_given_back_ends_a_wait)
@@ -246,41 +230,36 @@ TEST(what_is_given_back_ends_a_wait)
     start(NULL);
     int64_t taken = test_number(test_ask(&wire, "LIMIT k %s", leases), "taken");
     /* Also if it would be free by itself only after the wait. */
-    test_wire_add(&other, "LIMIT k %s WAIT 600000", leases);
-    CHECK_EQ(test_wire_send(&other), HF_OK);
-    wait_for_waiters("1");
+    TEST_SEND(&other, "LIMIT k %s WAIT 600000", leases);
+    wait_for_waiters(1);
     CHECK_EQ(test_number(test_ask(&wire, "LIMIT k %s REFUND %lld", leases,
                                   (long long)taken),
                          "allowed"),
              1);
-    CHECK_EQ(test_wire_read(&other, &reply), HF_OK);
+    reply = TEST_ANSWER(&other);
     CHECK_EQ(test_number(reply, "allowed"), 1);
     CHECK_EQ(test_number(test_ask(&wire, "LIMIT k %s", leases), "allowed"), 0);
     /* A hold that is settled. */
     define("p RATE 2 PER 3600000");
     int64_t hold = ask("k POLICY p COST 2 HOLD 3600000", "hold");
-    test_wire_add(&other, "LIMIT k POLICY p WAIT 7200000");
-    CHECK_EQ(test_wire_send(&other), HF_OK);
-    wait_for_waiters("1");
+    TEST_SEND(&other, "LIMIT k POLICY p WAIT 7200000");
+    wait_for_waiters(1);
     CHECK_REPLY(test_ask(&wire, "LIMIT SETTLE %lld COST 0", (long long)hold),
                 "+OK");
-    CHECK_EQ(test_wire_read(&other, &reply), HF_OK);
+    reply = TEST_ANSWER(&other);
     CHECK_EQ(test_number(reply, "allowed"), 1);
     /* A policy that allows more; one that is dropped. */
     CHECK_EQ(ask("k POLICY p", "allowed"), 1);
-    test_wire_add(&other, "LIMIT k POLICY p WAIT 7200000");
-    CHECK_EQ(test_wire_send(&other), HF_OK);
-    wait_for_waiters("1");
+    TEST_SEND(&other, "LIMIT k POLICY p WAIT 7200000");
+    wait_for_waiters(1);
     define("p RATE 3 PER 3600000");
-    CHECK_EQ(test_wire_read(&other, &reply), HF_OK);
+    reply = TEST_ANSWER(&other);
     CHECK_EQ(test_number(reply, "allowed"), 1);
-    test_wire_add(&other, "LIMIT k POLICY p WAIT 7200000");
-    CHECK_EQ(test_wire_send(&other), HF_OK);
-    wait_for_waiters("1");
+    TEST_SEND(&other, "LIMIT k POLICY p WAIT 7200000");
+    wait_for_waiters(1);
     CHECK_REPLY(test_ask(&wire, "LIMIT DROP p"), "+OK");
-    CHECK_EQ(test_wire_read(&other, &reply), HF_OK);
-    CHECK_ERROR(reply, "NOTFOUND");
-    wait_for_waiters("0");
+    CHECK_ERROR(TEST_ANSWER(&other), "NOTFOUND");
+    wait_for_waiters(0);
     stop();
 }
 
@@ -294,24 +273,21 @@ TEST(those_who_wait_go_in_order_and_are_not_counted_as_denied)
     start(NULL);
     int64_t taken = test_number(test_ask(&wire, "LIMIT k %s", leases), "taken");
     for (int i = 0; i < WAITERS; i++) {
-        char count[16];
-        snprintf(count, sizeof count, "%d", i + 1);
         lines[i].fd = -1;
         test_server_connect(&server, &lines[i]);
-        test_wire_add(&lines[i], "LIMIT k %s WAIT 600000", leases);
-        CHECK_EQ(test_wire_send(&lines[i]), HF_OK);
-        wait_for_waiters(count);
+        TEST_SEND(&lines[i], "LIMIT k %s WAIT 600000", leases);
+        wait_for_waiters(i + 1);
     }
     /* The first and another leave: the rest is served in turn. */
     test_wire_close(&lines[0]);
     test_wire_close(&lines[7]);
-    wait_for_waiters("38");
+    wait_for_waiters(38);
     for (int i = 1; i < WAITERS; i++) {
         if (i == 7)
             continue;
         CHECK_DONE(test_ask(&wire, "LIMIT k %s REFUND %lld", leases,
                             (long long)taken));
-        CHECK_EQ(test_wire_read(&lines[i], &reply), HF_OK);
+        reply = TEST_ANSWER(&lines[i]);
         CHECK_EQ(test_number(reply, "allowed"), 1);
         taken = test_number(reply, "taken");
         test_wire_close(&lines[i]);
@@ -327,10 +303,72 @@ TEST(those_who_wait_go_in_order_and_are_not_counted_as_denied)
     /* More important ones do not wait behind others. */
     define("p RATE 10 PER 3600000 KEEP 0,0,5");
     CHECK_EQ(ask("k POLICY p COST 5", "allowed"), 1);
-    test_wire_add(&other, "LIMIT k POLICY p PRIORITY 3 WAIT 7200000");
-    CHECK_EQ(test_wire_send(&other), HF_OK);
-    wait_for_waiters("1");
+    TEST_SEND(&other, "LIMIT k POLICY p PRIORITY 3 WAIT 7200000");
+    wait_for_waiters(1);
     CHECK_EQ(ask("k POLICY p WAIT 7200000", "allowed"), 1);
+    stop();
+}
+
+/* Each priority has a queue of its own. */
+TEST(those_who_wait_with_other_priorities_are_served_too)
+{
+    static struct test_wire lines[3];
+    struct hf_bytes reply;
+    int64_t taken[3];
+
+    start(NULL);
+    define("p RATE 3 " LONG " ALGORITHM LEASES");
+    for (int i = 0; i < 3; i++)
+        taken[i] = ask("k POLICY p", "taken");
+    for (int i = 0; i < 3; i++) {
+        lines[i].fd = -1;
+        test_server_connect(&server, &lines[i]);
+        TEST_SEND(&lines[i], "LIMIT k POLICY p PRIORITY %d WAIT 600000", i);
+        wait_for_waiters(i + 1);
+    }
+    for (int i = 0; i < 3; i++)
+        CHECK_DONE(test_ask(&wire, "LIMIT k POLICY p REFUND %lld",
+                            (long long)taken[i]));
+    for (int i = 0; i < 3; i++) {
+        reply = TEST_ANSWER(&lines[i]);
+        CHECK_EQ(test_number(reply, "allowed"), 1);
+        test_wire_close(&lines[i]);
+    }
+    wait_for_waiters(0);
+    stop();
+}
+
+TEST(the_least_and_the_most_that_may_be_asked_for)
+{
+    static const char *const sixteen = "a,b,a,b,a,b,a,b,a,b,a,b,a,b,a,b";
+
+    start(NULL);
+    define("a RATE 100 " LONG);
+    define("b RATE 9 " LONG);
+    CHECK_EQ(
+        test_number(test_ask(&wire, "LIMIT k POLICY %s WAIT 1000", sixteen),
+                    "allowed"),
+        1);
+    CHECK_EQ(test_number(
+                 test_ask(&wire, "LIMIT l POLICY %s RATE 10 " LONG " WAIT 1000",
+                          sixteen + 2),
+                 "allowed"),
+             1);
+    CHECK_REPLY(test_ask(&wire, "LIMIT k POLICY %s,a", sixteen),
+                "-BADARG at most 16 policies in one call");
+    CHECK_REPLY(test_ask(&wire, "LIMIT k POLICY a,nosuch"),
+                "-NOTFOUND no policy 'nosuch', LIMIT DEFINE makes one");
+    CHECK(ask("m POLICY a HOLD 1", "hold") > 0);
+    CHECK_EQ(ask("m RATE 1 PER 1 COST 1 WAIT 0", "allowed"), 1);
+    /* The one that denied is named in the headers, not the first. */
+    CHECK_EQ(ask("k POLICY a,b", "allowed"), 1);
+    struct hf_bytes reply = test_ask(&wire, "LIMIT k POLICY a,b HEADERS");
+    CHECK(denied_by(reply, "b"));
+    struct hf_bytes text = test_text(reply, "ratelimit_policy");
+    CHECK(memmem(text.data, text.len, "\"b\";q=9", 7) != NULL);
+    CHECK_EQ(ask("n POLICY b COST 10", "allowed"), 0);
+    CHECK_EQ(test_length(test_ask(&wire, "LIMIT TOP 1")), 1);
+    CHECK_EQ(test_length(test_ask(&wire, "LIMIT TOP 100")), 2);
     stop();
 }
 
@@ -400,6 +438,12 @@ TEST(cl_throttle_and_gcra)
                 "-Cell error: Store error: Zero rates are not supported");
     CHECK_REPLY(test_ask(&wire, "CL.THROTTLE k x 1 60"),
                 "-Cell error: Store error: Couldn't parse as integer: x");
+    /* the numbers come first, the key, which is too long, last */
+    CHECK_REPLY(test_ask(&wire, "CL.THROTTLE %0513d x 1 60", 0),
+                "-Cell error: Store error: Couldn't parse as integer: x");
+    CHECK_REPLY(test_ask(&wire, "CL.THROTTLE %0513d 4 0 60", 0),
+                "-Cell error: Store error: Zero rates are not supported");
+    CHECK_ERROR(test_ask(&wire, "CL.THROTTLE %0513d 4 1 60", 0), "ERR");
     CHECK_ERROR(test_ask(&wire, "CL.THROTTLE k 4 -1 60"), "ERR");
     CHECK_ERROR(test_ask(&wire, "CL.THROTTLE k 4 1"), "BADARG");
     CHECK_REPLY(test_ask(&wire, "GCRA g 2 1 86400"),

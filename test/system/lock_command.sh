@@ -271,6 +271,15 @@ group() {
         "while :; do sleep 0.05; done"
 }
 
+# run_group LOCK TTL_MS: such a group under a lock; sets runner.
+run_group() {
+    "$HOLDFAST" lock "$1" --ttl "$2" --port "$port" -- \
+        sh -c "$(group "$work/group")" 2>"$work/err" &
+    runner=$!
+    started+=("$runner")
+    until_true 30 test -s "$work/group.child"
+}
+
 # Both must be dead before the hold of `ttl` ms is over on the server. The
 # server was last heard of no earlier than the moment it was stopped.
 dead_in_time() { # dead_in_time TTL_MS STOPPED_MS FILE
@@ -286,15 +295,9 @@ dead_in_time() { # dead_in_time TTL_MS STOPPED_MS FILE
 
 a_stopped_server_ends_the_command_in_time() {
     start_server
-    "$HOLDFAST" lock gone --ttl 5000 --port "$port" -- \
-        sh -c "$(group "$work/group")" 2>"$work/err" &
-    local runner=$!
-    started+=("$runner")
-    until_true 30 test -s "$work/group.child" || return
+    run_group gone 5000 || return
     kill -STOP "$server"
-    local stopped
-    stopped=$(now_ms)
-    dead_in_time 5000 "$stopped" "$work/group" || return
+    dead_in_time 5000 "$(now_ms)" "$work/group" || return
     finish "$runner"
     expect 'code' $? 76 || return
     stop_server
@@ -302,15 +305,9 @@ a_stopped_server_ends_the_command_in_time() {
 
 a_killed_server_ends_the_command_in_time() {
     start_server
-    "$HOLDFAST" lock gone --ttl 5000 --port "$port" -- \
-        sh -c "$(group "$work/group")" 2>"$work/err" &
-    local runner=$!
-    started+=("$runner")
-    until_true 30 test -s "$work/group.child" || return
+    run_group gone 5000 || return
     stop_server
-    local stopped
-    stopped=$(now_ms)
-    dead_in_time 5000 "$stopped" "$work/group" || return
+    dead_in_time 5000 "$(now_ms)" "$work/group" || return
     finish "$runner"
     expect 'code' $? 76
 }
@@ -331,11 +328,7 @@ a_command_that_obeys_is_ended_by_the_first_signal() {
 }
 
 a_killed_holdfast_takes_the_group_with_it() {
-    "$HOLDFAST" lock orphan --port "$port" --ttl 60000 -- \
-        sh -c "$(group "$work/group")" 2>"$work/err" &
-    local runner=$!
-    started+=("$runner")
-    until_true 30 test -s "$work/group.child" || return
+    run_group orphan 60000 || return
     kill -KILL "$runner"
     wait "$runner" 2>/dev/null
     why='the group runs on'
@@ -344,15 +337,9 @@ a_killed_holdfast_takes_the_group_with_it() {
 }
 
 a_stopped_holdfast_loses_the_group_in_time_and_says_so() {
-    "$HOLDFAST" lock sleeper --port "$port" --ttl 5000 -- \
-        sh -c "$(group "$work/group")" 2>"$work/err" &
-    local runner=$!
-    started+=("$runner")
-    until_true 30 test -s "$work/group.child" || return
+    run_group sleeper 5000 || return
     kill -STOP "$runner"
-    local stopped
-    stopped=$(now_ms)
-    dead_in_time 5000 "$stopped" "$work/group" || return
+    dead_in_time 5000 "$(now_ms)" "$work/group" || return
     kill -CONT "$runner"
     finish "$runner"
     expect 'code' $? 76

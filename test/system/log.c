@@ -86,23 +86,7 @@ static const char *begin(struct test_server_opts opts, const char *const *more)
 
 static void end(void)
 {
-    test_wire_close(&scene.wire);
-    CHECK_EQ(test_server_stop(&scene.server), 0);
-}
-
-static int64_t info_number(const char *name)
-{
-    struct hf_bytes reply = test_ask(&scene.wire, "INFO");
-    char text[64];
-    char *copy = strndup(reply.data, reply.len);
-
-    CHECK(copy != NULL);
-    snprintf(text, sizeof text, "\n%s:", name);
-    const char *at = strstr(copy, text);
-    CHECK(at != NULL);
-    int64_t number = strtoll(at + strlen(text), NULL, 10);
-    free(copy);
-    return number;
+    test_server_finish(&scene.server, &scene.wire);
 }
 
 /* ---- Start and stop. ---- */
@@ -147,10 +131,6 @@ TEST(without_a_file_the_log_is_on_the_standard_error)
         CHECK(test_now_ms() < end_ms);
         (void)poll(NULL, 0, 2);
     }
-    /* a thread sanitizer loses signals that come before the loop runs */
-    test_server_connect(&server, &scene.wire);
-    CHECK_REPLY(test_ask(&scene.wire, "PING"), "+PONG");
-    test_wire_close(&scene.wire);
     CHECK_EQ(test_server_stop(&server), 0);
 }
 
@@ -179,8 +159,7 @@ TEST(json_is_one_object_a_line)
 TEST(a_second_signal_is_told_before_the_end)
 {
     begin((struct test_server_opts){.fault = "write:1:stall"}, NULL);
-    test_wire_add(&scene.wire, "STOCK SET f 1");
-    CHECK_EQ(test_wire_send(&scene.wire), HF_OK);
+    TEST_SEND(&scene.wire, "STOCK SET f 1");
     await_line("the disk is slow");
     test_server_signal(&scene.server, SIGTERM);
     await_line("stopping reason=SIGTERM");
@@ -188,6 +167,41 @@ TEST(a_second_signal_is_told_before_the_end)
     CHECK_EQ(test_server_end(&scene.server), 1);
     CHECK(strstr(read_log(), " warn  stopped without waiting") != NULL);
     test_wire_close(&scene.wire);
+}
+
+/* The loop has ended, most likely, and the journal waits for the disk. */
+TEST(a_second_signal_ends_a_stop_whose_disk_hangs)
+{
+    begin((struct test_server_opts){.fault = "write:0:gate",
+                                    .durability = "none"},
+          NULL);
+    CHECK_EQ(test_ask(&scene.wire, "STOCK SET f 1").data[0], '*');
+    test_server_shut(&scene.server);
+    test_server_signal(&scene.server, SIGTERM);
+    await_line("stopping reason=SIGTERM");
+    (void)poll(NULL, 0, 200);
+    CHECK(strstr(read_log(), "stopped") == NULL);
+    test_server_signal(&scene.server, SIGTERM);
+    int status = test_server_end(&scene.server);
+    CHECK(status == 128 + SIGTERM || status == 1);
+    test_wire_close(&scene.wire);
+}
+
+/* One client's share first; then that of all, who come from other addresses. */
+TEST(a_full_table_of_req_ids_is_told)
+{
+    static const char *const small[] = {"--requests-max", "4", NULL};
+
+    begin((struct test_server_opts){.dir = NULL}, small);
+    for (int i = 0; i < 3; i++)
+        (void)test_ask(&scene.wire, "STOCK SET f 1 REQ r%d", i);
+    await_line(" warn  REQ refused, the client has filled its share client=");
+    CHECK(strstr(read_log(), "requests-max is reached") == NULL);
+    CHECK_REPLY(test_ask(&scene.wire, "CONFIG SET requests-share 100"), "+OK");
+    for (int i = 3; i < 6; i++)
+        (void)test_ask(&scene.wire, "STOCK SET f 1 REQ r%d", i);
+    await_line(" warn  REQ refused, requests-max is reached");
+    end();
 }
 
 TEST(a_start_that_fails_is_told)
@@ -235,13 +249,10 @@ TEST(a_crash_loses_no_line)
 TEST(a_slow_disk_is_told_and_when_it_is_well_again)
 {
     begin((struct test_server_opts){.fault = "write:1:stall"}, NULL);
-    test_wire_add(&scene.wire, "STOCK SET f 1");
-    CHECK_EQ(test_wire_send(&scene.wire), HF_OK);
+    TEST_SEND(&scene.wire, "STOCK SET f 1");
     await_line(" warn  the disk is slow waiting_ms=");
     test_server_signal(&scene.server, SIGUSR1);
-    struct hf_bytes reply;
-    CHECK_EQ(test_wire_read(&scene.wire, &reply), HF_OK);
-    CHECK_DONE(reply);
+    CHECK_DONE(TEST_ANSWER(&scene.wire));
     await_line(" info  the disk is well again slow_commits=");
     /* however often it was slow: once a minute */
     CHECK_EQ(count_of(read_log(), "the disk is slow"), 1);
@@ -293,7 +304,7 @@ TEST(little_room_on_the_disk_is_told)
 
     begin((struct test_server_opts){.dir = NULL}, more);
     await_line(" warn  little room on the disk dir=");
-    CHECK(info_number("disk_free_bytes") > 0);
+    CHECK(test_info(&scene.wire, "disk_free_bytes") > 0);
     end();
 }
 
@@ -374,9 +385,8 @@ TEST(nothing_that_clients_send_forges_a_line_or_gives_a_secret_away)
                                   hf_bytes(names[i], len)};
         test_server_connect(&scene.server, &bad);
         test_wire_add_args(&bad, 3, args);
-        struct hf_bytes reply;
         CHECK_EQ(test_wire_send(&bad), HF_OK);
-        CHECK_EQ(test_wire_read(&bad, &reply), HF_OK);
+        (void)TEST_ANSWER(&bad);
         test_wire_add_raw(&bad, broken, sizeof broken - 1);
         CHECK_EQ(test_wire_send(&bad), HF_OK);
         CHECK(test_wire_ends(&bad));
@@ -450,8 +460,8 @@ TEST(a_log_file_is_rotated_and_few_are_kept)
 
     begin((struct test_server_opts){.dir = NULL}, more);
     open_and_close_connections(400);
-    CHECK(info_number("log_rotated") >= 3);
-    CHECK_EQ(info_number("log_dropped"), 0);
+    CHECK(test_info(&scene.wire, "log_rotated") >= 3);
+    CHECK_EQ(test_info(&scene.wire, "log_dropped_total"), 0);
     end();
     for (int i = 0; i <= 2; i++) {
         snprintf(path, sizeof path, i ? "%s.%d" : "%s", scene.path, i);
@@ -477,10 +487,11 @@ TEST(a_log_on_a_stalled_disk_stops_nobody)
     CHECK(pipe_fd >= 0);
     CHECK(fcntl(pipe_fd, F_SETPIPE_SZ, 4096) > 0);
     start_with((struct test_server_opts){.dir = data}, more);
-    for (int i = 0; i < 200 && info_number("log_dropped") == 0; i++)
+    for (int i = 0; i < 200 && test_info(&scene.wire, "log_dropped_total") == 0;
+         i++)
         open_and_close_connections(50);
-    CHECK(info_number("log_dropped") > 0);
-    CHECK(info_number("log_waiting_bytes") > 0);
+    CHECK(test_info(&scene.wire, "log_dropped_total") > 0);
+    CHECK(test_info(&scene.wire, "log_waiting_bytes") > 0);
     for (int i = 0; i < 100; i++) /* and it does its work */
         CHECK_DONE(test_ask(&scene.wire, "STOCK SET f %d", i + 1));
     /* nor does it keep the server from ending */
@@ -499,9 +510,9 @@ TEST(a_log_on_a_full_disk_stops_nobody)
     start_with((struct test_server_opts){.dir = data}, more);
     open_and_close_connections(100);
     uint64_t end_ms = test_now_ms() + DEADLINE_MS;
-    while (info_number("log_failed") < 100)
+    while (test_info(&scene.wire, "log_failed_total") < 100)
         CHECK(test_now_ms() < end_ms);
-    CHECK_EQ(info_number("log_lines"), 0);
+    CHECK_EQ(test_info(&scene.wire, "log_lines_total"), 0);
     for (int i = 0; i < 100; i++)
         CHECK_DONE(test_ask(&scene.wire, "STOCK SET f %d", i + 1));
     end();

@@ -23,29 +23,17 @@ static struct test_wire good;
 
 static void begin(struct test_server_opts opts)
 {
-    if (server.pid > 0)
-        test_server_kill(&server); /* what a failed test left */
-    test_wire_close(&good);
-    opts.dir = test_folder();
-    test_server_start(&server, &opts);
-    test_server_connect(&server, &good);
+    test_server_begin(&server, &good, &opts);
 }
 
 static void end(void)
 {
-    test_wire_close(&good);
-    CHECK_EQ(test_server_stop(&server), 0);
+    test_server_finish(&server, &good);
 }
 
 static int64_t info(const char *name)
 {
-    struct hf_bytes reply = test_ask(&good, "INFO");
-    char line[64];
-    int len = snprintf(line, sizeof line, "\n%s:", name);
-    const char *at = memmem(reply.data, reply.len, line, (size_t)len);
-
-    CHECK(at != NULL);
-    return strtoll(at + len, NULL, 10);
+    return test_info(&good, name);
 }
 
 static void await(const char *name, int64_t value)
@@ -122,12 +110,10 @@ static void come_and_go(int way)
         close_by_reset(&wire);
         return;
     case 5: /* goes while it waits for a lock */
-        test_wire_add(&wire, "LOCK gate OWNER you WAIT 3600000");
-        CHECK_EQ(test_wire_send(&wire), HF_OK);
+        TEST_SEND(&wire, "LOCK gate OWNER you WAIT 3600000");
         break;
     case 6: /* and for a limit */
-        test_wire_add(&wire, "LIMIT k RATE 1 PER 3600000 WAIT 3600000");
-        CHECK_EQ(test_wire_send(&wire), HF_OK);
+        TEST_SEND(&wire, "LIMIT k RATE 1 PER 3600000 WAIT 3600000");
         break;
     default:
         CHECK_EQ(shutdown(wire.fd, SHUT_WR), 0);
@@ -153,7 +139,7 @@ TEST(a_thousand_connections_leave_no_descriptor_behind)
         come_and_go(i % WAYS);
     await("connected_clients", 1);
     CHECK_EQ(info("total_connections_received"), came + CONNECTS);
-    await("waiters", 0);
+    await("lock_waiters", 0);
     await("limit_waiters", 0);
     await_descriptors(before);
     end();
@@ -162,15 +148,13 @@ TEST(a_thousand_connections_leave_no_descriptor_behind)
 TEST(connections_that_are_turned_away_leave_no_descriptor_behind)
 {
     struct test_wire wire;
-    struct hf_bytes reply;
 
     begin((struct test_server_opts){.dir = NULL});
     CHECK_REPLY(test_ask(&good, "CONFIG SET maxclients 1"), "+OK");
     int before = descriptors();
     for (int i = 0; i < CONNECTS; i++) {
         test_server_connect(&server, &wire);
-        CHECK_EQ(test_wire_read(&wire, &reply), HF_OK);
-        CHECK_ERROR(reply, "OVERLOADED");
+        CHECK_ERROR(TEST_ANSWER(&wire), "OVERLOADED");
         test_wire_close(&wire);
     }
     await("connected_clients", 1);
@@ -183,25 +167,23 @@ TEST(connections_that_are_turned_away_leave_no_descriptor_behind)
  * when they are made. */
 TEST(a_journal_of_many_files_has_few_of_them_open)
 {
-    struct hf_bytes reply;
     int most = 0;
 
     begin((struct test_server_opts){.segment_bytes = 1 << 20,
                                     .snapshot_bytes = 1 << 20,
                                     .durability = "none"});
     for (int round = 0; round < ROUNDS; round++) {
-        int64_t made = info("snapshots");
+        int64_t made = info("snapshots_total");
         uint64_t end_ms = test_now_ms() + TEST_WIRE_DEADLINE_MS;
         do { /* a snapshot is called for by what was written before */
             for (int i = 0; i < ROUND_SETS; i++)
                 test_wire_add(&good, "STOCK SET bolt %d", i);
             CHECK_EQ(test_wire_send(&good), HF_OK);
             for (int i = 0; i < ROUND_SETS; i++) {
-                CHECK_EQ(test_wire_read(&good, &reply), HF_OK);
-                CHECK_DONE(reply);
+                CHECK_DONE(TEST_ANSWER(&good));
             }
             CHECK(test_now_ms() < end_ms);
-        } while (info("snapshots") == made);
+        } while (info("snapshots_total") == made);
         await("snapshot_running", 0);
         if (round == 1)
             most = descriptors();
@@ -239,7 +221,7 @@ TEST(idle_connections_keep_no_large_buffers)
         memmove(wire->out.data, wire->out.data + len / 2, len - len / 2);
         wire->out.len = len - len / 2;
         CHECK_EQ(test_wire_send(wire), HF_OK);
-        CHECK_EQ(test_wire_read(wire, &reply), HF_OK);
+        reply = TEST_ANSWER(wire);
         CHECK(reply.len > LARGE);
         hf_buf_release(&wire->in);
         hf_buf_release(&wire->out);
@@ -259,7 +241,6 @@ TEST(idle_connections_keep_no_large_buffers)
 TEST(idle_connections_keep_nothing_of_what_they_read_late)
 {
     static struct test_wire crowd[GREEDY];
-    struct hf_bytes reply;
 
     if (test_is_sanitized())
         return; /* which keeps what was freed for a while */
@@ -278,8 +259,7 @@ TEST(idle_connections_keep_nothing_of_what_they_read_late)
         for (int j = 0; j < 3; j++)
             CHECK_REPLY(test_ask(&good, "PING"), "+PONG");
         for (int j = 0; j < LISTS; j++) {
-            CHECK_EQ(test_wire_read(wire, &reply), HF_OK);
-            CHECK_DONE(reply);
+            CHECK_DONE(TEST_ANSWER(wire));
         }
         hf_buf_release(&wire->in);
         hf_buf_release(&wire->out);

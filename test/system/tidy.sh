@@ -57,12 +57,16 @@ put src/base/bytes.c '#include "holdfast/rate.h"'
 finds "src/base/bytes.c:1: base must not include holdfast/rate.h of flow"
 put src/hold/lock.c '' '#include "server/loop.h"'
 finds "src/hold/lock.c:2: hold must not include server/loop.h"
+put src/server/loop.c '#include "flow/rate.h"'
+finds "src/server/loop.c:1: server must not reach below the library: flow/rate.h"
 put src/hold/lock.c '#include "holdfast/rate.h"'
 finds "src/hold/lock.c:1: hold must not include holdfast/rate.h of flow"
 put src/flow/rate.c '#include "rate.h"'
 finds 'src/flow/rate.c:1: include "rate.h" must name its folder'
 put src/flow/rate.c '#include "hold/lock.h"'
 finds "src/flow/rate.c:1: flow must not include hold/lock.h"
+put src/server/loop.c '#include "cli/args.h"'
+finds "src/server/loop.c:1: server must not include cli/args.h"
 put src/flow/rate.c '#include "unheard/of.h"'
 finds "src/flow/rate.c:1: flow must not include unheard/of.h"
 mkdir "$tree/src/misc"

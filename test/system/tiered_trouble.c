@@ -260,7 +260,7 @@ static void put_or_shut(void *context, int index)
     }
     while (stats().changes < 2)
         test_daemon_pause();
-    hf_tiered_shut(tiered);
+    hf_tiered_shutdown(tiered);
 }
 
 /* Redis has forgotten who listens, so a change waits for a lease: of a minute.

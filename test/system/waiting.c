@@ -23,7 +23,7 @@ static struct hf_bytes next_reply(struct test_wire *wire)
 {
     struct hf_bytes reply;
 
-    CHECK_EQ(test_wire_read(wire, &reply), HF_OK);
+    reply = TEST_ANSWER(wire);
     return reply;
 }
 
@@ -35,9 +35,8 @@ TEST(waiters_are_served_in_the_order_in_which_they_came)
 
     for (int i = 0; i < QUEUE; i++) {
         test_server_connect(&scene->server, &waiters[i]);
-        test_wire_add(&waiters[i], "LOCK gate OWNER w%d TTL %d WAIT %d", i,
-                      FOR_EVER_MS, FOR_EVER_MS);
-        CHECK_EQ(test_wire_send(&waiters[i]), HF_OK);
+        TEST_SEND(&waiters[i], "LOCK gate OWNER w%d TTL %d WAIT %d", i,
+                  FOR_EVER_MS, FOR_EVER_MS);
         test_scene_await(scene, "gate", i + 1);
     }
     for (int i = 0; i < QUEUE; i++) {
@@ -106,8 +105,7 @@ TEST(commands_behind_a_waiting_one_are_answered_after_it_in_order)
     test_wire_add(&waiter, "LOCK gate OWNER other TTL %d WAIT %d", FOR_EVER_MS,
                   FOR_EVER_MS);
     test_wire_add(&waiter, "PING behind");
-    test_wire_add(&waiter, "LOCKINFO gate");
-    CHECK_EQ(test_wire_send(&waiter), HF_OK);
+    TEST_SEND(&waiter, "LOCKINFO gate");
     CHECK_REPLY(next_reply(&waiter), "$6\r\nbefore");
     test_scene_await(scene, "gate", 1);
     /* a round trip of another connection: time enough to overtake */
@@ -133,13 +131,11 @@ TEST(a_waiting_request_can_be_taken_over_by_another_connection)
 
     test_server_connect(&scene->server, &lost);
     test_server_connect(&scene->server, &again);
-    test_wire_add(&lost, "LOCK gate OWNER other TTL %d WAIT %d REQ one",
-                  FOR_EVER_MS, FOR_EVER_MS);
-    CHECK_EQ(test_wire_send(&lost), HF_OK);
+    TEST_SEND(&lost, "LOCK gate OWNER other TTL %d WAIT %d REQ one",
+              FOR_EVER_MS, FOR_EVER_MS);
     test_scene_await(scene, "gate", 1);
-    test_wire_add(&again, "LOCK gate OWNER other TTL %d WAIT %d REQ one",
-                  FOR_EVER_MS, FOR_EVER_MS);
-    CHECK_EQ(test_wire_send(&again), HF_OK);
+    TEST_SEND(&again, "LOCK gate OWNER other TTL %d WAIT %d REQ one",
+              FOR_EVER_MS, FOR_EVER_MS);
     CHECK(next_reply(&lost).data[0] == '-'); /* told that it was moved */
     test_scene_await(scene, "gate", 1);
     CHECK_DONE(test_ask(&scene->good, "UNLOCK gate %" PRId64, token));
@@ -166,9 +162,7 @@ TEST(a_waiter_holds_up_nobody_else)
 
     for (int i = 0; i < QUEUE; i++) {
         test_server_connect(&scene->server, &waiters[i]);
-        test_wire_add(&waiters[i], "LOCK gate OWNER w%d WAIT %d", i,
-                      FOR_EVER_MS);
-        CHECK_EQ(test_wire_send(&waiters[i]), HF_OK);
+        TEST_SEND(&waiters[i], "LOCK gate OWNER w%d WAIT %d", i, FOR_EVER_MS);
     }
     test_scene_await(scene, "gate", QUEUE);
     for (int i = 0; i < 200; i++) {

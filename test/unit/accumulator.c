@@ -24,8 +24,8 @@ TEST(bad_input_is_refused)
     CHECK_EQ(hf_accumulator_init(NULL, hf_accumulate_max, 0), HF_INVALID);
     CHECK_EQ(hf_accumulator_init(&none, NULL, 0), HF_INVALID);
     CHECK(none.state == NULL);
-    hf_accumulator_release(NULL);
-    hf_accumulator_release(&none);
+    hf_accumulator_destroy(NULL);
+    hf_accumulator_destroy(&none);
 }
 
 TEST(the_greatest_and_the_least_are_kept)
@@ -35,14 +35,14 @@ TEST(the_greatest_and_the_least_are_kept)
     hf_accumulator_add(&acc, UINT64_MAX);
     hf_accumulator_add(&acc, 9);
     CHECK(hf_accumulator_value(&acc) == UINT64_MAX);
-    hf_accumulator_release(&acc);
+    hf_accumulator_destroy(&acc);
 
     start(hf_accumulate_min, UINT64_MAX);
     hf_accumulator_add(&acc, 4);
     hf_accumulator_add(&acc, 0);
     hf_accumulator_add(&acc, 9);
     CHECK_EQ(hf_accumulator_value(&acc), 0);
-    hf_accumulator_release(&acc);
+    hf_accumulator_destroy(&acc);
 }
 
 TEST(signed_values_are_compared_as_such)
@@ -53,14 +53,14 @@ TEST(signed_values_are_compared_as_such)
     CHECK_EQ(hf_accumulator_value(&acc), -4);
     hf_accumulator_add(&acc, 2);
     CHECK_EQ(hf_accumulator_value(&acc), 2);
-    hf_accumulator_release(&acc);
+    hf_accumulator_destroy(&acc);
 
     start(hf_accumulate_min_signed, INT64_MAX);
     hf_accumulator_add(&acc, 3);
     hf_accumulator_add(&acc, (uint64_t)-9);
     hf_accumulator_add(&acc, (uint64_t)-4);
     CHECK_EQ(hf_accumulator_value(&acc), -9);
-    hf_accumulator_release(&acc);
+    hf_accumulator_destroy(&acc);
 }
 
 static uint64_t either(uint64_t a, uint64_t b)
@@ -84,19 +84,19 @@ TEST(any_function_that_does_not_care_for_order_will_do)
     hf_accumulator_add(&acc, 1);
     hf_accumulator_add(&acc, 8);
     CHECK_EQ(hf_accumulator_value(&acc), 9);
-    hf_accumulator_release(&acc);
+    hf_accumulator_destroy(&acc);
 
     start(both, UINT64_MAX);
     hf_accumulator_add(&acc, 7);
     hf_accumulator_add(&acc, 14);
     CHECK_EQ(hf_accumulator_value(&acc), 6);
-    hf_accumulator_release(&acc);
+    hf_accumulator_destroy(&acc);
 
     start(product, 1);
     hf_accumulator_add(&acc, 7);
     hf_accumulator_add(&acc, 6);
     CHECK_EQ(hf_accumulator_value(&acc), 42);
-    hf_accumulator_release(&acc);
+    hf_accumulator_destroy(&acc);
 }
 
 TEST(a_reset_takes_what_came_since_the_last)
@@ -108,7 +108,7 @@ TEST(a_reset_takes_what_came_since_the_last)
     CHECK(hf_accumulator_value_and_reset(&acc) == UINT64_MAX);
     hf_accumulator_add(&acc, 7); /* not the least ever, but since */
     CHECK_EQ(hf_accumulator_value_and_reset(&acc), 7);
-    hf_accumulator_release(&acc);
+    hf_accumulator_destroy(&acc);
 }
 
 TEST(without_memory_nothing_is_made)
@@ -122,7 +122,7 @@ TEST(without_memory_nothing_is_made)
         CHECK(fresh.state == NULL);
     }
     CHECK_EQ(hf_accumulator_init(&fresh, hf_accumulate_max, 0), HF_OK);
-    hf_accumulator_release(&fresh);
+    hf_accumulator_destroy(&fresh);
 }
 
 static void *add_slot(void *context)
@@ -144,7 +144,7 @@ TEST(a_thread_takes_over_the_record_of_one_that_ended)
     hf_accumulator_stats(&acc, &stats);
     CHECK_EQ(stats.value, 120);
     CHECK_EQ(stats.records, 16); /* the first chunk's */
-    hf_accumulator_release(&acc);
+    hf_accumulator_destroy(&acc);
 }
 
 /* More threads than init made records for, at first without memory. */
@@ -189,5 +189,5 @@ TEST(threads_without_a_record_share_one_and_lose_nothing)
     CHECK_EQ(rich.value, 2 * once);
     CHECK_EQ(hf_accumulator_value_and_reset(&acc), 2 * once);
     CHECK_EQ(hf_accumulator_value(&acc), 0);
-    hf_accumulator_release(&acc);
+    hf_accumulator_destroy(&acc);
 }

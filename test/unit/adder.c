@@ -15,8 +15,8 @@ TEST(bad_input_is_refused)
     struct hf_adder none = {0};
 
     CHECK_EQ(hf_adder_init(NULL), HF_INVALID);
-    hf_adder_release(NULL);
-    hf_adder_release(&none);
+    hf_adder_destroy(NULL);
+    hf_adder_destroy(&none);
 }
 
 TEST(what_was_added_is_the_sum)
@@ -28,8 +28,8 @@ TEST(what_was_added_is_the_sum)
     CHECK_EQ(hf_adder_sum(&adder), -2);
     hf_adder_add(&adder, 0);
     CHECK_EQ(hf_adder_sum(&adder), -2);
-    hf_adder_release(&adder);
-    hf_adder_release(&adder);
+    hf_adder_destroy(&adder);
+    hf_adder_destroy(&adder);
 }
 
 TEST(a_reset_takes_what_came_since_the_last)
@@ -42,7 +42,7 @@ TEST(a_reset_takes_what_came_since_the_last)
     hf_adder_add(&adder, -3);
     CHECK_EQ(hf_adder_sum(&adder), -3);
     CHECK_EQ(hf_adder_sum_and_reset(&adder), -3);
-    hf_adder_release(&adder);
+    hf_adder_destroy(&adder);
 }
 
 TEST(numbers_wrap_at_64_bits)
@@ -54,7 +54,7 @@ TEST(numbers_wrap_at_64_bits)
     CHECK_EQ(hf_adder_sum_and_reset(&adder), INT64_MIN);
     hf_adder_add(&adder, INT64_MIN);
     CHECK_EQ(hf_adder_sum(&adder), INT64_MIN);
-    hf_adder_release(&adder);
+    hf_adder_destroy(&adder);
 }
 
 TEST(without_memory_nothing_is_made)
@@ -68,7 +68,7 @@ TEST(without_memory_nothing_is_made)
         CHECK(fresh.state == NULL);
     }
     CHECK_EQ(hf_adder_init(&fresh), HF_OK);
-    hf_adder_release(&fresh);
+    hf_adder_destroy(&fresh);
 }
 
 static void *add_one(void *context)
@@ -97,7 +97,7 @@ TEST(a_thread_takes_over_the_record_of_one_that_ended)
     hf_adder_stats(&adder, &stats);
     CHECK_EQ(stats.sum, 40);
     CHECK_EQ(stats.records, 16); /* the first chunk's */
-    hf_adder_release(&adder);
+    hf_adder_destroy(&adder);
 }
 
 /* More threads than init made records for, at first without memory. */
@@ -137,5 +137,5 @@ TEST(threads_without_a_record_share_a_word_and_lose_nothing)
     CHECK_EQ(rich.sum, 2 * once);
     CHECK_EQ(hf_adder_sum_and_reset(&adder), 2 * once);
     CHECK_EQ(hf_adder_sum(&adder), 0);
-    hf_adder_release(&adder);
+    hf_adder_destroy(&adder);
 }

@@ -23,7 +23,7 @@ TEST(bad_arguments_are_refused)
     opts.parties = HF_BARRIER_PARTIES_MAX;
     CHECK_EQ(hf_barrier_init(NULL, &opts), HF_INVALID);
     CHECK_EQ(hf_barrier_init(&barrier, &opts), HF_OK);
-    hf_barrier_release(&barrier);
+    hf_barrier_destroy(&barrier);
 }
 
 TEST(a_party_of_one_never_waits)
@@ -46,7 +46,7 @@ TEST(a_party_of_one_never_waits)
     CHECK_EQ(stats.generation, 6);
     CHECK_EQ(stats.arrived, 0);
     CHECK_EQ(stats.parties, 1);
-    hf_barrier_release(&barrier);
+    hf_barrier_destroy(&barrier);
 }
 
 TEST(a_time_out_breaks_it_until_reset)
@@ -70,7 +70,7 @@ TEST(a_time_out_breaks_it_until_reset)
     CHECK(!stats.broken);
     CHECK_EQ(stats.generation, 1);
     CHECK_EQ(hf_barrier_wait(&barrier, HF_NOW, NULL), HF_TIMEOUT);
-    hf_barrier_release(&barrier);
+    hf_barrier_destroy(&barrier);
 }
 
 TEST(it_can_be_broken_and_reset_by_hand)
@@ -85,7 +85,7 @@ TEST(it_can_be_broken_and_reset_by_hand)
     CHECK_EQ(hf_barrier_reset(&barrier), HF_OK);
     CHECK_EQ(hf_barrier_reset(&barrier), HF_OK);
     CHECK_EQ(hf_barrier_wait(&barrier, HF_FOREVER, NULL), HF_OK);
-    hf_barrier_release(&barrier);
+    hf_barrier_destroy(&barrier);
 }
 
 TEST(shut_is_for_good)
@@ -95,22 +95,22 @@ TEST(shut_is_for_good)
     struct hf_barrier_opts opts = {.parties = 1};
 
     CHECK_EQ(hf_barrier_init(&barrier, &opts), HF_OK);
-    hf_barrier_shut(&barrier);
-    hf_barrier_shut(&barrier);
+    hf_barrier_shutdown(&barrier);
+    hf_barrier_shutdown(&barrier);
     CHECK_EQ(hf_barrier_wait(&barrier, HF_FOREVER, NULL), HF_CLOSED);
     CHECK_EQ(hf_barrier_reset(&barrier), HF_CLOSED);
     hf_barrier_break(&barrier);
     CHECK_EQ(hf_barrier_wait(&barrier, HF_FOREVER, NULL), HF_CLOSED);
     hf_barrier_stats(&barrier, &stats);
-    CHECK(stats.shut);
+    CHECK(stats.shutdown);
     CHECK(!stats.broken);
-    hf_barrier_release(&barrier);
+    hf_barrier_destroy(&barrier);
 }
 
 /* Shut from within its own action: nobody has gone on yet, so nobody does. */
 static void shut_it(void *context)
 {
-    hf_barrier_shut(context);
+    hf_barrier_shutdown(context);
 }
 
 TEST(shut_while_the_action_runs_lets_nobody_go_on)
@@ -121,7 +121,7 @@ TEST(shut_while_the_action_runs_lets_nobody_go_on)
 
     CHECK_EQ(hf_barrier_init(&barrier, &opts), HF_OK);
     CHECK_EQ(hf_barrier_wait(&barrier, HF_FOREVER, NULL), HF_CLOSED);
-    hf_barrier_release(&barrier);
+    hf_barrier_destroy(&barrier);
 }
 
 static void reset_it(void *context)
@@ -142,7 +142,7 @@ TEST(reset_while_the_action_runs_cancels_this_generation_only)
     CHECK(!stats.broken);
     CHECK_EQ(stats.generation, 1);
     CHECK_EQ(stats.arrived, 0);
-    hf_barrier_release(&barrier);
+    hf_barrier_destroy(&barrier);
 }
 
 static void *wait_until_2000(void *barrier)
@@ -168,7 +168,7 @@ TEST(a_waiter_times_out_by_the_clock_it_was_given)
     CHECK_EQ(pthread_join(thread, &status), 0);
     CHECK_EQ((uintptr_t)status, HF_TIMEOUT);
     CHECK_EQ(hf_barrier_wait(&barrier, HF_FOREVER, NULL), HF_CANCELLED);
-    hf_barrier_release(&barrier);
+    hf_barrier_destroy(&barrier);
 }
 
 /* A reset is under way while the other has not left: broken again by hand, it
@@ -192,5 +192,5 @@ TEST(break_takes_back_a_reset_that_is_under_way)
     hf_barrier_stats(&barrier, &stats);
     CHECK(stats.broken);
     CHECK_EQ(stats.arrived, 0);
-    hf_barrier_release(&barrier);
+    hf_barrier_destroy(&barrier);
 }

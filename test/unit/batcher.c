@@ -240,7 +240,7 @@ TEST(bad_input_is_refused)
     CHECK_EQ(hf_batcher_add(NULL, number(1), HF_NOW), HF_INVALID);
     CHECK_EQ(hf_batcher_flush(NULL, HF_NOW), HF_INVALID);
     hf_batcher_stats(NULL, NULL);
-    hf_batcher_shut(NULL);
+    hf_batcher_shutdown(NULL);
     hf_batcher_close(NULL);
     begin((struct hf_batcher_opts){0});
     CHECK_EQ(hf_batcher_add(test.batcher, NULL, HF_NOW), HF_INVALID);

@@ -152,7 +152,7 @@ TEST(what_the_handler_calls_does_not_wait)
 
 static void shut_inside(void)
 {
-    hf_batcher_shut(test.batcher);
+    hf_batcher_shutdown(test.batcher);
     inner_status[0] = hf_batcher_add(test.batcher, number(99), HF_FOREVER);
 }
 
@@ -185,8 +185,8 @@ TEST(after_shut_nothing_is_accepted)
 {
     begin((struct hf_batcher_opts){.age_ns = HF_FOREVER});
     add(1, 2);
-    hf_batcher_shut(test.batcher);
-    hf_batcher_shut(test.batcher);
+    hf_batcher_shutdown(test.batcher);
+    hf_batcher_shutdown(test.batcher);
     CHECK_EQ(hf_batcher_add(test.batcher, number(9), HF_FOREVER), HF_CLOSED);
     CHECK_EQ(hf_batcher_flush(test.batcher, HF_FOREVER), HF_OK);
     CHECK_EQ(figures().handled, 2);
@@ -205,7 +205,7 @@ TEST(shut_lets_those_who_wait_for_room_leave)
         for (int i = 0; i < 3; i++)
             start(&adders[i]);
         test_clock_await_sleepers(&test.hands, 3);
-        hf_batcher_shut(test.batcher);
+        hf_batcher_shutdown(test.batcher);
         for (int i = 0; i < 3; i++)
             CHECK_EQ(end_of(&adders[i]), HF_CLOSED);
         CHECK_EQ(figures().refused, 3);

@@ -74,7 +74,7 @@ TEST(bad_arguments_are_refused_and_change_nothing)
     CHECK_EQ(hf_blocking_size(NULL), 0);
     CHECK_EQ(hf_blocking_size(queue), 0);
     CHECK_EQ(hf_blocking_size(priority), 0);
-    hf_blocking_shut(NULL);
+    hf_blocking_shutdown(NULL);
     hf_blocking_close(NULL);
     hf_blocking_close(queue);
     hf_blocking_close(priority);
@@ -185,7 +185,7 @@ TEST(delayed_items_are_visible_at_their_time_and_not_before)
     CHECK_EQ(hf_blocking_drain(queue, items, 4), 0);
     hands.now_ns = 1200;
     CHECK_EQ(take_now(queue), 1);
-    hf_blocking_shut(queue); /* what was accepted keeps its time */
+    hf_blocking_shutdown(queue); /* what was accepted keeps its time */
     CHECK_EQ(hf_blocking_take(queue, items, HF_NOW), HF_TIMEOUT);
     hands.now_ns = 1500;
     CHECK_EQ(hf_blocking_drain(queue, items, 4), 1);
@@ -234,8 +234,8 @@ TEST(shut_refuses_puts_and_gives_out_the_rest)
             CHECK_EQ(put_now(queue, 1), HF_OK);
             CHECK_EQ(put_now(queue, 2), HF_OK);
         }
-        hf_blocking_shut(queue);
-        hf_blocking_shut(queue);
+        hf_blocking_shutdown(queue);
+        hf_blocking_shutdown(queue);
         CHECK_EQ(put_now(queue, 3), HF_CLOSED);
         CHECK_EQ(hf_blocking_put(queue, NULL, HF_FOREVER), HF_CLOSED);
         if (holds) {
@@ -370,9 +370,9 @@ static void check_figures(enum hf_blocking_kind kind)
     CHECK_EQ(stats.depth, 2);
     CHECK_EQ(stats.capacity, 2);
     CHECK_EQ(stats.oldest_ns, 15);
-    CHECK(!stats.shut);
+    CHECK(!stats.shutdown);
     CHECK_EQ(take_now(queue), 1);
-    hf_blocking_shut(queue);
+    hf_blocking_shutdown(queue);
     CHECK_EQ(put_now(queue, 3), HF_CLOSED);
     CHECK_EQ(take_now(queue), 2);
     CHECK_EQ(hf_blocking_take(queue, &item, HF_NOW), HF_CLOSED);
@@ -380,7 +380,7 @@ static void check_figures(enum hf_blocking_kind kind)
     CHECK_EQ(stats.taken, 2);
     CHECK_EQ(stats.rejected, 3);
     CHECK_EQ(stats.take_timeouts, 0);
-    CHECK(stats.shut);
+    CHECK(stats.shutdown);
     hf_blocking_close(queue);
 }
 

@@ -255,7 +255,7 @@ TEST(shut_sends_all_who_wait_away)
                                              .deadline_ns = HF_FOREVER};
                 start(&callers[i], i + 1);
             }
-            hf_blocking_shut(queue);
+            hf_blocking_shutdown(queue);
             for (unsigned i = 0; i < CALLERS; i++)
                 CHECK_EQ(end_of(&callers[i]), HF_CLOSED);
             CHECK_EQ(hf_blocking_size(queue), !takes && !meets);
@@ -277,7 +277,7 @@ TEST(takers_wait_for_a_delayed_item_also_when_shut)
         takers[i] = (struct caller){.takes = true, .deadline_ns = HF_FOREVER};
         start(&takers[i], i + 1);
     }
-    hf_blocking_shut(queue);
+    hf_blocking_shutdown(queue);
     test_clock_await_sleepers(&hands, CALLERS);
     test_clock_advance(&hands, 500);
     for (unsigned i = 0; i < CALLERS; i++)

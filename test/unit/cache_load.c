@@ -229,7 +229,7 @@ static void ask_or_wait(void *context, int index)
     } else if (index == 2) {
         await_waits(1);
         if (deadline_ns == HF_FOREVER)
-            hf_cache_shut(scene.cache);
+            hf_cache_shutdown(scene.cache);
         else
             test_clock_advance(&scene.clock, deadline_ns);
     } else {

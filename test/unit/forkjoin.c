@@ -193,7 +193,7 @@ TEST(bad_input_is_refused)
     CHECK(hf_forkjoin_of(NULL) == NULL);
     CHECK_EQ(stats_of(NULL).threads, 0);
     hf_forkjoin_stats(NULL, NULL);
-    hf_forkjoin_shut(NULL);
+    hf_forkjoin_shutdown(NULL);
     hf_forkjoin_close(NULL);
 
     CHECK_EQ(hf_forkjoin_open(&forkjoin, NULL), HF_OK);
@@ -237,7 +237,7 @@ static void nested_task(struct hf_forkjoin_worker *worker, void *arg)
             hf_ptr_store(outer, NULL, __ATOMIC_RELAXED);
         return;
     }
-    hf_forkjoin_shut(forkjoin); /* does not concern what is inside */
+    hf_forkjoin_shutdown(forkjoin); /* does not concern what is inside */
     if (hf_forkjoin_run(forkjoin, nested_task, arg) != HF_OK)
         hf_ptr_store(outer, NULL, __ATOMIC_RELAXED);
 }
@@ -247,14 +247,14 @@ TEST(a_run_in_a_task_goes_on_with_its_worker_also_after_shut)
     struct hf_atomic_ptr outer = {NULL};
     struct hf_forkjoin *forkjoin = open_forkjoin(2);
 
-    CHECK(!stats_of(forkjoin).shut);
+    CHECK(!stats_of(forkjoin).shutdown);
     CHECK_EQ(hf_forkjoin_run(forkjoin, nested_task, &outer), HF_OK);
     CHECK(hf_ptr_load(&outer, __ATOMIC_RELAXED) != NULL);
     CHECK_EQ(stats_of(forkjoin).runs, 1);
-    CHECK(stats_of(forkjoin).shut);
+    CHECK(stats_of(forkjoin).shutdown);
     CHECK_EQ(hf_forkjoin_run(forkjoin, nothing, NULL), HF_CLOSED);
     CHECK_EQ(stats_of(forkjoin).rejected, 1);
-    hf_forkjoin_shut(forkjoin);
+    hf_forkjoin_shutdown(forkjoin);
     hf_forkjoin_close(forkjoin);
 }
 
@@ -388,7 +388,7 @@ TEST(a_join_sleeps_by_the_clock_given_and_its_wait_is_told)
     CHECK_EQ(stats.steals, 1);
     CHECK(stats.parks >= 2);
     CHECK(stats.join_p99_ns >= 5000000 && stats.join_p99_ns < 7000000);
-    hf_forkjoin_shut(scene.forkjoin);
+    hf_forkjoin_shutdown(scene.forkjoin);
     CHECK_EQ(hf_forkjoin_run(scene.forkjoin, nothing, NULL), HF_CLOSED);
     CHECK_EQ(hf_inspect(find_row, &row), HF_OK);
     CHECK_TEXT(row.kind, strlen(row.kind), "forkjoin");

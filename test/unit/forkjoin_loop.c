@@ -163,7 +163,7 @@ TEST(a_reduction_of_nothing_is_the_identity_and_bad_ones_touch_nothing)
     CHECK_EQ(hf_parallel_reduce(forkjoin, 7, 7, 1, &sum, &found), HF_OK);
     CHECK(found == 0);
     found = -1;
-    hf_forkjoin_shut(forkjoin);
+    hf_forkjoin_shutdown(forkjoin);
     CHECK_EQ(hf_parallel_reduce(forkjoin, 0, 9, 1, &sum, &found), HF_CLOSED);
     CHECK(found == -1);
     hf_forkjoin_close(forkjoin);

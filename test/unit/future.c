@@ -58,7 +58,7 @@ TEST(a_future_is_completed_once)
     CHECK_EQ(outcome.status, HF_FAILED);
     CHECK_EQ(outcome.code, 4);
     CHECK(outcome.result == &future);
-    hf_future_keep(future);
+    hf_future_retain(future);
     hf_future_release(future);
     CHECK_EQ(hf_future_get(future, HF_FOREVER, NULL), HF_OK);
     hf_future_release(future);

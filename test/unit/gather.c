@@ -279,6 +279,8 @@ TEST(the_deadline_leaves_what_is_there)
     begin(2, 0);
     CHECK_EQ(add(held, 1), HF_OK);
     CHECK_EQ(add(succeed, 2), HF_OK);
+    await(&test.held, 1);
+    await_pending(1);
     CHECK_EQ(pthread_create(&waiter, NULL, waiter_main, &status), 0);
     /* The waiter, and the worker that has nothing to do. */
     test_clock_await_sleepers(&test.hands, 2);

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "holdfast/clock.h"
+#include "support/history.h"
 #include "support/test.h"
 #include "support/told.h"
 
@@ -58,7 +59,7 @@ TEST(a_file_is_read_and_written_as_it_was)
     struct history *history;
 
     CHECK_EQ(history_load(&history, write_text(every_event), error), HF_OK);
-    CHECK_EQ(history_save(history, path_of("again"), error), HF_OK);
+    CHECK_EQ(test_save_history(history, path_of("again"), error), HF_OK);
     read_text(path_of("again"), text, sizeof text);
     CHECK_TEXT(text, strlen(text), every_event);
     history_free(history);
@@ -101,9 +102,9 @@ TEST(what_cannot_be_written_is_told)
     CHECK(strstr(error, "not whole") != NULL);
     history = history_new();
     CHECK_EQ(history_call(history, 1, 1, 1, &word, 1), HF_OK);
-    CHECK_EQ(history_save(history, "/dev/full", error), HF_IO);
+    CHECK_EQ(test_save_history(history, "/dev/full", error), HF_IO);
     CHECK_TEXT(error, strlen(error), "/dev/full: No space left on device");
-    CHECK_EQ(history_save(history, "/nowhere/x", error), HF_IO);
+    CHECK_EQ(test_save_history(history, "/nowhere/x", error), HF_IO);
     history_free(history);
     CHECK_EQ(history_load(&history, "/nowhere/x", error), HF_IO);
 }

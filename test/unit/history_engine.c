@@ -19,7 +19,9 @@
 #include "base/random.h"
 #include "history/history.h"
 #include "hold/engine.h"
+#include "server/reply.h"
 #include "server/server.h"
+#include "support/history.h"
 #include "support/lies.h"
 #include "support/test.h"
 
@@ -128,8 +130,11 @@ static void on_its_way(struct world *w, struct client *client)
 static void answer(struct world *w, struct client *client, enum hold_code code,
                    struct hf_bytes body)
 {
+    struct reply reply = {.out = &client->reply, .codec = &resp2_codec};
+
     client->reply.len = 0;
-    CHECK_EQ(reply_write(&client->reply, 2, code, body, 0), HF_OK);
+    reply_write(&reply, code, body, 0);
+    CHECK(!reply.failed);
     if (w->lie != LIE_NONE && w->id > w->lie_after &&
         test_lie(w->lie, client->text, &client->reply))
         w->lie = LIE_NONE;
@@ -524,7 +529,7 @@ static uint64_t live(uint64_t seed, enum lie lie, bool must_be_good)
         char error[HISTORY_ERROR_MAX];
         history_story(w.history, &report, 0, stderr);
         if (path != NULL)
-            CHECK_EQ(history_save(w.history, path, error), HF_OK);
+            CHECK_EQ(test_save_history(w.history, path, error), HF_OK);
     }
     for (int i = 0; i < CLIENTS; i++)
         hf_buf_release(&w.clients[i].reply);

@@ -110,6 +110,7 @@ TEST(a_time_out_is_told_and_the_lock_is_granted)
     told_begin(&t); /* seen before it was told: it was given back */
     uint64_t waits = told_ask(&t, 1, "LOCK a OWNER A TTL 90000 WAIT 100");
     told(&t, 2, "LOCKINFO a", SHOWN("A", 3, 89990, 1));
+    told_wait(&t, 100);
     told_answer(&t, 1, waits, "-TIMEOUT waited for the lock");
     TOLD_GOOD(&t);
 
@@ -224,8 +225,10 @@ TEST(a_re_entry_that_was_told_time_out_counts)
 
     told_begin(&t);
     told(&t, 1, "LOCK a OWNER A TTL 90000", "token 3 safe_ms 90000 count 1");
-    told(&t, 1, "LOCK a OWNER A TTL 90000 WAIT 100",
-         "-TIMEOUT waited for the lock while the disk did not answer");
+    uint64_t waits = told_ask(&t, 1, "LOCK a OWNER A TTL 90000 WAIT 100");
+    told_wait(&t, 100);
+    told_answer(&t, 1, waits,
+                "-TIMEOUT waited for the lock while the disk did not answer");
     told(&t, 1, "UNLOCK a 3", "remaining 1");
     TOLD_BAD(&t, "count");
 }

@@ -57,6 +57,103 @@ TEST(a_grant_before_the_safe_time_is_over_is_an_exclusion)
     TOLD_GOOD(&t);
 }
 
+TEST(no_more_time_is_promised_than_was_asked_for)
+{
+    struct told t;
+
+    told_begin(&t);
+    told(&t, 1, "LOCK a OWNER x TTL 9000", GRANT(3));
+    TOLD_BAD(&t, "expiry");
+
+    told_begin(&t);
+    told(&t, 1, "LOCK a OWNER x TTL 10000", GRANT(3));
+    told(&t, 1, "RENEW a 3 TTL 20000", "safe_ms 21000");
+    TOLD_BAD(&t, "expiry");
+
+    told_begin(&t);
+    told(&t, 1, "LOCK a OWNER x",
+         "token 3 safe_ms 9223372036854775807 count 1 "
+         "waited_ms 0");
+    TOLD_BAD(&t, "expiry");
+
+    told_begin(&t); /* a re-entry does not shorten the hold */
+    told(&t, 1, "LOCK a OWNER x TTL 10000", GRANT(3));
+    told(&t, 1, "LOCK a OWNER x TTL 10",
+         "token 3 safe_ms 9998 count 2 "
+         "waited_ms 0");
+    TOLD_GOOD(&t);
+
+    told_begin(&t); /* the one without an answer may have made it longer */
+    told_ask(&t, 2, "LOCK a OWNER x TTL 20000");
+    told(&t, 1, "LOCK a OWNER x TTL 10000",
+         "token 3 safe_ms 19999 count 2 waited_ms 0");
+    TOLD_GOOD(&t);
+
+    told_begin(&t); /* so may a renewal */
+    told(&t, 1, "LOCK a OWNER x TTL 10000", GRANT(3));
+    told_ask(&t, 2, "RENEW a 3 TTL 20000");
+    told(&t, 1, "LOCK a OWNER x TTL 10000",
+         "token 3 safe_ms 19999 count 2 waited_ms 0");
+    TOLD_GOOD(&t);
+
+    told_begin(&t); /* the time of a wait is not known */
+    uint64_t id = told_ask(&t, 1, "LOCK a OWNER x TTL 10000 WAIT 5000");
+    told_wait(&t, 3000);
+    told_answer(&t, 1, id, "token 3 safe_ms 10000 count 1 waited_ms 2999");
+    TOLD_GOOD(&t);
+
+    told_begin_open(&t); /* others may have asked for more */
+    told(&t, 1, "LOCK a OWNER x TTL 9000", GRANT(3));
+    TOLD_GOOD(&t);
+}
+
+#define TIMED_OUT "-TIMEOUT waited for the lock"
+
+TEST(a_wait_is_not_ended_before_its_time)
+{
+    struct told t;
+    uint64_t id;
+
+    told_begin(&t);
+    id = told_ask(&t, 1, "LOCK a OWNER x WAIT 5000");
+    told_wait(&t, 4980);
+    told_answer(&t, 1, id, TIMED_OUT);
+    TOLD_BAD(&t, "early");
+
+    told_begin(&t);
+    id = told_ask(&t, 1, "LOCK a OWNER x WAIT 5000");
+    told_wait(&t, 5000);
+    told_answer(&t, 1, id, TIMED_OUT);
+    TOLD_GOOD(&t);
+
+    told_begin(&t); /* a stop after a wait that was ended is no excuse */
+    told(&t, 1, "LOCK a OWNER x WAIT 5000 REQ q", TIMED_OUT);
+    told_mark(&t, 0, 0, HISTORY_STOP);
+    TOLD_BAD(&t, "early");
+
+    told_begin(&t); /* one that ends it is, and is remembered */
+    told(&t, 1, "LOCK a OWNER x WAIT 5000 REQ q",
+         "-TIMEOUT the server stops, nobody waits any more");
+    told_mark(&t, 0, 0, HISTORY_STOP);
+    told_mark(&t, 0, 0, HISTORY_START);
+    told(&t, 1, "LOCK a OWNER x WAIT 5000 REQ q", TIMED_OUT);
+    TOLD_GOOD(&t);
+
+    told_begin(&t); /* the first answer again comes at once */
+    id = told_ask(&t, 1, "LOCK a OWNER x WAIT 5000 REQ q");
+    told_wait(&t, 5000);
+    told_answer(&t, 1, id, TIMED_OUT);
+    told(&t, 1, "LOCK a OWNER x WAIT 5000 REQ q", TIMED_OUT);
+    told(&t, 1, "LOCK a OWNER x WAIT 9000 REQ q", TIMED_OUT);
+    TOLD_GOOD(&t);
+
+    told_begin(&t); /* what a server with a broken journal tells is void */
+    t.opts.failed_doubted = true;
+    told(&t, 2, "STOCK DEL s", "-JOURNAL the disk failed");
+    told(&t, 1, "LOCK a OWNER x WAIT 5000", TIMED_OUT);
+    TOLD_GOOD(&t);
+}
+
 TEST(a_renewal_may_shorten_the_time_also_one_without_an_answer)
 {
     struct told t;

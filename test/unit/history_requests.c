@@ -146,6 +146,31 @@ TEST(after_a_failed_journal_a_restart_may_find_otherwise)
     }
 }
 
+TEST(a_failed_batch_that_is_on_disk_leaves_open_what_is_told_after_it)
+{
+    struct told t;
+
+    for (int late = 0; late < 2; late++) {
+        told_begin(&t);
+        told(&t, 1, "LOCK a OWNER x TTL 10000", GRANT);
+        if (late)
+            told(&t, 2, "LOCKINFO a",
+                 "name a owner x token 3 expires_ms 9998 count 2 waiting 0 "
+                 "held_ms 3");
+        told_mark(&t, 0, 0, HISTORY_FAILED);
+        if (!late)
+            told(&t, 2, "LOCKINFO a",
+                 "name a owner x token 3 expires_ms 9998 count 2 waiting 0 "
+                 "held_ms 3");
+        told_mark(&t, 0, 0, HISTORY_STOP);
+        told_mark(&t, 0, 0, HISTORY_START);
+        if (late)
+            TOLD_BAD(&t, "count");
+        else
+            TOLD_GOOD(&t);
+    }
+}
+
 /* Fences. */
 
 TEST(a_resource_accepts_no_older_token)
@@ -198,6 +223,58 @@ TEST(a_token_that_was_given_is_not_unknown)
     told(&t, 1, "LOCK a OWNER x", "token 9 safe_ms 9000 count 1");
     told(&t, 1, "FENCE f 8", "-BADARG the token 8 was never given");
     TOLD_BAD(&t, "badarg");
+}
+
+TEST(a_token_that_is_accepted_was_given)
+{
+    struct told t;
+
+    told_begin(&t);
+    told(&t, 1, "LOCK a OWNER x", "token 9 safe_ms 9000 count 1");
+    told(&t, 1, "FENCE f 50000", "+OK");
+    TOLD_BAD(&t, "fence");
+
+    told_begin(&t); /* two calls can have made that many */
+    told(&t, 1, "LOCK a OWNER x", "token 9 safe_ms 9000 count 1");
+    told(&t, 1, "FENCE f 12", "+OK");
+    TOLD_GOOD(&t);
+
+    told_begin(&t); /* but then the next is larger */
+    told(&t, 1, "LOCK a OWNER x", "token 9 safe_ms 9000 count 1");
+    told(&t, 1, "FENCE f 12", "+OK");
+    told(&t, 1, "LOCK b OWNER x", "token 11 safe_ms 9000 count 1");
+    TOLD_BAD(&t, "order");
+
+    told_begin(&t); /* and what was accepted is not unknown */
+    told(&t, 1, "FENCE f 12", "+OK");
+    told(&t, 1, "FENCE g 11", "-BADARG the token 11 was never given");
+    TOLD_BAD(&t, "badarg");
+
+    told_begin(&t); /* a start may leave numbers out */
+    told(&t, 1, "LOCK a OWNER x", "token 9 safe_ms 9000 count 1");
+    told_mark(&t, 0, 0, HISTORY_CRASH);
+    told_mark(&t, 0, 0, HISTORY_START);
+    told(&t, 1, "FENCE f 50000", "+OK");
+    TOLD_GOOD(&t);
+
+    told_begin(&t); /* it did not: the next one tells */
+    told(&t, 1, "LOCK a OWNER x", "token 9 safe_ms 9000 count 1");
+    told_mark(&t, 0, 0, HISTORY_CRASH);
+    told_mark(&t, 0, 0, HISTORY_START);
+    told(&t, 1, "FENCE f 50000", "+OK");
+    told(&t, 1, "STOCK SET s 1",
+         "sku s total 1 available 1 reserved 0 sold 0 "
+         "version 10 updated_ms 1");
+    TOLD_BAD(&t, "fence");
+
+    told_begin(&t); /* nothing is known of what was given */
+    told(&t, 1, "FENCE f 50000", "+OK");
+    TOLD_GOOD(&t);
+
+    told_begin_open(&t); /* others make numbers, too */
+    told(&t, 1, "LOCK a OWNER x", "token 9 safe_ms 9000 count 1");
+    told(&t, 1, "FENCE f 50000", "+OK");
+    TOLD_GOOD(&t);
 }
 
 /* Limits. */
@@ -295,6 +372,23 @@ TEST(who_waits_is_answered_in_time)
         told_answer(&t, 1, first, "-TIMEOUT waited 500 ms for the lock");
         told_wait(&t, late ? 650 : 550);
         told_answer(&t, 1, behind, "-TIMEOUT waited 500 ms for the lock");
+        if (late)
+            TOLD_BAD(&t, "late");
+        else
+            TOLD_GOOD(&t);
+    }
+}
+
+TEST(who_waits_for_permits_is_answered_in_time)
+{
+    struct told t;
+
+    for (int late = 0; late < 2; late++) {
+        told_begin(&t);
+        t.opts.answer_within_us = 100000;
+        uint64_t call = told_ask(&t, 1, "LIMIT k RATE 1 PER 1000 WAIT 500");
+        told_wait(&t, late ? 650 : 550);
+        told_answer(&t, 1, call, "allowed 1");
         if (late)
             TOLD_BAD(&t, "late");
         else

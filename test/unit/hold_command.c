@@ -1,7 +1,12 @@
 /* hold_command.c - tests of a command's form as bytes. */
 #include "hold/command.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/little.h"
 #include "base/random.h"
+#include "hold/schema.h"
 #include "support/test.h"
 
 static char long_text[HOLD_NAME_MAX + 1];
@@ -126,6 +131,30 @@ TEST(fields_outside_their_bounds_are_no_record)
     CHECK_EQ(round_trip(), HF_CORRUPT);
 }
 
+TEST(every_operation_has_what_its_class_calls_for)
+{
+    for (unsigned kind = 0; kind < HOLD_KINDS; kind++) {
+        const struct hold_operation *operation = &hold_operations[kind];
+        bool write = operation->class == CLASS_WRITE;
+        if (operation->class == CLASS_NONE) {
+            command = (struct hold_command){.kind = (enum hold_kind)kind};
+            CHECK_EQ(round_trip(), HF_CORRUPT);
+            continue;
+        }
+        CHECK(operation->name != NULL);
+        CHECK((operation->summary != NULL) == (operation->reply != NULL));
+        CHECK((operation->summary != NULL) == (operation->group != NULL));
+        CHECK((operation->check != NULL) == write);
+        CHECK((operation->change != NULL) == write);
+        CHECK((operation->run == NULL) == write);
+        CHECK(!write || operation->subject != NULL);
+        CHECK((operation->required & ~operation->options) == 0);
+        for (unsigned bit = 0; bit < HOLD_ARGS; bit++)
+            CHECK((operation->options & HOLD_BIT(bit)) == 0 ||
+                  hold_args[bit].value != NULL);
+    }
+}
+
 TEST(what_a_kind_needs_must_be_there)
 {
     static const enum hold_kind named[] = {
@@ -190,13 +219,31 @@ TEST(only_a_lock_is_told_and_its_record_differs_in_one_bit)
     CHECK_EQ(round_trip(), HF_CORRUPT);
 }
 
+/* Decodes the first `len` bytes of the record where nothing behind them may be
+ * read. */
+static enum hf_status decode_guarded(size_t len)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *space = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    CHECK(space != MAP_FAILED && len <= page);
+    CHECK_EQ(mprotect(space + page, page, PROT_NONE), 0);
+    memcpy(space + page - len, record, len);
+    enum hf_status status =
+        hold_decode(hf_bytes(space + page - len, len), &decoded);
+    munmap(space, 2 * page);
+    return status;
+}
+
 TEST(every_truncation_is_refused)
 {
     fill();
     command.item_count = 3;
     size_t len = hold_encode(&command, record);
     for (size_t cut = 0; cut < len; cut++)
-        CHECK_EQ(hold_decode(hf_bytes(record, cut), &decoded), HF_CORRUPT);
+        CHECK_EQ(decode_guarded(cut), HF_CORRUPT);
+    CHECK_EQ(decode_guarded(len), HF_OK);
     record[len] = 0; /* one byte too many */
     CHECK_EQ(hold_decode(hf_bytes(record, len + 1), &decoded), HF_CORRUPT);
 }
@@ -268,4 +315,51 @@ TEST(items_are_sorted_merged_and_bounded)
                  i < HOLD_ITEMS_MAX ? HF_OK : HF_FULL);
     }
     CHECK_EQ(hold_add_item(&command, hf_bytes(skus[7], 3), 1), HF_OK);
+}
+
+/* One item, or several of the same product that add up to it. */
+TEST(the_most_units_of_a_product_may_be_asked_for_and_not_one_more)
+{
+    const uint64_t most = (uint64_t)HOLD_STOCK_MAX;
+    struct hf_bytes sku = hf_bytes_text("pear");
+
+    command = (struct hold_command){.kind = HOLD_RESERVE, .ttl_ms = 1};
+    CHECK_EQ(hold_add_item(&command, sku, most + 1), HF_INVALID);
+    CHECK_EQ(hold_add_item(&command, sku, most - 1), HF_OK);
+    CHECK_EQ(hold_add_item(&command, sku, 2), HF_INVALID);
+    CHECK_EQ(hold_add_item(&command, sku, UINT64_MAX), HF_INVALID);
+    CHECK_EQ(hold_add_item(&command, sku, 1), HF_OK);
+    CHECK_EQ(command.item_count, 1);
+    CHECK(command.items[0].quantity == most);
+    CHECK_EQ(round_trip(), HF_OK);
+    CHECK(same_command());
+    command.item_count = 0;
+    CHECK_EQ(hold_add_item(&command, sku, most), HF_OK);
+    CHECK_EQ(round_trip(), HF_OK);
+    command.items[0].quantity++;
+    CHECK_EQ(round_trip(), HF_CORRUPT);
+}
+
+/* Whoever wrote the record: there is no room for one item more. */
+TEST(a_record_with_more_items_than_there_may_be_is_refused)
+{
+    static char longer[HOLD_RECORD_MAX + 64];
+    static char skus[HOLD_ITEMS_MAX][3];
+
+    command = (struct hold_command){.kind = HOLD_RESERVE, .ttl_ms = 1};
+    for (unsigned i = 0; i < HOLD_ITEMS_MAX; i++) {
+        memcpy(skus[i], (char[]){'a', (char)(1 + i / 100), (char)(1 + i % 100)},
+               3);
+        CHECK_EQ(hold_add_item(&command, hf_bytes(skus[i], 3), 1), HF_OK);
+    }
+    size_t len = hold_encode(&command, longer);
+    CHECK_EQ(hold_decode(hf_bytes(longer, len), &decoded), HF_OK);
+    /* per item 2 + 3 + 8 bytes at the end, their number before them */
+    char *number = longer + len - (size_t)HOLD_ITEMS_MAX * 13 - 2;
+    CHECK_EQ(hf_get_u16(number), HOLD_ITEMS_MAX);
+    memcpy(longer + len, longer + len - 13, 13);
+    longer[len + 2] = 'b'; /* the last in order */
+    hf_put_u16(number, HOLD_ITEMS_MAX + 1);
+    CHECK_EQ(hold_decode(hf_bytes(longer, len + 13), &decoded), HF_CORRUPT);
+    CHECK_EQ(decoded.item_count, 0);
 }

@@ -224,6 +224,21 @@ TEST(a_restart_forgets_who_waits_and_skips_numbers)
     EXPECT(engine_info("door"), "NOTFOUND name=door");
 }
 
+TEST(an_engine_starts_with_the_documented_bounds)
+{
+    engine_start();
+    struct hold_bounds b = hold_get_bounds(engine);
+
+    CHECK_EQ(b.locks_max, 10000000);
+    CHECK_EQ(b.waiters_max, 10000);
+    CHECK_EQ(b.products_max, 100000000);
+    CHECK_EQ(b.reservations_max, 10000000);
+    CHECK_EQ(b.fences_max, 1000000);
+    CHECK_EQ(b.requests_max, 1000000);
+    CHECK_EQ(b.request_keep_ms, 600000);
+    CHECK_EQ(b.ended_keep_ms, 600000);
+}
+
 TEST(bounds_of_locks_and_queues_are_told_by_name)
 {
     engine_start();
@@ -378,6 +393,31 @@ TEST(a_backlog_is_swept_in_bounded_steps_and_never_shown)
     hold_count(engine, &counts);
     CHECK_EQ(counts.locks, 1);
     CHECK_ENGINE();
+}
+
+/* What is over does not count, however much of it there is: 600 locks, or 600
+ * waits with a REQ, of which one call sweeps HOLD_STEP_MAX. */
+TEST(a_bound_is_not_met_by_what_is_over_and_not_swept_yet)
+{
+    char name[32];
+
+    for (unsigned requests = 0; requests < 2; requests++) {
+        engine_start();
+        engine_lock("door", "ann", 100000, 0);
+        for (int i = 0; i < 600; i++) {
+            snprintf(name, sizeof name, "%d", i);
+            engine_request = requests ? name : NULL;
+            engine_lock(requests ? "door" : name, "bob", 100, 100);
+        }
+        engine_bound(requests ? "requests_max" : "locks_max",
+                     requests ? 500 : 10);
+        engine_now_us += 100 * MS;
+        engine_request = requests ? "new" : NULL;
+        CHECK_EQ(engine_lock("gate", "bob", 100, 0)->code, HOLD_AGAIN);
+        CHECK_EQ(engine_again()->code, HOLD_AGAIN);
+        CHECK_EQ(engine_again()->code, HOLD_OK);
+        CHECK_ENGINE();
+    }
 }
 
 TEST(a_full_queue_of_one_owner_is_served_in_one_step)

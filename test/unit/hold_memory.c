@@ -5,12 +5,24 @@
 TEST(a_new_engine_without_memory_is_none_at_every_allocation)
 {
     struct hold_engine *made = NULL;
+    uint64_t needed = 0;
 
     for (uint64_t allowed = 0; made == NULL; allowed++) {
         hf_memory_fail_after(allowed);
         made = hold_new((struct hf_hash_seed){{1, 2}});
         hf_memory_fail_never();
         CHECK(allowed < 1000);
+        needed = allowed;
+    }
+    hold_free(made);
+    made = NULL;
+    for (uint64_t at = 0; made == NULL; at++) { /* the others succeed */
+        hf_memory_fail_once(at);
+        made = hold_new((struct hf_hash_seed){{1, 2}});
+        hf_memory_fail_never();
+        CHECK(at < 1000);
+        if (made != NULL)
+            CHECK_EQ(at, needed);
     }
     hold_free(made);
     hold_free(NULL);
@@ -31,6 +43,16 @@ static const struct hold_out *starve(const struct hold_command *c)
         CHECK(status == HF_OK || status == HF_NOMEM);
         CHECK(hold_digest(engine) == before);
         CHECK(allowed < 100);
+        if (status == HF_OK)
+            break;
+        hf_memory_fail_once(allowed); /* the others succeed */
+        status = hold_prepare(engine, c);
+        hf_memory_fail_never();
+        CHECK(status == HF_OK || status == HF_NOMEM);
+        if (status == HF_OK) /* it could do without */
+            hold_forget(engine, c);
+        status = HF_NOMEM;
+        CHECK(hold_digest(engine) == before);
     }
     size_t len = hold_encode(c, record);
     hf_memory_fail_after(0);
@@ -395,6 +417,28 @@ TEST(memory_of_promises_that_came_back_is_not_counted)
     CHECK_ENGINE();
 }
 
+/* The names lie apart from all else that a command needs. */
+TEST(memory_of_names_that_came_back_is_not_counted)
+{
+    enum { COUNT = 3000 };
+    char name[HOLD_NAME_MAX];
+
+    memset(name, 'x', sizeof name);
+    engine_start();
+    struct hold_command c = made(HOLD_FENCE, "");
+    c.name = hf_bytes(name, sizeof name);
+    CHECK_EQ(hold_prepare(engine, &c), HF_OK);
+    hold_forget(engine, &c);
+    size_t before = memory_bytes();
+    for (int i = 0; i < COUNT; i++)
+        CHECK_EQ(hold_prepare(engine, &c), HF_OK);
+    CHECK(memory_bytes() > before + COUNT * sizeof name * 2 / 3);
+    for (int i = 0; i < COUNT; i++)
+        hold_forget(engine, &c);
+    CHECK(memory_bytes() < before + COUNT * sizeof name / 3);
+    CHECK_ENGINE();
+}
+
 /* Survivor of a mutation: waiters that were taken beyond the limit. */
 TEST(beyond_the_memory_limit_nobody_more_may_wait)
 {
@@ -426,6 +470,97 @@ TEST(beyond_the_memory_limit_nobody_more_may_wait)
     c.wait_ms = 0; /* the others have room */
     CHECK_EQ(hold_prepare(engine, &c), HF_OK);
     hold_forget(engine, &c);
+}
+
+static enum hf_status would_fit(const struct hold_command *c)
+{
+    size_t before = memory_bytes();
+    enum hf_status status = hold_prepare(engine, c);
+
+    if (status == HF_OK)
+        hold_forget(engine, c);
+    CHECK_EQ(memory_bytes(), before);
+    return status;
+}
+
+/* Each part of what a command needs has room of its own: short texts fit, one
+ * that is long where a short one would do does not. */
+TEST(at_the_memory_limit_every_part_of_a_command_must_fit)
+{
+    static char text[100];
+    struct hf_bytes lengthy = hf_bytes(text, sizeof text);
+
+    memset(text, 'x', sizeof text);
+    engine_start();
+    engine_request = "q";
+    engine_lock("door", "ann", 5000, 0);
+    engine_request = "q2";
+    engine_unlock("gate", 1);
+    engine_request = NULL;
+    engine_set("apple", 10);
+    engine_fence("disk", 1);
+    engine_reserve("r1", "apple 1", 5000);
+    hold_set_memory_max(engine, 1);
+
+    struct hold_command c = made(HOLD_LOCK, "gate");
+    c.owner = hf_bytes_text("bob");
+    CHECK_EQ(would_fit(&c), HF_OK);
+    c.wait_ms = 5;
+    CHECK_EQ(would_fit(&c), HF_NOMEM); /* nobody ever waited */
+    c.wait_ms = 0;
+    c.owner = lengthy;
+    CHECK_EQ(would_fit(&c), HF_NOMEM);
+    c.owner = hf_bytes_text("bob");
+    c.name = lengthy;
+    CHECK_EQ(would_fit(&c), HF_NOMEM);
+
+    c = made(HOLD_UNLOCK, "gate");
+    CHECK_EQ(would_fit(&c), HF_OK);
+    c.request = hf_bytes_text("q3");
+    CHECK_EQ(would_fit(&c), HF_OK);
+    c.request = lengthy;
+    CHECK_EQ(would_fit(&c), HF_NOMEM);
+    c.request = hf_bytes_text("q3");
+    c.name = lengthy; /* the reply is longer, too */
+    CHECK_EQ(would_fit(&c), HF_NOMEM);
+
+    c = made(HOLD_FENCE, "tape");
+    CHECK_EQ(would_fit(&c), HF_OK);
+    c.name = lengthy;
+    CHECK_EQ(would_fit(&c), HF_NOMEM);
+    c = made(HOLD_STOCK_SET, "pear");
+    CHECK_EQ(would_fit(&c), HF_OK);
+    c.name = lengthy;
+    CHECK_EQ(would_fit(&c), HF_NOMEM);
+    c = made(HOLD_CANCEL, "r1");
+    CHECK_EQ(would_fit(&c), HF_OK);
+    c.reason = lengthy;
+    CHECK_EQ(would_fit(&c), HF_NOMEM);
+    c = made(HOLD_RESERVE, "r2");
+    CHECK_EQ(hold_add_item(&c, hf_bytes_text("apple"), 1), HF_OK);
+    CHECK_EQ(would_fit(&c), HF_OK);
+    CHECK_EQ(hold_add_item(&c, lengthy, 1), HF_OK);
+    CHECK_EQ(would_fit(&c), HF_NOMEM);
+}
+
+/* The heap is full long before the locks and their names are. */
+TEST(at_the_memory_limit_what_falls_due_must_fit_too)
+{
+    engine_start();
+    engine_lock("door", "ann", 5000, 0);
+    hold_set_memory_max(engine, 1);
+    struct hold_command c = made(HOLD_LOCK, "gate");
+    c.owner = hf_bytes_text("bob");
+    size_t before = memory_bytes();
+    unsigned prepared = 0;
+    while (hold_prepare(engine, &c) == HF_OK) {
+        CHECK_EQ(memory_bytes(), before);
+        CHECK(++prepared < 1000000);
+    }
+    CHECK(prepared > 0);
+    CHECK_EQ(memory_bytes(), before);
+    while (prepared-- > 0)
+        hold_forget(engine, &c);
 }
 
 TEST(memory_is_used_again)

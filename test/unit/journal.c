@@ -48,7 +48,7 @@ static void round_trip(int kind, enum journal_sync sync)
     CHECK_EQ(rig.state->count, 0);
     for (int life = 0; life < 3; life++) {
         CHECK_EQ(rig_write(&rig, 40), HF_OK);
-        struct journal_stats stats = rig_stats(&rig);
+        struct log_stats stats = rig_stats(&rig);
         CHECK_EQ(stats.batch_count, 40);
         uint64_t records = rig.state->count;
         rig_reopen(&rig);
@@ -129,7 +129,7 @@ TEST(segments_of_another_size_are_read_and_spares_of_it_replaced)
     CHECK_EQ(rig_open(&rig), HF_OK);
     rig_check(&rig);
     CHECK_EQ(rig_write(&rig, 60), HF_OK);
-    CHECK_EQ(journal_snapshot(rig.journal), HF_OK);
+    CHECK_EQ(log_snapshot(rig.journal), HF_OK);
     rig_await_snapshot(&rig);
     rig_reopen(&rig);
     rig_close(&rig);
@@ -143,12 +143,12 @@ TEST(nothing_appended_commits_nothing)
 
     rig_init(&rig, "j", NULL);
     CHECK_EQ(rig_open(&rig), HF_OK);
-    CHECK_EQ(journal_commit(rig.journal), HF_OK);
-    CHECK_EQ(journal_poll(rig.journal), HF_EMPTY);
+    CHECK_EQ(log_commit(rig.journal), HF_OK);
+    CHECK_EQ(log_poll(rig.journal), HF_EMPTY);
     CHECK_EQ(rig_write(&rig, 1), HF_OK);
-    CHECK_EQ(journal_commit(rig.journal), HF_OK);
+    CHECK_EQ(log_commit(rig.journal), HF_OK);
     /* or the batch before would be applied twice */
-    CHECK_EQ(journal_committed(rig.journal, &at, &record), HF_EMPTY);
+    CHECK_EQ(log_committed(rig.journal, &at, &record), HF_EMPTY);
     CHECK_EQ(rig_stats(&rig).batch_count, 1);
     rig_close(&rig);
 }
@@ -163,22 +163,22 @@ TEST(records_come_back_from_commit_as_they_were_appended)
 
     rig_init(&rig, "j", test_disk_quick(&disk));
     CHECK_EQ(rig_open(&rig), HF_OK);
-    CHECK_EQ(journal_append(rig.journal, hf_bytes_text("one")), HF_OK);
-    CHECK_EQ(journal_prepare(rig.journal, 100, &space), HF_OK);
+    CHECK_EQ(log_append(rig.journal, hf_bytes_text("one")), HF_OK);
+    CHECK_EQ(log_prepare(rig.journal, 100, &space), HF_OK);
     memcpy(space, "second", 6);
-    journal_finish(rig.journal, 6);
-    CHECK_EQ(journal_prepare(rig.journal, 100, &space), HF_OK); /* not used */
-    CHECK_EQ(journal_append(rig.journal, hf_bytes("\0x\0", 3)), HF_OK);
-    CHECK_EQ(journal_batch_bytes(rig.journal), 3 + 6 + 3 + 3 * 4);
-    CHECK_EQ(journal_commit(rig.journal), HF_OK);
-    CHECK_EQ(journal_batch_bytes(rig.journal), 0);
-    CHECK_EQ(journal_committed(rig.journal, &at, &record), HF_OK);
+    log_finish(rig.journal, 6);
+    CHECK_EQ(log_prepare(rig.journal, 100, &space), HF_OK); /* not used */
+    CHECK_EQ(log_append(rig.journal, hf_bytes("\0x\0", 3)), HF_OK);
+    CHECK_EQ(log_batch_bytes(rig.journal), 3 + 6 + 3 + 3 * 4);
+    CHECK_EQ(log_commit(rig.journal), HF_OK);
+    CHECK_EQ(log_batch_bytes(rig.journal), 0);
+    CHECK_EQ(log_committed(rig.journal, &at, &record), HF_OK);
     CHECK_TEXT(record.data, record.len, "one");
-    CHECK_EQ(journal_committed(rig.journal, &at, &record), HF_OK);
+    CHECK_EQ(log_committed(rig.journal, &at, &record), HF_OK);
     CHECK_TEXT(record.data, record.len, "second");
-    CHECK_EQ(journal_committed(rig.journal, &at, &record), HF_OK);
+    CHECK_EQ(log_committed(rig.journal, &at, &record), HF_OK);
     CHECK(hf_bytes_equal(record, hf_bytes("\0x\0", 3)));
-    CHECK_EQ(journal_committed(rig.journal, &at, &record), HF_EMPTY);
+    CHECK_EQ(log_committed(rig.journal, &at, &record), HF_EMPTY);
     rig_close(&rig);
     test_disk_release(&disk);
 }
@@ -193,8 +193,8 @@ TEST(limits_of_records_and_batches_are_kept)
     rig_init(&rig, "j", NULL);
     rig.opts.segment_bytes = 0;
     CHECK_EQ(rig_open(&rig), HF_OK);
-    CHECK_EQ(journal_append(rig.journal, hf_bytes("", 0)), HF_INVALID);
-    CHECK_EQ(journal_append(rig.journal, hf_bytes(big, JOURNAL_RECORD_MAX + 1)),
+    CHECK_EQ(log_append(rig.journal, hf_bytes("", 0)), HF_INVALID);
+    CHECK_EQ(log_append(rig.journal, hf_bytes(big, JOURNAL_RECORD_MAX + 1)),
              HF_INVALID);
     while (rig_append(&rig, 1, JOURNAL_RECORD_MAX) == HF_OK)
         count++;
@@ -244,7 +244,7 @@ TEST(a_folder_can_be_open_once)
 {
     struct rig rig;
     struct rig second;
-    struct journal_stats stats;
+    struct log_stats stats;
     struct hf_buf text = {0};
     void *state;
 
@@ -277,7 +277,7 @@ TEST(files_that_are_not_ours_stay)
     for (size_t i = 0; i < 5; i++)
         rig_write_file(rig_path(&rig, names[i]), "mine", 4);
     CHECK_EQ(rig_write(&rig, 20), HF_OK);
-    CHECK_EQ(journal_snapshot(rig.journal), HF_OK);
+    CHECK_EQ(log_snapshot(rig.journal), HF_OK);
     rig_await_snapshot(&rig);
     rig_reopen(&rig);
     for (size_t i = 0; i < 5; i++) {
@@ -290,7 +290,7 @@ TEST(files_that_are_not_ours_stay)
 TEST(reading_offline_changes_nothing)
 {
     struct rig rig;
-    struct journal_stats stats;
+    struct log_stats stats;
     void *state;
     char error[JOURNAL_ERROR_MAX];
 
@@ -327,19 +327,18 @@ TEST(a_stalled_disk_gives_pending_and_then_wakes)
         test_disk_hold(&disk, TEST_DISK_BATCH);
         uint64_t pending = rig_stats(&rig).pending_count;
         CHECK_EQ(rig_start(&rig), HF_PENDING);
-        CHECK_EQ(journal_poll(rig.journal), HF_PENDING);
-        struct pollfd wake = {.fd = journal_wake_fd(rig.journal),
-                              .events = POLLIN};
+        CHECK_EQ(log_poll(rig.journal), HF_PENDING);
+        struct pollfd wake = {.fd = log_wake_fd(rig.journal), .events = POLLIN};
         CHECK_EQ(poll(&wake, 1, 0), 0);
         /* the next batch grows meanwhile */
         CHECK_EQ(rig_append(&rig, 3, 60), HF_OK);
         CHECK_EQ(rig_stats(&rig).pending_count, pending + 1);
-        journal_tend(rig.journal, 1);
+        log_tend(rig.journal, 1);
         test_disk_let_go(&disk);
         CHECK_EQ(rig_finish(&rig), HF_OK);
-        CHECK_EQ(journal_poll(rig.journal), HF_EMPTY);
+        CHECK_EQ(log_poll(rig.journal), HF_EMPTY);
         while (poll(&wake, 1, 0) == 1) /* a late wake does not stay */
-            CHECK_EQ(journal_poll(rig.journal), HF_EMPTY);
+            CHECK_EQ(log_poll(rig.journal), HF_EMPTY);
         CHECK_EQ(rig_commit(&rig), HF_OK);
         CHECK_EQ(rig_write(&rig, 3), HF_OK);
         rig_reopen(&rig);
@@ -365,9 +364,9 @@ TEST(flush_waits_for_the_batch_and_poll_still_tells_of_it)
         status = rig_start(&rig);
     } while (status == HF_OK);
     CHECK_EQ(status, HF_PENDING);
-    CHECK_EQ(journal_flush(rig.journal), HF_OK);
+    CHECK_EQ(log_flush(rig.journal), HF_OK);
     CHECK_EQ(rig_finish(&rig), HF_OK);
-    CHECK_EQ(journal_poll(rig.journal), HF_EMPTY);
+    CHECK_EQ(log_poll(rig.journal), HF_EMPTY);
     rig_reopen(&rig);
     rig_close(&rig);
     test_disk_release(&disk);
@@ -423,7 +422,7 @@ TEST(a_late_segment_gives_pending_and_then_wakes)
         }
         CHECK_EQ(status, HF_PENDING);
         CHECK_EQ(rig_append(&rig, 1, 5000), HF_OK);
-        CHECK_EQ(journal_poll(rig.journal), HF_PENDING);
+        CHECK_EQ(log_poll(rig.journal), HF_PENDING);
         test_disk_let_go(&disk);
         CHECK_EQ(rig_finish(&rig), HF_OK);
         CHECK_EQ(rig_commit(&rig), HF_OK);
@@ -447,11 +446,11 @@ TEST(interval_mode_syncs_in_the_background)
     CHECK_EQ(rig_open(&rig), HF_OK);
     CHECK_EQ(rig_write(&rig, 2), HF_OK);
     test_disk_hold(&disk, TEST_DISK_SYNC);
-    journal_tend(rig.journal, 5000000000u); /* returns at once */
+    log_tend(rig.journal, 5000000000u); /* returns at once */
     test_disk_await_held(&disk);
     CHECK_EQ(rig_write(&rig, 2), HF_OK); /* and so does commit */
     test_disk_let_go(&disk);
-    CHECK_EQ(journal_flush(rig.journal), HF_OK);
+    CHECK_EQ(log_flush(rig.journal), HF_OK);
     rig_reopen(&rig);
     rig_close(&rig);
     test_disk_release(&disk);
@@ -474,11 +473,11 @@ TEST(a_sync_that_waits_behind_a_switch_does_no_harm)
     CHECK_EQ(rig_append(&rig, 1, 40), HF_OK);
     CHECK_EQ(rig_commit(&rig), HF_OK);
     test_disk_hold(&disk, TEST_DISK_SYNC);
-    journal_tend(rig.journal, 2000000000u);
+    log_tend(rig.journal, 2000000000u);
     test_disk_await_held(&disk);
     CHECK_EQ(rig_append(&rig, 1, 40), HF_OK);
     CHECK_EQ(rig_commit(&rig), HF_OK);
-    journal_tend(rig.journal, 4000000000u);
+    log_tend(rig.journal, 4000000000u);
     enum hf_status status = HF_OK;
     while (status == HF_OK) {
         CHECK_EQ(rig_append(&rig, 1, 5000), HF_OK);
@@ -488,7 +487,7 @@ TEST(a_sync_that_waits_behind_a_switch_does_no_harm)
     test_disk_let_go(&disk);
     CHECK_EQ(rig_finish(&rig), HF_OK);
     CHECK_EQ(rig_write(&rig, 20), HF_OK);
-    CHECK_EQ(journal_flush(rig.journal), HF_OK);
+    CHECK_EQ(log_flush(rig.journal), HF_OK);
     rig_reopen(&rig);
     rig_close(&rig);
     test_disk_release(&disk);
@@ -539,7 +538,7 @@ TEST(disk_bytes_are_what_the_files_have)
     rig_init(&rig, "j", NULL);
     CHECK_EQ(rig_open(&rig), HF_OK);
     CHECK_EQ(rig_write(&rig, 60), HF_OK);
-    CHECK_EQ(journal_snapshot(rig.journal), HF_OK);
+    CHECK_EQ(log_snapshot(rig.journal), HF_OK);
     rig_await_snapshot(&rig);
     CHECK_EQ(rig_write(&rig, 30), HF_OK);
     rig_reopen(&rig); /* the keeper's last spare is in the list */

@@ -39,7 +39,7 @@ static void map_segment(struct hf_bytes file, struct map *map)
 /* Refused, with the file, the place and the way out in the text. */
 static void expect_refusal(struct rig *rig, const char *file, int64_t offset)
 {
-    struct journal_stats stats;
+    struct log_stats stats;
     char place[64];
     void *state;
 
@@ -181,13 +181,13 @@ TEST(a_last_batch_of_which_any_sectors_are_missing_is_cut)
 TEST(the_bytes_of_a_cut_tail_are_counted)
 {
     struct scene scene;
-    struct journal_stats stats;
+    struct log_stats stats;
 
     scene_init(&scene, JOURNAL_ALWAYS, 4, 5000);
     scene.file.data[scene.map.offset[3] + 6000] ^= 1;
     scene_hurt(&scene, scene.file.data, scene.file.len);
     CHECK_EQ(rig_open(&scene.hurt), HF_OK);
-    journal_stats(scene.hurt.journal, &stats);
+    log_stats(scene.hurt.journal, &stats);
     CHECK_EQ(stats.cut_bytes, 3 * JOURNAL_BLOCK);
     rig_close(&scene.hurt);
     scene_release(&scene);
@@ -339,8 +339,8 @@ TEST(a_record_that_the_machine_refuses_stops_the_open)
     rig_init(&rig, "j", test_disk_quick(&disk));
     CHECK_EQ(rig_open(&rig), HF_OK);
     CHECK_EQ(rig_write(&rig, 2), HF_OK);
-    CHECK_EQ(journal_append(rig.journal, hf_bytes_text("!")), HF_OK);
-    CHECK_EQ(journal_commit(rig.journal), HF_OK);
+    CHECK_EQ(log_append(rig.journal, hf_bytes_text("!")), HF_OK);
+    CHECK_EQ(log_commit(rig.journal), HF_OK);
     rig_close(&rig);
     CHECK_EQ(rig_open(&rig), HF_CORRUPT);
     CHECK(strstr(rig.error, "batch 3") != NULL);
@@ -361,11 +361,15 @@ TEST(batches_behind_a_lost_one_never_come_back)
     rig_craft(&rig, 1, 5, 1 << 3, 1);
     rig_craft(&rig, 6, 8, 0, 1);
     rig_craft(&rig, 9, 9, 1 << 9, 1);
+    /* batches 3 to 5, and all of the later segments */
+    uint64_t cut_bytes = 3 * JOURNAL_BLOCK + 2 * RIG_SEGMENT_BYTES;
     for (int life = 0; life < 3; life++) {
         CHECK_EQ(rig_open(&rig), HF_OK);
         if (life == 0)
             rig.acked = rig.tried = two;
         rig_check(&rig);
+        CHECK_EQ(rig_stats(&rig).cut_bytes, cut_bytes);
+        cut_bytes = 0;
         CHECK_EQ(rig_append(&rig, 1, 30), HF_OK);
         CHECK_EQ(rig_commit(&rig), HF_OK);
         rig_close(&rig);
@@ -464,10 +468,9 @@ TEST(a_record_that_looks_like_a_batch_is_not_taken_for_one)
     memcpy(record + JOURNAL_BLOCK - BATCH_HEADER_BYTES - BATCH_RECORD_BYTES,
            forged, sizeof forged);
     CHECK_EQ(rig_open(&scene.whole), HF_OK);
-    CHECK_EQ(
-        journal_append(scene.whole.journal, hf_bytes(record, sizeof record)),
-        HF_OK);
-    CHECK_EQ(journal_commit(scene.whole.journal), HF_OK);
+    CHECK_EQ(log_append(scene.whole.journal, hf_bytes(record, sizeof record)),
+             HF_OK);
+    CHECK_EQ(log_commit(scene.whole.journal), HF_OK);
     rig_close(&scene.whole);
 
     hf_buf_release(&scene.file);
@@ -478,4 +481,40 @@ TEST(a_record_that_looks_like_a_batch_is_not_taken_for_one)
     scene_hurt(&scene, scene.file.data, scene.file.len);
     rig_expect(&scene.hurt, &scene.whole.acked);
     scene_release(&scene);
+}
+
+TEST(the_first_segment_is_named_if_the_snapshot_before_it_is_missing)
+{
+    struct test_disk disk;
+    struct rig rig;
+
+    rig_init(&rig, "j", test_disk_quick(&disk));
+    CHECK_EQ(mkdir(rig.opts.dir, 0700), 0);
+    rig_craft(&rig, 6, 8, 0, 5);
+    rig_craft(&rig, 9, 9, 0, 8);
+    CHECK_EQ(rig_open(&rig), HF_CORRUPT);
+    CHECK(strstr(rig.error,
+                 "the snapshot before journal-0000000000000006.seg "
+                 "is missing; put it back, or 'holdfast repair ") != NULL);
+    test_disk_release(&disk);
+}
+
+/* The batch before it is torn, too, which alone would be cut off. */
+TEST(a_damaged_header_behind_a_torn_batch_is_refused_by_name)
+{
+    static const char name[] = "journal-0000000000000006.seg";
+    struct test_disk disk;
+    struct rig rig;
+
+    rig_init(&rig, "j", test_disk_quick(&disk));
+    CHECK_EQ(mkdir(rig.opts.dir, 0700), 0);
+    rig_craft(&rig, 1, 5, 1 << 5, 1);
+    rig_craft(&rig, 6, 8, 0, 1);
+    struct hf_buf file = rig_read_file(rig_path(&rig, name));
+    file.data[30] ^= 1;
+    rig_write_file(rig_path(&rig, name), file.data, file.len);
+    CHECK_EQ(rig_open(&rig), HF_CORRUPT);
+    CHECK(strstr(rig.error, name) != NULL);
+    hf_buf_release(&file);
+    test_disk_release(&disk);
 }

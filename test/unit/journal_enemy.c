@@ -66,7 +66,7 @@ static void enemy_init(struct enemy *enemy, bool clean, enum journal_sync sync)
     whole->opts.sync = enemy->copy.opts.sync = sync;
     CHECK_EQ(rig_open(whole), HF_OK);
     write_batches(enemy, 12);
-    CHECK_EQ(journal_snapshot(whole->journal), HF_OK);
+    CHECK_EQ(log_snapshot(whole->journal), HF_OK);
     rig_await_snapshot(whole);
     write_batches(enemy, 8);
     if (clean)
@@ -251,7 +251,7 @@ static void try_case(struct enemy *enemy, const char *name, enum hurt hurt,
     const char *dir = enemy->whole.opts.dir;
     char path[512];
     char error[JOURNAL_ERROR_MAX];
-    struct journal_stats stats = {.unclean = false};
+    struct log_stats stats = {.unclean = false};
     void *state = NULL;
 
     snprintf(path, sizeof path, "%s", rig_path(&enemy->whole, name));

@@ -80,13 +80,12 @@ static enum hf_status write_large(struct rig *rig)
  * long on a busy machine. */
 static bool live(struct rig *rig)
 {
-    if (write_blocks(rig, 2) != HF_OK ||
-        journal_snapshot(rig->journal) != HF_OK ||
+    if (write_blocks(rig, 2) != HF_OK || log_snapshot(rig->journal) != HF_OK ||
         write_blocks(rig, 1) != HF_OK)
         return false;
     rig_await_snapshot(rig);
     if (write_large(rig) != HF_OK || write_large(rig) != HF_OK ||
-        journal_snapshot(rig->journal) != HF_OK)
+        log_snapshot(rig->journal) != HF_OK)
         return false;
     rig_await_snapshot(rig);
     return write_blocks(rig, 1) == HF_OK;
@@ -95,14 +94,14 @@ static bool live(struct rig *rig)
 /* A failed journal refuses everything and says why; an open one does not. */
 static void check_refusal(struct rig *rig)
 {
-    if (journal_error(rig->journal)[0] == '\0')
+    if (log_error(rig->journal)[0] == '\0')
         return;
     CHECK_EQ(rig_append(rig, 1, 10), HF_IO);
-    CHECK_EQ(journal_commit(rig->journal), HF_IO);
-    CHECK_EQ(journal_flush(rig->journal), HF_IO);
-    CHECK_EQ(journal_snapshot(rig->journal), HF_IO);
-    CHECK(strstr(journal_error(rig->journal), "restart after") != NULL);
-    CHECK(strstr(journal_error(rig->journal), rig->opts.dir) != NULL);
+    CHECK_EQ(log_commit(rig->journal), HF_IO);
+    CHECK_EQ(log_flush(rig->journal), HF_IO);
+    CHECK_EQ(log_snapshot(rig->journal), HF_IO);
+    CHECK(strstr(log_error(rig->journal), "restart after") != NULL);
+    CHECK(strstr(log_error(rig->journal), rig->opts.dir) != NULL);
 }
 
 struct fault {
@@ -134,7 +133,7 @@ static bool live_and_fail(struct rig *rig, struct test_disk *disk)
 
     if (rig_open(rig) == HF_OK) {
         lived = live(rig);
-        stopped = journal_stop(rig->journal) == HF_OK;
+        stopped = log_stop(rig->journal) == HF_OK;
         check_refusal(rig);
         rig_close(rig);
     } else {
@@ -156,7 +155,7 @@ static bool live_and_fail(struct rig *rig, struct test_disk *disk)
 /* What is there after a clean stop, read without opening it. */
 static void check_stopped(struct rig *rig)
 {
-    struct journal_stats stats;
+    struct log_stats stats;
     void *state = NULL;
 
     CHECK_EQ(journal_read(rig->opts.dir, tally_machine(), &state, &stats,
@@ -245,7 +244,7 @@ TEST(the_text_of_a_failed_write_says_what_where_and_what_to_do)
     open_disk(&disk, false);
     rig_init(&rig, "j", &disk.io);
     CHECK_EQ(rig_open(&rig), HF_OK);
-    CHECK_EQ(journal_error(rig.journal)[0], '\0');
+    CHECK_EQ(log_error(rig.journal)[0], '\0');
     for (int i = 0; i < 2; i++) {
         CHECK_EQ(rig_append(&rig, 1, 40), HF_OK);
         CHECK_EQ(rig_commit(&rig), HF_OK);
@@ -253,15 +252,15 @@ TEST(the_text_of_a_failed_write_says_what_where_and_what_to_do)
     test_disk_fail(&disk, TEST_DISK_BATCH, 0, ENOSPC);
     CHECK_EQ(rig_append(&rig, 1, 40), HF_OK);
     CHECK_EQ(rig_commit(&rig), HF_IO);
-    const char *text = journal_error(rig.journal);
+    const char *text = log_error(rig.journal);
     CHECK(strstr(text, "write of batch 3 to ") != NULL);
     CHECK(strstr(text, "/journal-0000000000000001.seg at offset 12288 "
                        "failed: No space left on device; restart after "
                        "making room") != NULL);
     struct hf_bytes record;
     size_t at = 0;
-    CHECK_EQ(journal_committed(rig.journal, &at, &record), HF_EMPTY);
-    CHECK_EQ(journal_poll(rig.journal), HF_EMPTY);
+    CHECK_EQ(log_committed(rig.journal, &at, &record), HF_EMPTY);
+    CHECK_EQ(log_poll(rig.journal), HF_EMPTY);
     check_refusal(&rig);
     rig_close(&rig);
     test_disk_release(&disk);
@@ -282,21 +281,13 @@ TEST(a_failure_after_pending_is_told_by_poll)
     CHECK_EQ(rig_append(&rig, 1, 40), HF_OK);
     test_disk_let_go(&disk);
     CHECK_EQ(rig_finish(&rig), HF_IO);
-    CHECK_EQ(journal_poll(rig.journal), HF_EMPTY);
+    CHECK_EQ(log_poll(rig.journal), HF_EMPTY);
     check_refusal(&rig);
     rig_close(&rig);
     CHECK_EQ(rig_open(&rig), HF_OK);
     rig_check(&rig);
     rig_close(&rig);
     test_disk_release(&disk);
-}
-
-static void await_spare(struct rig *rig)
-{
-    for (uint64_t now_ns = 0; rig_files(rig, "spare-", 0, NULL) == 0;) {
-        journal_tend(rig->journal, now_ns += 1000000000);
-        sched_yield();
-    }
 }
 
 TEST(no_room_for_the_next_segment_harms_only_when_it_is_needed)
@@ -307,7 +298,7 @@ TEST(no_room_for_the_next_segment_harms_only_when_it_is_needed)
     open_disk(&disk, false);
     rig_init(&rig, "j", &disk.io);
     CHECK_EQ(rig_open(&rig), HF_OK);
-    await_spare(&rig);
+    rig_await_spare(&rig);
     disk.repeat = true;
     test_disk_fail(&disk, TEST_DISK_CREATE, 0, ENOSPC);
     CHECK_EQ(write_blocks(&rig, 7 + 3), HF_OK); /* takes the spare */
@@ -315,15 +306,15 @@ TEST(no_room_for_the_next_segment_harms_only_when_it_is_needed)
     CHECK_EQ(write_blocks(&rig, 3), HF_OK);
 
     test_disk_fail(&disk, TEST_DISK_CREATE, UINT64_MAX, 0); /* room again */
-    await_spare(&rig);
+    rig_await_spare(&rig);
     CHECK_EQ(write_blocks(&rig, 3), HF_OK);
     CHECK_EQ(rig_files(&rig, "journal-", 0, NULL), 3);
 
-    await_spare(&rig); /* and now for good */
+    rig_await_spare(&rig); /* and now for good */
     test_disk_fail(&disk, TEST_DISK_CREATE, 0, ENOSPC);
     CHECK_EQ(write_blocks(&rig, 5 + 7), HF_OK);
     CHECK_EQ(write_blocks(&rig, 1), HF_IO);
-    const char *text = journal_error(rig.journal);
+    const char *text = log_error(rig.journal);
     CHECK(strstr(text, "no segment for batch 29: ") != NULL);
     CHECK(strstr(text, "No space left on device") != NULL);
     check_refusal(&rig);
@@ -345,17 +336,17 @@ TEST(a_background_sync_that_fails_makes_the_journal_fail)
     rig_init(&rig, "j", &disk.io);
     rig.opts.sync = JOURNAL_INTERVAL;
     CHECK_EQ(rig_open(&rig), HF_OK);
-    await_spare(&rig); /* its sync is not the one to fail */
+    rig_await_spare(&rig); /* its sync is not the one to fail */
     CHECK_EQ(rig_write(&rig, 1), HF_OK);
     test_disk_hold(&disk, TEST_DISK_SYNC);
-    journal_tend(rig.journal, now_ns);
+    log_tend(rig.journal, now_ns);
     test_disk_await_held(&disk);
     CHECK_EQ(rig_write(&rig, 1), HF_OK);
     test_disk_fail(&disk, TEST_DISK_SYNC, 0, EIO);
     test_disk_let_go(&disk);
-    while (journal_error(rig.journal)[0] == '\0')
-        journal_tend(rig.journal, now_ns);
-    CHECK(strstr(journal_error(rig.journal), "sync of ") != NULL);
+    while (log_error(rig.journal)[0] == '\0')
+        log_tend(rig.journal, now_ns);
+    CHECK(strstr(log_error(rig.journal), "sync of ") != NULL);
     check_refusal(&rig);
     rig_close(&rig);
     test_disk_release(&disk);
@@ -374,10 +365,10 @@ TEST(a_segment_that_comes_after_the_failure_is_closed)
     rig_init(&rig, "j", &disk.io);
     rig.opts.sync = JOURNAL_INTERVAL;
     CHECK_EQ(rig_open(&rig), HF_OK);
-    await_spare(&rig);
+    rig_await_spare(&rig);
     CHECK_EQ(write_blocks(&rig, 1), HF_OK);
     test_disk_hold(&disk, TEST_DISK_SYNC);
-    journal_tend(rig.journal, UINT64_MAX / 2);
+    log_tend(rig.journal, UINT64_MAX / 2);
     test_disk_await_held(&disk);
     while (status == HF_OK) {
         CHECK_EQ(rig_append(&rig, 1, 40), HF_OK);
@@ -388,8 +379,8 @@ TEST(a_segment_that_comes_after_the_failure_is_closed)
     test_disk_let_go(&disk);
     while (rig_files(&rig, "journal-", 0, NULL) < 2)
         sched_yield();
-    journal_tend(rig.journal, UINT64_MAX / 2);
-    CHECK(strstr(journal_error(rig.journal), "sync of ") != NULL);
+    log_tend(rig.journal, UINT64_MAX / 2);
+    CHECK(strstr(log_error(rig.journal), "sync of ") != NULL);
     rig_close(&rig);
     CHECK_EQ(count_descriptors(), descriptors);
     test_disk_release(&disk);
@@ -407,13 +398,13 @@ TEST(a_journal_that_has_failed_begins_nothing_new)
     CHECK_EQ(write_blocks(&rig, 2), HF_OK);
     test_disk_fail(&disk, TEST_DISK_BATCH, 0, EIO);
     CHECK_EQ(write_blocks(&rig, 1), HF_IO);
-    journal_tend(rig.journal, UINT64_MAX / 2); /* a snapshot is due */
-    CHECK(!journal_snapshot_running(rig.journal));
+    log_tend(rig.journal, UINT64_MAX / 2); /* a snapshot is due */
+    CHECK(!log_snapshot_running(rig.journal));
     CHECK_EQ(rig_stats(&rig).snapshot_starts, 0);
     rig_close(&rig);
     CHECK_EQ(rig_open(&rig), HF_OK);
-    journal_tend(rig.journal, UINT64_MAX / 2);
-    CHECK(journal_snapshot_running(rig.journal));
+    log_tend(rig.journal, UINT64_MAX / 2);
+    CHECK(log_snapshot_running(rig.journal));
     rig_await_snapshot(&rig);
     rig_close(&rig);
     test_disk_release(&disk);
@@ -429,14 +420,14 @@ TEST(a_full_segment_is_synced_in_every_mode)
     rig_init(&rig, "j", &disk.io);
     rig.opts.sync = JOURNAL_NONE;
     CHECK_EQ(rig_open(&rig), HF_OK);
-    await_spare(&rig);
+    rig_await_spare(&rig);
     /* header, name and mention of the next segment, then the full one */
     test_disk_fail(&disk, TEST_DISK_SYNC, 3, EIO);
     CHECK_EQ(write_blocks(&rig, 8), HF_OK);
     test_disk_await_failed(&disk);
-    for (int i = 0; i < 5 && journal_error(rig.journal)[0] == '\0'; i++)
-        (void)journal_flush(rig.journal); /* waits for the keeper */
-    CHECK(strstr(journal_error(rig.journal), "sync of ") != NULL);
+    for (int i = 0; i < 5 && log_error(rig.journal)[0] == '\0'; i++)
+        (void)log_flush(rig.journal); /* waits for the keeper */
+    CHECK(strstr(log_error(rig.journal), "sync of ") != NULL);
     rig_close(&rig);
     test_disk_release(&disk);
 }
@@ -459,7 +450,7 @@ TEST(any_allocation_that_fails_is_survived)
             enum hf_status status = rig_open(&rig);
             if (status == HF_OK) {
                 (void)live(&rig);
-                CHECK_EQ(journal_error(rig.journal)[0], '\0');
+                CHECK_EQ(log_error(rig.journal)[0], '\0');
                 done = hf_memory_count() - before <= at;
             } else {
                 CHECK_EQ(status, HF_NOMEM);
@@ -485,7 +476,7 @@ TEST(any_allocation_that_fails_while_reading_is_survived)
 {
     struct test_disk disk;
     struct rig rig;
-    struct journal_stats stats;
+    struct log_stats stats;
     struct hf_buf text = {0};
     void *state = NULL;
 
@@ -550,7 +541,7 @@ TEST(what_was_recovered_is_synced_before_anything_is_built_on_it)
     rig.opts.sync = JOURNAL_NONE;
     CHECK_EQ(rig_open(&rig), HF_OK);
     CHECK_EQ(write_blocks(&rig, 5), HF_OK);
-    await_spare(&rig);
+    rig_await_spare(&rig);
     rig_close(&rig);
     test_disk_forget(&disk);
     CHECK_EQ(rig_open(&rig), HF_OK);
@@ -574,17 +565,17 @@ TEST(nothing_is_removed_before_the_snapshot_is_on_disk)
     CHECK_EQ(rig_open(&rig), HF_OK);
     for (int i = 0; i < 2; i++) {
         CHECK_EQ(write_blocks(&rig, 30), HF_OK);
-        CHECK_EQ(journal_snapshot(rig.journal), HF_OK);
+        CHECK_EQ(log_snapshot(rig.journal), HF_OK);
         rig_await_snapshot(&rig);
     }
     while (rig_files(&rig, "spare-", 0, NULL) < 2) { /* so that none is made */
         CHECK_EQ(write_blocks(&rig, 30), HF_OK);
-        CHECK_EQ(journal_snapshot(rig.journal), HF_OK);
+        CHECK_EQ(log_snapshot(rig.journal), HF_OK);
         rig_await_snapshot(&rig);
     }
     CHECK_EQ(write_blocks(&rig, 3), HF_OK);
     test_disk_forget(&disk);
-    CHECK_EQ(journal_snapshot(rig.journal), HF_OK);
+    CHECK_EQ(log_snapshot(rig.journal), HF_OK);
     rig_await_snapshot(&rig);
     /* switch; snapshot, each with its mention in the manifest; removal of the
      * older one; recycling */

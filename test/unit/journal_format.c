@@ -1,6 +1,10 @@
 /* journal_format.c - tests of the file format: every byte counts. */
 #include "journal/format.h"
 
+#include <sys/mman.h>
+#include <xxhash.h>
+
+#include "base/little.h"
 #include "journal/journal.h"
 #include "support/test.h"
 
@@ -87,6 +91,55 @@ TEST(the_bytes_of_a_batch_and_a_header_are_fixed)
     CHECK(memcmp(block + 64, zeros, sizeof block - 64) == 0);
 }
 
+TEST(the_bytes_of_a_snapshot_are_fixed)
+{
+    static const char head_bytes[] = "\x01\0\0\0"
+                                     "\0\0\0\0"
+                                     "\x2a\0\0\0\0\0\0";
+    static const char end_bytes[] = "\x04\0\0\0\0\0\0\0"
+                                    "\x2a\0\0\0\0\0\0";
+    char bytes[SNAPSHOT_HEAD_BYTES + 1];
+
+    memset(bytes, 0xff, sizeof bytes);
+    snapshot_head_encode(bytes, 42);
+    CHECK(memcmp(bytes, "HFSNAP01", 8) == 0);
+    CHECK(memcmp(bytes + 16, head_bytes, sizeof head_bytes) == 0);
+    memset(bytes, 0xff, sizeof bytes);
+    snapshot_frame_encode(bytes, hf_bytes_text("piece"), 3);
+    CHECK(memcmp(bytes, "\x05\0\0\0\0\0\0", 8) == 0);
+    CHECK_EQ(bytes[SNAPSHOT_FRAME_BYTES], (char)0xff);
+    memset(bytes, 0xff, sizeof bytes);
+    snapshot_end_encode(bytes, 4, 42);
+    CHECK(memcmp(bytes, "\xff\xff\xff\xff\0\0\0", 8) == 0);
+    CHECK(memcmp(bytes + 16, end_bytes, sizeof end_bytes) == 0);
+    CHECK_EQ(bytes[SNAPSHOT_END_BYTES], (char)0xff);
+}
+
+/* The writer and the reader of these files could agree on another one. */
+TEST(a_checksum_is_over_the_documented_bytes_with_the_documented_seed)
+{
+    char block[JOURNAL_BLOCK];
+    struct batch batch = build(block);
+    struct segment_header header = {9, 8, SALT, 65536, 5};
+    struct manifest_slot slot = {2, true, 3, 4, 5, 6};
+
+    CHECK(hf_get_u64(block + 8) ==
+          XXH3_64bits_withSeed(block + 16, 40 - 16 + batch.records.len, SALT));
+    segment_header_encode(&header, block);
+    CHECK(hf_get_u64(block + 8) ==
+          XXH3_64bits_withSeed(block + 16, 4096 - 16, 0));
+    manifest_encode(&slot, block);
+    CHECK(hf_get_u64(block + 8) ==
+          XXH3_64bits_withSeed(block + 16, 4096 - 16, 0));
+    snapshot_head_encode(block, 42);
+    CHECK(hf_get_u64(block + 8) ==
+          XXH3_64bits_withSeed(block + 16, 32 - 16, 0));
+    snapshot_frame_encode(block, hf_bytes_text("piece"), 3);
+    CHECK(hf_get_u64(block + 8) == XXH3_64bits_withSeed("piece", 5, 3));
+    snapshot_end_encode(block, 4, 42);
+    CHECK(hf_get_u64(block + 8) == XXH3_64bits_withSeed(block + 16, 16, 0));
+}
+
 TEST(a_batch_with_any_bit_changed_is_no_batch)
 {
     char block[JOURNAL_BLOCK];
@@ -110,11 +163,20 @@ TEST(a_batch_cut_short_asks_for_what_it_needs)
     char block[JOURNAL_BLOCK];
     struct batch batch;
 
+    char *space = mmap(NULL, 2 * (size_t)JOURNAL_BLOCK, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    CHECK(space != MAP_FAILED);
+    CHECK_EQ(mprotect(space + JOURNAL_BLOCK, JOURNAL_BLOCK, PROT_NONE), 0);
     build(block);
     for (size_t len = 0; len < sizeof block; len++) {
-        CHECK_EQ(batch_decode(hf_bytes(block, len), SALT, &batch), HF_MORE);
+        char *cut =
+            space + JOURNAL_BLOCK - len; /* nothing may be read behind */
+        memcpy(cut, block, len);
+        CHECK_EQ(batch_decode(hf_bytes(cut, len), SALT, &batch), HF_MORE);
         CHECK_EQ(batch.disk_bytes, JOURNAL_BLOCK);
     }
+    munmap(space, 2 * (size_t)JOURNAL_BLOCK);
 }
 
 /* The checksum holds but the records do not fill the batch. */

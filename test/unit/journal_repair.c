@@ -78,6 +78,28 @@ TEST(repair_drops_from_the_first_damaged_batch_on)
     test_disk_release(&disk);
 }
 
+/* The copy of the segment that is partly kept went through the same memory. */
+TEST(the_segment_that_a_repair_makes_holds_zeros)
+{
+    static const char zeros[JOURNAL_BLOCK];
+    struct test_disk disk;
+    struct rig rig;
+    struct hf_buf text = {0};
+
+    rig_init(&rig, "j", test_disk_quick(&disk));
+    CHECK_EQ(mkdir(rig.opts.dir, 0700), 0);
+    rig_craft(&rig, 1, 5, 1 << 3, 4);
+    rig_craft(&rig, 6, 8, 0, 5);
+    CHECK_EQ(journal_repair(rig.opts.dir, true, &text, rig.error), HF_OK);
+    struct hf_buf file =
+        rig_read_file(rig_path(&rig, "journal-0000000000000003.seg"));
+    CHECK_EQ(file.len, 2 * JOURNAL_BLOCK);
+    CHECK(memcmp(file.data + JOURNAL_BLOCK, zeros, sizeof zeros) == 0);
+    hf_buf_release(&file);
+    hf_buf_release(&text);
+    test_disk_release(&disk);
+}
+
 TEST(repair_drops_a_damaged_segment_header_and_all_behind_it)
 {
     struct test_disk disk;
@@ -139,7 +161,7 @@ TEST(repair_does_without_a_missing_snapshot_if_it_can)
     rig_close(&whole);
     rig_copy(&whole, &rig);
     CHECK_EQ(rig_open(&whole), HF_OK);
-    CHECK_EQ(journal_snapshot(whole.journal), HF_OK);
+    CHECK_EQ(log_snapshot(whole.journal), HF_OK);
     rig_await_snapshot(&whole);
     CHECK_EQ(rig_write(&whole, 2), HF_OK);
     rig_stop(&whole);
@@ -152,6 +174,38 @@ TEST(repair_does_without_a_missing_snapshot_if_it_can)
     CHECK_EQ(rig_files(&whole, "snapshot-", 0, name), 1);
     CHECK_EQ(remove(rig_path(&whole, name)), 0);
     repair_and_expect(&whole, &whole.acked, name);
+    test_disk_release(&disk);
+}
+
+/* A crash came before segments that the snapshot stands for were removed: they
+ * are nobody's loss, whatever else is. */
+TEST(repair_leaves_segments_alone_that_the_snapshot_stands_for)
+{
+    struct test_disk disk;
+    struct rig rig;
+    struct hf_buf text = {0};
+    struct stat info;
+    char name[64];
+
+    rig_init(&rig, "j", test_disk_quick(&disk));
+    rig_write_with_snapshot(&rig);
+    while (rig_files(&rig, "journal-", 0, name) > 0)
+        CHECK_EQ(remove(rig_path(&rig, name)), 0);
+    rig_craft(&rig, 1, 5, 0, 0);
+    rig_craft(&rig, 6, 8, 0, 5);
+    rig_craft(&rig, 0x99, 0x99, 0, 0x98); /* behind a gap */
+    CHECK_EQ(rig_open(&rig), HF_CORRUPT);
+    CHECK_EQ(journal_repair(rig.opts.dir, true, &text, rig.error), HF_OK);
+    CHECK(contains(&text, "  journal-0000000000000099.seg\n"));
+    CHECK(!contains(&text, "journal-0000000000000001.seg"));
+    CHECK(!contains(&text, "journal-0000000000000006.seg"));
+    CHECK_EQ(
+        stat(rig_path(&rig, "dropped/journal-0000000000000099.seg"), &info), 0);
+    CHECK_EQ(stat(rig_path(&rig, "journal-0000000000000001.seg"), &info), 0);
+    CHECK_EQ(stat(rig_path(&rig, "journal-0000000000000006.seg"), &info), 0);
+    CHECK_EQ(rig_open(&rig), HF_OK);
+    rig_close(&rig);
+    hf_buf_release(&text);
     test_disk_release(&disk);
 }
 
@@ -221,6 +275,43 @@ TEST(a_crash_at_any_call_of_a_repair_is_made_good_by_the_next)
         }
         hf_buf_release(&text);
     }
+    test_disk_release(&disk);
+}
+
+/* What cannot be read is not damaged: nothing may be dropped for it. */
+TEST(a_read_that_fails_is_told_and_not_taken_for_damage)
+{
+    struct test_disk disk;
+    struct rig whole;
+    struct rig rig;
+
+    test_folder_in_memory();
+    struct journal_io *io = test_disk_quick(&disk);
+    rig_init(&whole, "whole", io);
+    rig_init(&rig, "j", io);
+    rig_write_with_snapshot(&whole);
+    CHECK_EQ(rig_open(&whole), HF_OK);
+    CHECK_EQ(rig_write(&whole, 20), HF_OK);
+    rig_stop(&whole);
+    rig_copy(&whole, &rig);
+    spoil(&rig, 0);
+    bool more = true;
+    for (uint64_t at = 0; more; at++) {
+        struct hf_buf text = {0};
+        int files = rig_files(&rig, "", 0, NULL);
+        rig.error[0] = '\0';
+        test_disk_fail(&disk, TEST_DISK_READ, at, EIO);
+        enum hf_status status =
+            journal_repair_on(io, rig.opts.dir, false, &text, rig.error);
+        more = test_disk_failed(&disk);
+        CHECK_EQ(status, more ? HF_IO : HF_OK);
+        CHECK_EQ(rig.error[0] != '\0', more);
+        CHECK(!more || text.len == 0);
+        CHECK_EQ(rig_files(&rig, "", 0, NULL), files);
+        hf_buf_release(&text);
+        CHECK(at < 10000);
+    }
+    test_disk_fail(&disk, 0, UINT64_MAX, 0);
     test_disk_release(&disk);
 }
 

@@ -2,6 +2,8 @@
  * they stand for goes. */
 #include <errno.h>
 
+#include "base/memory.h"
+#include "journal/state.h"
 #include "support/disk.h"
 #include "support/journal.h"
 #include "support/test.h"
@@ -16,7 +18,7 @@ TEST(a_snapshot_stands_for_what_was_before_it)
         CHECK_EQ(rig_open(&rig), HF_OK);
         for (int round = 1; round <= 3; round++) {
             CHECK_EQ(rig_write(&rig, 50), HF_OK);
-            CHECK_EQ(journal_snapshot(rig.journal), HF_OK);
+            CHECK_EQ(log_snapshot(rig.journal), HF_OK);
             rig_await_snapshot(&rig);
             CHECK_EQ(rig_stats(&rig).snapshot_count, round);
             CHECK_EQ(rig_stats(&rig).snapshot_failures, 0);
@@ -38,12 +40,12 @@ TEST(a_snapshot_of_nothing_new_is_no_work)
 
     rig_init(&rig, "j", NULL);
     CHECK_EQ(rig_open(&rig), HF_OK);
-    CHECK_EQ(journal_snapshot(rig.journal), HF_OK);
+    CHECK_EQ(log_snapshot(rig.journal), HF_OK);
     rig_await_snapshot(&rig);
     CHECK_EQ(rig_files(&rig, "snapshot-", 0, NULL), 0);
     CHECK_EQ(rig_write(&rig, 1), HF_OK);
     for (int i = 0; i < 3; i++) {
-        CHECK_EQ(journal_snapshot(rig.journal), HF_OK);
+        CHECK_EQ(log_snapshot(rig.journal), HF_OK);
         rig_await_snapshot(&rig);
         CHECK_EQ(rig_stats(&rig).snapshot_count, 1);
     }
@@ -58,18 +60,18 @@ TEST(commits_go_on_while_a_snapshot_is_made)
     rig_init(&rig, "j", test_disk_quick(&disk));
     CHECK_EQ(rig_open(&rig), HF_OK);
     CHECK_EQ(rig_write(&rig, 50), HF_OK);
-    CHECK_EQ(journal_snapshot(rig.journal), HF_OK);
+    CHECK_EQ(log_snapshot(rig.journal), HF_OK);
     CHECK_EQ(rig_write(&rig, 1), HF_OK); /* lets the switch end */
     rig_await_snapshot(&rig);
     CHECK_EQ(rig_write(&rig, 20), HF_OK);
     test_disk_hold(&disk, TEST_DISK_READ);
-    CHECK_EQ(journal_snapshot(rig.journal), HF_OK);
-    CHECK_EQ(journal_snapshot(rig.journal), HF_PENDING);
+    CHECK_EQ(log_snapshot(rig.journal), HF_OK);
+    CHECK_EQ(log_snapshot(rig.journal), HF_PENDING);
     CHECK_EQ(rig_write(&rig, 1), HF_OK);
     test_disk_await_held(&disk);
-    CHECK(journal_snapshot_running(rig.journal));
+    CHECK(log_snapshot_running(rig.journal));
     CHECK_EQ(rig_write(&rig, 60), HF_OK);
-    CHECK(journal_snapshot_running(rig.journal));
+    CHECK(log_snapshot_running(rig.journal));
     test_disk_let_go(&disk);
     rig_await_snapshot(&rig);
     CHECK_EQ(rig_stats(&rig).snapshot_count, 2);
@@ -77,6 +79,99 @@ TEST(commits_go_on_while_a_snapshot_is_made)
     CHECK(rig_stats(&rig).replayed_count > 60);
     rig_close(&rig);
     test_disk_release(&disk);
+}
+
+/* ---- A stop in the middle of a snapshot. ---- */
+
+enum stage { NOWHERE, BEFORE_IT, SAVING };
+
+/* A tally whose snapshot waits at `stage` until it is not wanted any more. */
+static struct {
+    struct log *journal;
+    enum stage stage;
+    struct hf_atomic_u32 there; /* 1: it waits */
+    int used;                   /* records and pieces since then */
+} slow;
+
+static void linger(enum stage stage)
+{
+    if (stage != slow.stage)
+        return;
+    hf_u32_store(&slow.there, 1, __ATOMIC_RELEASE);
+    while (hf_u32_load(&journal_of(slow.journal)->maker.unwanted,
+                       __ATOMIC_RELAXED) == 0)
+        ;
+    slow.used = 0;
+}
+
+static void *create_slow(void *context)
+{
+    linger(BEFORE_IT);
+    return tally_machine()->create(context);
+}
+
+static enum hf_status apply_slow(void *machine, struct hf_bytes record)
+{
+    slow.used++;
+    return tally_machine()->apply(machine, record);
+}
+
+static enum hf_status save_slow(void *machine, journal_sink *sink,
+                                void *context)
+{
+    linger(SAVING);
+    return tally_machine()->save(machine, sink, context);
+}
+
+static enum hf_status load_slow(void *machine, struct hf_bytes data)
+{
+    slow.used++;
+    return tally_machine()->load(machine, data);
+}
+
+static void stop_during_a_snapshot(const char *folder, bool second,
+                                   enum stage stage)
+{
+    struct journal_machine machine = *tally_machine();
+    struct rig rig;
+
+    machine.create = create_slow;
+    machine.apply = apply_slow;
+    machine.save = save_slow;
+    machine.load = load_slow;
+    rig_init(&rig, folder, NULL);
+    rig.opts.machine = &machine;
+    CHECK_EQ(rig_open(&rig), HF_OK);
+    slow.journal = rig.journal;
+    CHECK_EQ(rig_write(&rig, 20), HF_OK);
+    if (second) {
+        CHECK_EQ(log_snapshot(rig.journal), HF_OK);
+        CHECK_EQ(rig_write(&rig, 1), HF_OK); /* lets the switch end */
+        rig_await_snapshot(&rig);
+    }
+    slow.stage = stage;
+    slow.there.value = 0;
+    CHECK_EQ(log_snapshot(rig.journal), HF_OK);
+    CHECK_EQ(rig_write(&rig, 1), HF_OK);
+    while (hf_u32_load(&slow.there, __ATOMIC_ACQUIRE) == 0)
+        ;
+    CHECK_EQ(log_stop(rig.journal), HF_OK);
+    slow.stage = NOWHERE;
+    CHECK_EQ(slow.used, 0);
+    CHECK_EQ(rig_stats(&rig).snapshot_count, second);
+    CHECK_EQ(rig_files(&rig, "snapshot", 0, NULL), second);
+    rig_close(&rig);
+    CHECK_EQ(rig_open(&rig), HF_OK);
+    CHECK(!rig_stats(&rig).unclean);
+    rig_check(&rig);
+    rig_close(&rig);
+}
+
+TEST(a_clean_end_gives_up_the_snapshot_under_way)
+{
+    stop_during_a_snapshot("a", false, BEFORE_IT);
+    stop_during_a_snapshot("b", true, BEFORE_IT);
+    stop_during_a_snapshot("c", true, SAVING);
 }
 
 TEST(a_snapshot_is_made_by_itself_when_the_journal_has_grown)
@@ -89,13 +184,39 @@ TEST(a_snapshot_is_made_by_itself_when_the_journal_has_grown)
     CHECK_EQ(rig_open(&rig), HF_OK);
     for (int i = 0; i < 200; i++) {
         CHECK_EQ(rig_write(&rig, 1), HF_OK);
-        journal_tend(rig.journal, now_ns += 500000000);
+        log_tend(rig.journal, now_ns += 500000000);
         rig_await_snapshot(&rig);
     }
     CHECK(rig_stats(&rig).snapshot_count > 3);
     CHECK(rig_stats(&rig).disk_bytes < 12 * RIG_SEGMENT_BYTES);
     rig_reopen(&rig);
     rig_close(&rig);
+}
+
+/* What an earlier life has written counts: here three blocks. */
+TEST(a_snapshot_is_due_after_exactly_so_many_bytes_over_a_restart)
+{
+    struct test_disk disk;
+    struct rig rig;
+
+    struct journal_io *io = test_disk_quick(&disk);
+    for (int due = 0; due < 2; due++) {
+        rig_init(&rig, due ? "due" : "not", io);
+        CHECK_EQ(rig_open(&rig), HF_OK);
+        for (int i = 0; i < 3; i++) {
+            CHECK_EQ(rig_append(&rig, 1, 40), HF_OK);
+            CHECK_EQ(rig_commit(&rig), HF_OK);
+        }
+        CHECK_EQ(rig_stats(&rig).byte_count, 3 * 4096);
+        rig_close(&rig);
+        rig.opts.snapshot_bytes = 3 * 4096 + !due;
+        CHECK_EQ(rig_open(&rig), HF_OK);
+        log_tend(rig.journal, UINT64_MAX / 2);
+        CHECK_EQ(log_snapshot_running(rig.journal), due);
+        rig_await_snapshot(&rig);
+        rig_close(&rig);
+    }
+    test_disk_release(&disk);
 }
 
 TEST(figures_of_recovery_and_of_writes_are_exact)
@@ -108,16 +229,16 @@ TEST(figures_of_recovery_and_of_writes_are_exact)
     CHECK_EQ(rig_open(&rig), HF_OK);
     for (int i = 0; i < 20; i++) {
         CHECK_EQ(rig_write(&rig, 1), HF_OK);
-        struct journal_stats stats = rig_stats(&rig);
+        struct log_stats stats = rig_stats(&rig);
         CHECK(stats.sync_last_ns > 0);
-        CHECK_EQ(stats.sync_last_ns, journal_sync_ns(rig.journal));
+        CHECK_EQ(stats.sync_last_ns, log_sync_ns(rig.journal));
         if (stats.sync_last_ns > max_ns)
             max_ns = stats.sync_last_ns;
         CHECK_EQ(stats.sync_max_ns, max_ns);
     }
     rig_reopen(&rig);
     CHECK_EQ(rig_stats(&rig).replayed_batches, 20);
-    CHECK_EQ(journal_snapshot(rig.journal), HF_OK);
+    CHECK_EQ(log_snapshot(rig.journal), HF_OK);
     rig_await_snapshot(&rig);
     uint64_t before = rig.acked.count;
     CHECK_EQ(rig_write(&rig, 3), HF_OK);
@@ -128,29 +249,88 @@ TEST(figures_of_recovery_and_of_writes_are_exact)
     test_disk_release(&disk);
 }
 
+static void commit_records(struct rig *rig, int count, size_t len)
+{
+    static char data[6000];
+
+    while (count-- > 0)
+        CHECK_EQ(log_append(rig->journal, hf_bytes(data, len)), HF_OK);
+    enum hf_status status = log_commit(rig->journal);
+    if (status == HF_PENDING) {
+        CHECK_EQ(log_flush(rig->journal), HF_OK);
+        status = log_poll(rig->journal);
+    }
+    CHECK_EQ(status, HF_OK);
+}
+
+TEST(batches_records_and_bytes_are_counted_in_every_mode)
+{
+    for (int mode = JOURNAL_ALWAYS; mode <= JOURNAL_NONE; mode++) {
+        struct rig rig;
+        rig_init(&rig, mode == 0 ? "a" : mode == 1 ? "b" : "c", NULL);
+        rig.opts.sync = (enum journal_sync)mode;
+        CHECK_EQ(rig_open(&rig), HF_OK);
+        CHECK_EQ(rig_stats(&rig).byte_count, 0);
+        commit_records(&rig, 1, 1);
+        CHECK_EQ(rig_stats(&rig).byte_count, 4096);
+        commit_records(&rig, 3, 6000);
+        CHECK_EQ(rig_stats(&rig).batch_count, 2);
+        CHECK_EQ(rig_stats(&rig).record_count, 4);
+        CHECK_EQ(rig_stats(&rig).byte_count, 4096 + 5 * 4096);
+        rig_close(&rig);
+    }
+}
+
 TEST(a_snapshot_that_fails_is_counted_and_tried_again)
 {
     struct test_disk disk;
     struct rig rig;
-    struct journal_stats stats;
+    struct log_stats stats;
 
     rig_init(&rig, "j", test_disk_quick(&disk));
     CHECK_EQ(rig_open(&rig), HF_OK);
     CHECK_EQ(rig_write(&rig, 30), HF_OK);
     test_disk_fail(&disk, TEST_DISK_READ, 0, EIO);
-    CHECK_EQ(journal_snapshot(rig.journal), HF_OK);
+    CHECK_EQ(log_snapshot(rig.journal), HF_OK);
     rig_await_snapshot(&rig);
-    journal_stats(rig.journal, &stats);
+    log_stats(rig.journal, &stats);
     CHECK_EQ(stats.snapshot_failures, 1);
     CHECK_EQ(stats.snapshot_count, 0);
     CHECK_EQ(rig_write(&rig, 3), HF_OK);
-    CHECK_EQ(journal_snapshot(rig.journal), HF_OK);
+    CHECK_EQ(log_snapshot(rig.journal), HF_OK);
     rig_await_snapshot(&rig);
-    journal_stats(rig.journal, &stats);
+    log_stats(rig.journal, &stats);
     CHECK_EQ(stats.snapshot_count, 1);
     rig_close(&rig);
     CHECK_EQ(rig_open(&rig), HF_OK);
     rig_check(&rig);
+    rig_close(&rig);
+    test_disk_release(&disk);
+}
+
+/* The pool has no memory for one more task. */
+TEST(a_snapshot_that_cannot_begin_is_counted_as_failed)
+{
+    struct test_disk disk;
+    struct rig rig;
+    char why[JOURNAL_ERROR_MAX];
+
+    rig_init(&rig, "j", test_disk_quick(&disk));
+    CHECK_EQ(rig_open(&rig), HF_OK);
+    CHECK_EQ(rig_write(&rig, 3), HF_OK);
+    CHECK_EQ(log_snapshot(rig.journal), HF_OK);
+    rig_await_snapshot(&rig);
+    for (int i = 1; i <= 2; i++) {
+        CHECK_EQ(rig_write(&rig, 1), HF_OK);
+        hf_memory_fail_after(0);
+        CHECK_EQ(log_snapshot(rig.journal), HF_OK);
+        rig_await_snapshot(&rig);
+        hf_memory_fail_never();
+        CHECK_EQ(rig_stats(&rig).snapshot_failures, i);
+        CHECK_EQ(rig_stats(&rig).snapshot_count, 1);
+        log_snapshot_error(rig.journal, why);
+        CHECK(strstr(why, "the pool takes no task") != NULL);
+    }
     rig_close(&rig);
     test_disk_release(&disk);
 }

@@ -50,7 +50,7 @@ TEST(what_is_not_utf8_is_replaced_byte_by_byte)
 static void check_reply(const char *reply, const char *json, const char *lines)
 {
     out.len = 0;
-    CHECK_EQ(json_reply(&out, hf_bytes_text(reply)), HF_OK);
+    CHECK_EQ(show_json(&out, hf_bytes_text(reply)), HF_OK);
     CHECK_TEXT(out.data, out.len, json);
     out.len = 0;
     CHECK_EQ(show_reply(&out, hf_bytes_text(reply)), HF_OK);
@@ -94,7 +94,7 @@ TEST(broken_and_too_deep_replies_are_refused)
         "", "*2\r\n:1\r\n", "%1\r\n:1\r\n", "nonsense\r\n",
         "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        CHECK_EQ(json_reply(&out, hf_bytes_text(texts[i])), HF_INVALID);
+        CHECK_EQ(show_json(&out, hf_bytes_text(texts[i])), HF_INVALID);
         CHECK_EQ(show_reply(&out, hf_bytes_text(texts[i])), HF_INVALID);
     }
 }
@@ -106,7 +106,7 @@ TEST(every_failed_allocation_is_reported)
     for (uint64_t limit = 0;; limit++) {
         hf_buf_release(&out);
         hf_memory_fail_after(limit);
-        enum hf_status json = json_reply(&out, hf_bytes_text(reply));
+        enum hf_status json = show_json(&out, hf_bytes_text(reply));
         hf_memory_fail_never();
         if (json == HF_OK)
             break;

@@ -16,7 +16,7 @@ TEST(bad_arguments_are_refused)
     CHECK_EQ(hf_latch_count(&latch), UINT32_MAX);
     CHECK_EQ(hf_latch_count_down(&latch, UINT32_MAX), HF_OK);
     CHECK_EQ(hf_latch_wait(&latch, HF_FOREVER), HF_OK);
-    hf_latch_release(&latch);
+    hf_latch_destroy(&latch);
 }
 
 TEST(it_opens_when_nothing_is_left_and_stays_open)
@@ -33,7 +33,7 @@ TEST(it_opens_when_nothing_is_left_and_stays_open)
         CHECK_EQ(hf_latch_wait(&latch, HF_NOW), HF_OK);
     CHECK_EQ(hf_latch_wait(&latch, HF_FOREVER), HF_OK);
     CHECK_EQ(hf_latch_count(&latch), 0);
-    hf_latch_release(&latch);
+    hf_latch_destroy(&latch);
 }
 
 TEST(more_than_is_left_changes_nothing)
@@ -48,7 +48,7 @@ TEST(more_than_is_left_changes_nothing)
     CHECK_EQ(hf_latch_count_down(&latch, 2), HF_OK);
     CHECK_EQ(hf_latch_count_down(&latch, 1), HF_INVALID);
     CHECK_EQ(hf_latch_wait(&latch, HF_NOW), HF_OK);
-    hf_latch_release(&latch);
+    hf_latch_destroy(&latch);
 }
 
 TEST(shut_before_it_is_open_closes_it_for_good)
@@ -56,12 +56,12 @@ TEST(shut_before_it_is_open_closes_it_for_good)
     struct hf_latch latch;
 
     CHECK_EQ(hf_latch_init(&latch, 2, NULL), HF_OK);
-    hf_latch_shut(&latch);
-    hf_latch_shut(&latch);
+    hf_latch_shutdown(&latch);
+    hf_latch_shutdown(&latch);
     CHECK_EQ(hf_latch_wait(&latch, HF_FOREVER), HF_CLOSED);
     CHECK_EQ(hf_latch_count_down(&latch, 2), HF_CLOSED);
     CHECK_EQ(hf_latch_count(&latch), 2);
-    hf_latch_release(&latch);
+    hf_latch_destroy(&latch);
 }
 
 TEST(shut_after_it_is_open_changes_nothing)
@@ -70,9 +70,9 @@ TEST(shut_after_it_is_open_changes_nothing)
 
     CHECK_EQ(hf_latch_init(&latch, 1, NULL), HF_OK);
     CHECK_EQ(hf_latch_count_down(&latch, 1), HF_OK);
-    hf_latch_shut(&latch);
+    hf_latch_shutdown(&latch);
     CHECK_EQ(hf_latch_wait(&latch, HF_NOW), HF_OK);
-    hf_latch_release(&latch);
+    hf_latch_destroy(&latch);
 }
 
 TEST(stats_tell_what_is_left)
@@ -85,11 +85,11 @@ TEST(stats_tell_what_is_left)
     hf_latch_stats(&latch, &stats);
     CHECK_EQ(stats.count, 3);
     CHECK_EQ(stats.waiting, 0);
-    CHECK(!stats.shut);
-    hf_latch_shut(&latch);
+    CHECK(!stats.shutdown);
+    hf_latch_shutdown(&latch);
     hf_latch_stats(&latch, &stats);
-    CHECK(stats.shut);
-    hf_latch_release(&latch);
+    CHECK(stats.shutdown);
+    hf_latch_destroy(&latch);
 }
 
 static void *wait_until_2000(void *latch)
@@ -115,5 +115,5 @@ TEST(a_waiter_times_out_by_the_clock_it_was_given)
     CHECK_EQ((uintptr_t)status, HF_TIMEOUT);
     hf_latch_stats(&latch, &stats);
     CHECK_EQ(stats.waiting, 0);
-    hf_latch_release(&latch);
+    hf_latch_destroy(&latch);
 }

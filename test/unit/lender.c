@@ -60,9 +60,9 @@ TEST(null_changes_nothing)
     hf_lender_stats(NULL, NULL);
     hf_lender_stats(lender, NULL);
     hf_lender_renew(NULL);
-    hf_lender_shut(NULL);
+    hf_lender_shutdown(NULL);
     hf_lender_close(NULL);
-    CHECK_EQ(stats_of(lender).acquires, 0);
+    CHECK_EQ(stats_of(lender).borrows, 0);
     end(lender);
 }
 
@@ -85,8 +85,8 @@ TEST(what_is_returned_is_lent_again)
     give_back(lender, &b);
     give_back(lender, &c);
     struct hf_lender_stats stats = stats_of(lender);
-    CHECK_EQ(stats.acquires, 3);
-    CHECK_EQ(stats.releases, 3);
+    CHECK_EQ(stats.borrows, 3);
+    CHECK_EQ(stats.returns, 3);
     CHECK_EQ(stats.timeouts, 1);
     CHECK_EQ(stats.created, 2);
     CHECK_EQ(stats.idle, 2);
@@ -158,8 +158,8 @@ TEST(what_broke_is_replaced)
     CHECK_EQ(number_of(&b), 1);
     give_back(lender, &b);
     CHECK_EQ(stats_of(lender).broken, 1);
-    CHECK_EQ(stats_of(lender).acquires, 2);
-    CHECK_EQ(stats_of(lender).releases, 2);
+    CHECK_EQ(stats_of(lender).borrows, 2);
+    CHECK_EQ(stats_of(lender).returns, 2);
     CHECK_EQ(things_read(&things.events[HF_LENDER_BROKEN]), 1);
     end(lender);
 }
@@ -182,7 +182,7 @@ TEST(validate_finds_what_broke_and_the_borrower_gets_another)
     CHECK_EQ(number_of(&loan), 1);
     CHECK_EQ(stats_of(lender).broken, 2);
     CHECK_EQ(stats_of(lender).validated, 3);
-    CHECK_EQ(stats_of(lender).acquires, 4);
+    CHECK_EQ(stats_of(lender).borrows, 4);
     give_back(lender, &loan);
     hf_u32_store(&things.all[1].bad, 1, __ATOMIC_SEQ_CST);
     loan = borrow(lender, NULL); /* none is fit: a new one */
@@ -253,7 +253,7 @@ TEST(a_create_that_fails_is_told_to_a_direct_borrower)
     loan = borrow(lender, "a");
     give_back(lender, &loan);
     CHECK_EQ(stats_of(lender).failed, 2);
-    CHECK_EQ(stats_of(lender).acquires, 1);
+    CHECK_EQ(stats_of(lender).borrows, 1);
     CHECK_EQ(things_read(&things.events[HF_LENDER_FAILED]), 2);
     end(lender);
 }
@@ -413,8 +413,8 @@ TEST(the_end_waits_for_what_is_out_and_tells)
     struct hf_loan c;
 
     give_back(lender, &b);
-    hf_lender_shut(lender);
-    hf_lender_shut(lender);
+    hf_lender_shutdown(lender);
+    hf_lender_shutdown(lender);
     CHECK_EQ(things_read(&things.alive), 1); /* what was idle is gone */
     CHECK_EQ(hf_lender_borrow(lender, "c", HF_FOREVER, &c), HF_CLOSED);
     CHECK_EQ(hf_lender_await(lender, HF_NOW), HF_TIMEOUT);

@@ -62,21 +62,6 @@ static bool is_broken(struct hf_lender *lender)
     return stats_of(lender).broken == 1 && stats_of(lender).out == 0;
 }
 
-struct borrower {
-    struct hf_lender *lender;
-    uint64_t deadline_ns;
-    enum hf_status status;
-    struct hf_loan loan;
-};
-
-static void borrower_run(void *argument)
-{
-    struct borrower *borrower = argument;
-
-    borrower->status = hf_lender_borrow(borrower->lender, "b",
-                                        borrower->deadline_ns, &borrower->loan);
-}
-
 static struct hf_pool *open_pool(struct hf_pool_opts opts)
 {
     struct hf_pool *pool;
@@ -126,7 +111,7 @@ static void leave(bool unfair, bool bad)
     open_gate();
     await(bad ? is_broken : is_idle, borrower.lender);
     CHECK_EQ(things_read(&things.events[HF_LENDER_BROKEN]), bad);
-    CHECK_EQ(stats_of(borrower.lender).acquires, 1);
+    CHECK_EQ(stats_of(borrower.lender).borrows, 1);
     /* and it is lent again, or another is made */
     CHECK_EQ(hf_lender_borrow(borrower.lender, "c", HF_FOREVER, &borrower.loan),
              HF_OK);

@@ -27,21 +27,6 @@ static void await_broken(struct hf_lender *lender, uint64_t want)
 
 /* ---- New ones that are no good. ---- */
 
-struct borrower {
-    struct hf_lender *lender;
-    uint64_t deadline_ns;
-    enum hf_status status;
-    struct hf_loan loan;
-};
-
-static void borrower_run(void *argument)
-{
-    struct borrower *borrower = argument;
-
-    borrower->status = hf_lender_borrow(borrower->lender, "b",
-                                        borrower->deadline_ns, &borrower->loan);
-}
-
 /* Each pause is at least half of its ceiling, which doubles: in it nothing is
  * made, whoever waits. `max` leaves room for more. */
 static void pauses(bool unfair, uint32_t max)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "flow/limiter_state.h"
 #include "support/clock.h"
 #include "support/limiting.h"
 
@@ -373,7 +374,8 @@ TEST(idle_keys_are_forgotten_and_memory_stays_flat)
     uint64_t bytes = 0;
     char key[24];
 
-    /* each key is whole again a second later: 1000 a second are alive */
+    /* each key is whole again a second later, and kept for a second more: 2000
+     * are alive */
     for (uint64_t i = 0; i < 200000; i++) {
         int len = snprintf(key, sizeof key, "key-%llu", (unsigned long long)i);
         struct hf_limiter_ask one = {
@@ -385,9 +387,24 @@ TEST(idle_keys_are_forgotten_and_memory_stays_flat)
         if (i == 20000)
             bytes = stats_of(limiter).bytes;
     }
-    CHECK(stats_of(limiter).keys <= 2 * 1000 + 100);
+    CHECK(stats_of(limiter).keys <= 2 * 2000 + 100);
     CHECK_EQ(stats_of(limiter).bytes, bytes);
     CHECK_EQ(stats_of(limiter).evictions, 200000 - stats_of(limiter).keys);
+    hf_limiter_close(limiter);
+}
+
+TEST(a_key_that_is_used_again_within_a_second_is_not_made_again)
+{
+    struct hf_limiter *limiter = open_small();
+    uint32_t quick = define(limiter, "quick", bucket(1, SECOND / 1000, 1));
+    char key[24];
+
+    for (uint64_t i = 0; i < 5000; i++) { /* each key every half second */
+        snprintf(key, sizeof key, "key-%llu", (unsigned long long)(i % 500));
+        CHECK(take(limiter, quick, key, 1, SECOND + i * SECOND / 1000).allowed);
+    }
+    CHECK_EQ(stats_of(limiter).keys, 500);
+    CHECK_EQ(stats_of(limiter).evictions, 0);
     hf_limiter_close(limiter);
 }
 
@@ -445,6 +462,42 @@ TEST(keys_max_is_a_clear_refusal)
     for (int i = 200; i < 250; i++) {
         one.key_len = (size_t)snprintf(key, sizeof key, "key-%d", i);
         CHECK_EQ(hf_limiter_take(limiter, &call, &answer), HF_OK);
+    }
+    hf_limiter_close(limiter);
+}
+
+TEST(a_key_that_is_idle_makes_room_whatever_its_shard)
+{
+    struct hf_limiter *limiter;
+    struct hf_limiter_opts opts = {.keys_max = 1, .shards = 256, .seed = 7};
+    char key[24];
+
+    CHECK_EQ(hf_limiter_open(&limiter, &opts), HF_OK);
+    for (uint64_t i = 0; i < 1000; i++) {
+        snprintf(key, sizeof key, "key-%llu", (unsigned long long)i);
+        CHECK(take(limiter, 0, key, 1, (1 + i) * SECOND).allowed);
+    }
+    CHECK_EQ(stats_of(limiter).keys, 1);
+    hf_limiter_close(limiter);
+}
+
+/* Each new key finds an empty bucket, which must not count as work to be done
+ * later: that would grow without an end. */
+TEST(in_an_empty_table_there_is_nothing_to_look_at_later)
+{
+    struct hf_limiter *limiter = open_small();
+    char key[24];
+
+    for (uint64_t i = 0; i < 20000; i++) {
+        snprintf(key, sizeof key, "key-%llu", (unsigned long long)i);
+        CHECK(take(limiter, 0, key, 1, SECOND).allowed);
+    }
+    CHECK_EQ(hf_limiter_sweep(limiter, 40000, 9 * SECOND), 20000);
+    for (uint64_t i = 0; i < 1000; i++) {
+        snprintf(key, sizeof key, "new-%llu", (unsigned long long)i);
+        CHECK(take(limiter, 0, key, 1, (10 + i) * SECOND).allowed);
+        CHECK(limiter->shards[0].evict_credit <= 0);
+        (void)hf_limiter_sweep(limiter, 40000, (11 + i) * SECOND);
     }
     hf_limiter_close(limiter);
 }

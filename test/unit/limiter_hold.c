@@ -272,7 +272,7 @@ TEST(bad_input_changes_nothing)
     CHECK_EQ(hf_limiter_take(limiter, &call, &answer), HF_NOTFOUND);
     CHECK_EQ(stats_of(limiter).keys, 0);
     CHECK(!hf_limiter_allow(limiter, NULL));
-    hf_limiter_shut(limiter);
+    hf_limiter_shutdown(limiter);
     one.rule = 0;
     CHECK_EQ(hf_limiter_take(limiter, &call, &answer), HF_CLOSED);
     CHECK_EQ(hf_limiter_peek(limiter, &call, &answer), HF_CLOSED);

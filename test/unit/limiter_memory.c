@@ -14,15 +14,15 @@ TEST(chained_buckets_are_used_again)
 
     hf_mutex_lock(&shard->mutex);
     for (uint32_t i = 0; i < COUNT; i++) {
-        numbers[i] = limiter_more_take(limiter, shard);
+        numbers[i] = hf_limiter_more_take(limiter, shard);
         CHECK(numbers[i] != 0);
         for (uint32_t j = 0; j < i; j++)
             CHECK(numbers[j] != numbers[i]);
     }
     for (uint32_t i = 0; i < COUNT; i++)
-        limiter_more_give(limiter, shard, numbers[i]);
+        hf_limiter_more_give(limiter, shard, numbers[i]);
     for (uint32_t i = 0; i < COUNT; i++) {
-        uint32_t number = limiter_more_take(limiter, shard);
+        uint32_t number = hf_limiter_more_take(limiter, shard);
         for (uint32_t j = 0; j < COUNT; j++) {
             if (numbers[j] == number) {
                 found++;
@@ -35,7 +35,7 @@ TEST(chained_buckets_are_used_again)
     }
     CHECK_EQ(found, COUNT);
     for (uint32_t j = 0; j < COUNT; j++)
-        CHECK(limiter_more_take(limiter, shard) != numbers[j]);
+        CHECK(hf_limiter_more_take(limiter, shard) != numbers[j]);
     hf_mutex_unlock(&shard->mutex);
     hf_limiter_close(limiter);
 }
@@ -46,16 +46,16 @@ TEST(cells_are_used_again_by_size)
     struct limiter_shard *shard = &limiter->shards[0];
 
     hf_mutex_lock(&shard->mutex);
-    uint32_t small = limiter_cell_take(limiter, shard, 3);
-    uint32_t large = limiter_cell_take(limiter, shard, 300);
-    uint32_t other = limiter_cell_take(limiter, shard, 3);
+    uint32_t small = hf_limiter_cell_take(limiter, shard, 3);
+    uint32_t large = hf_limiter_cell_take(limiter, shard, 300);
+    uint32_t other = hf_limiter_cell_take(limiter, shard, 3);
     CHECK(small != 0 && large != 0 && other != 0);
-    limiter_cell_give(limiter, shard, small, 3);
-    limiter_cell_give(limiter, shard, large, 300);
-    limiter_cell_give(limiter, shard, other, 3);
-    CHECK_EQ(limiter_cell_take(limiter, shard, 300), large);
-    CHECK_EQ(limiter_cell_take(limiter, shard, 3), other);
-    CHECK_EQ(limiter_cell_take(limiter, shard, 3), small);
+    hf_limiter_cell_give(limiter, shard, small, 3);
+    hf_limiter_cell_give(limiter, shard, large, 300);
+    hf_limiter_cell_give(limiter, shard, other, 3);
+    CHECK_EQ(hf_limiter_cell_take(limiter, shard, 300), large);
+    CHECK_EQ(hf_limiter_cell_take(limiter, shard, 3), other);
+    CHECK_EQ(hf_limiter_cell_take(limiter, shard, 3), small);
     hf_mutex_unlock(&shard->mutex);
     hf_limiter_close(limiter);
 }

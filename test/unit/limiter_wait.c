@@ -187,7 +187,7 @@ TEST(shut_wakes_all)
     CHECK(take(scene.limiter, 0, "b", 10, SECOND).allowed);
     for (unsigned i = 0; i < WAITERS; i++)
         start(&scene, i, i % 2 ? "a" : "b", 1, HF_FOREVER);
-    hf_limiter_shut(scene.limiter);
+    hf_limiter_shutdown(scene.limiter);
     for (unsigned i = 0; i < WAITERS; i++) {
         hf_thread_join(&scene.waiters[i].thread);
         CHECK_EQ(scene.waiters[i].status, HF_CLOSED);

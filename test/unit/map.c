@@ -201,7 +201,7 @@ TEST(bad_input_is_refused_and_changes_nothing)
     CHECK_EQ(hf_map_visit(NULL, visit_all, NULL), HF_INVALID);
     CHECK_EQ(hf_map_enter(NULL), HF_INVALID);
     hf_map_leave(NULL);
-    hf_map_shut(NULL);
+    hf_map_shutdown(NULL);
     hf_map_stats(NULL, &stats);
     hf_map_stats(map, NULL);
     CHECK_EQ(stats.size, 7);

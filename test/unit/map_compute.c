@@ -98,8 +98,8 @@ TEST(compute_if_absent_makes_once)
     CHECK_EQ(stats.made, 3);
     CHECK_EQ(stats.made_failed, 2);
     CHECK_EQ(stats.made_waits, 0);
-    hf_map_shut(map);
-    hf_map_shut(map);
+    hf_map_shutdown(map);
+    hf_map_shutdown(map);
     CHECK_EQ(
         hf_map_compute_if_absent(map, "a", 1, make, &maker, HF_FOREVER, &value),
         HF_EXISTS);

@@ -149,3 +149,25 @@ TEST(a_failure_is_of_the_thread_that_asked_for_it)
     for (int i = 0; i < THREADS; i++)
         CHECK_EQ(succeeded[i], PER_THREAD);
 }
+
+TEST(one_allocation_fails_alone)
+{
+    for (uint64_t at = 0; at < 3; at++) {
+        hf_memory_fail_once(at);
+        for (uint64_t i = 0; i < 5; i++) {
+            void *memory = hf_alloc(8);
+            CHECK_EQ(memory == NULL, i == at);
+            hf_free(memory);
+        }
+    }
+    hf_memory_fail_once(0);
+    hf_memory_fail_never();
+    void *memory = hf_alloc(8);
+    CHECK(memory != NULL);
+    hf_free(memory);
+    hf_memory_fail_once(0);
+    hf_memory_fail_after(0); /* the last one counts */
+    CHECK(hf_alloc(8) == NULL);
+    CHECK(hf_alloc(8) == NULL);
+    hf_memory_fail_never();
+}

@@ -38,6 +38,33 @@ TEST(the_text_escapes_what_it_must)
     hf_meter_close(meter);
 }
 
+static enum hf_status keep_text(void *context, const char *text, size_t len)
+{
+    char *out = context;
+
+    if (text == NULL || len >= 200)
+        return HF_FULL;
+    memcpy(out, text, len);
+    out[len] = 0;
+    return HF_OK;
+}
+
+TEST(the_text_is_handed_over_in_one_piece_also_if_it_is_empty)
+{
+    struct hf_meter *meter = open_meter();
+    struct hf_counter *c;
+    char told[200] = "?";
+
+    CHECK_EQ(hf_meter_write(meter, 0, keep_text, told), HF_OK);
+    CHECK_TEXT(told, strlen(told), "");
+    CHECK_EQ(counter(meter, "x_total", NULL, NULL, &c), HF_OK);
+    CHECK_EQ(hf_meter_write(meter, 0, keep_text, told), HF_OK);
+    char *text = text_of(meter, 0);
+    CHECK_TEXT(told, strlen(told), text);
+    free(text);
+    hf_meter_close(meter);
+}
+
 TEST(a_histogram_is_told_in_buckets)
 {
     struct hf_meter *meter = open_meter();

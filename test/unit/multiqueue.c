@@ -25,7 +25,7 @@ TEST(bad_arguments_are_refused)
         .overflow = (enum hf_multiqueue_overflow)(HF_MULTIQUEUE_LOWER + 1)};
     CHECK_EQ(hf_multiqueue_open(&none, &opts), HF_INVALID);
     CHECK(none == NULL);
-    hf_multiqueue_shut(NULL);
+    hf_multiqueue_shutdown(NULL);
     hf_multiqueue_close(NULL);
     CHECK_EQ(hf_multiqueue_size(NULL), 0);
 
@@ -324,7 +324,7 @@ TEST(shut_lets_waiters_go_and_hands_out_what_is_inside)
     begin((struct hf_multiqueue_opts){.capacity = 1});
     taker_start(&takers[0], 1);
     taker_start(&takers[1], 2);
-    hf_multiqueue_shut(test.queue);
+    hf_multiqueue_shutdown(test.queue);
     CHECK_EQ(taker_end(&takers[0]), HF_CLOSED);
     CHECK_EQ(taker_end(&takers[1]), HF_CLOSED);
     end();
@@ -333,8 +333,8 @@ TEST(shut_lets_waiters_go_and_hands_out_what_is_inside)
     put(0, 1);
     put(2, 2);
     putter_start(&putter, 1);
-    hf_multiqueue_shut(test.queue);
-    hf_multiqueue_shut(test.queue);
+    hf_multiqueue_shutdown(test.queue);
+    hf_multiqueue_shutdown(test.queue);
     CHECK_EQ(putter_end(&putter), HF_CLOSED);
     CHECK_EQ(put_status(1, 3), HF_CLOSED);
     CHECK_EQ(take().value, 1);

@@ -109,7 +109,7 @@ TEST(batcher)
 
     CHECK_EQ(hf_batcher_open(NULL, &opts), HF_INVALID);
     CHECK_EQ(hf_batcher_open(&new_batcher, NULL), HF_INVALID);
-    hf_batcher_shut(NULL);
+    hf_batcher_shutdown(NULL);
     hf_batcher_close(NULL);
     CHECK_EQ(hf_batcher_add(NULL, &item, HF_NOW), HF_INVALID);
     CHECK_EQ(hf_batcher_add(batcher, NULL, HF_NOW), HF_INVALID);
@@ -140,7 +140,7 @@ TEST(forkjoin)
     CHECK_EQ(hf_forkjoin_open(&forkjoin, &small), HF_OK);
 
     CHECK_EQ(hf_forkjoin_open(NULL, &small), HF_INVALID);
-    hf_forkjoin_shut(NULL);
+    hf_forkjoin_shutdown(NULL);
     hf_forkjoin_close(NULL);
     CHECK_EQ(hf_forkjoin_run(NULL, forkjoin_fn, &item), HF_INVALID);
     CHECK_EQ(hf_forkjoin_run(forkjoin, NULL, &item), HF_INVALID);
@@ -169,7 +169,7 @@ TEST(future)
     futures[0] = future;
 
     CHECK_EQ(hf_future_open(NULL, hf_clock_system()), HF_INVALID);
-    hf_future_keep(NULL);
+    hf_future_retain(NULL);
     hf_future_release(NULL);
     CHECK_EQ(hf_future_complete(NULL, &(struct hf_outcome){.status = HF_OK}),
              HF_INVALID);
@@ -252,7 +252,7 @@ TEST(multiqueue)
 
     CHECK_EQ(hf_multiqueue_open(NULL, &(struct hf_multiqueue_opts){0}),
              HF_INVALID);
-    hf_multiqueue_shut(NULL);
+    hf_multiqueue_shutdown(NULL);
     hf_multiqueue_close(NULL);
     CHECK_EQ(hf_multiqueue_put(NULL, 1, &item, HF_NOW, &ticket), HF_INVALID);
     CHECK_EQ(hf_multiqueue_put(multiqueue, 1, NULL, HF_NOW, &ticket),
@@ -291,7 +291,7 @@ TEST(pipeline)
     CHECK_EQ(hf_pipeline_start(NULL), HF_INVALID);
     CHECK_EQ(hf_pipeline_put(NULL, 1, &item, HF_NOW), HF_INVALID);
     CHECK_EQ(hf_pipeline_put(pipeline, 1, NULL, HF_NOW), HF_INVALID);
-    hf_pipeline_shut(NULL);
+    hf_pipeline_shutdown(NULL);
     CHECK_EQ(hf_pipeline_await(NULL, HF_NOW), HF_INVALID);
     hf_pipeline_close(NULL);
     CHECK_EQ(hf_pipeline_stats(NULL, &(struct hf_pipeline_stats){0}),
@@ -402,8 +402,8 @@ TEST(scheduler)
     CHECK_EQ(hf_scheduler_join(NULL, 1, HF_NOW), HF_INVALID);
     CHECK_EQ(hf_scheduler_pending(NULL), 0);
     CHECK(hf_scheduler_next_ns(NULL) == UINT64_MAX);
-    hf_scheduler_shut(NULL);
-    CHECK_EQ(hf_scheduler_shut_now(NULL, pool_hand_back, &item), 0);
+    hf_scheduler_shutdown(NULL);
+    CHECK_EQ(hf_scheduler_shutdown_now(NULL, pool_hand_back, &item), 0);
     CHECK_EQ(hf_scheduler_await(NULL, HF_NOW), HF_INVALID);
     hf_scheduler_stats(NULL, &(struct hf_scheduler_stats){0});
     hf_scheduler_stats(scheduler, NULL);

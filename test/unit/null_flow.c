@@ -27,6 +27,14 @@ static int notify(void *context, const struct hf_alert_note *note)
     return 0;
 }
 
+static enum hf_status meter_write(void *a0, const char *a1, size_t a2)
+{
+    (void)a0;
+    (void)a1;
+    (void)a2;
+    return HF_FULL;
+}
+
 static void limiter_visit(void *a0, const char *a1, uint32_t a2,
                           const struct hf_limiter_rule *a3)
 {
@@ -170,7 +178,7 @@ TEST(limiter)
     CHECK_EQ(hf_limiter_open(&limiter, NULL), HF_OK);
 
     CHECK_EQ(hf_limiter_open(NULL, &(struct hf_limiter_opts){0}), HF_INVALID);
-    hf_limiter_shut(NULL);
+    hf_limiter_shutdown(NULL);
     hf_limiter_close(NULL);
     CHECK_EQ(hf_limiter_define(NULL, "r", &rule, &(uint32_t){0}), HF_INVALID);
     CHECK_EQ(hf_limiter_define(limiter, NULL, &rule, &(uint32_t){0}),
@@ -202,6 +210,10 @@ TEST(limiter)
              HF_INVALID);
     CHECK_EQ(hf_limiter_hold(limiter, &call, 1, &answer, NULL), HF_INVALID);
     CHECK_EQ(hf_limiter_settle(NULL, 1, 1, 1), HF_INVALID);
+    hf_limiter_watch(NULL, NULL, NULL);
+    hf_limiter_watch(limiter, NULL, NULL);
+    CHECK_EQ(hf_limiter_watch_id(NULL, &ask), HF_LIMITER_WATCH_ALL);
+    CHECK_EQ(hf_limiter_watch_id(limiter, NULL), HF_LIMITER_WATCH_ALL);
     CHECK_EQ(hf_limiter_top(NULL, &top, 1), 0);
     CHECK_EQ(hf_limiter_top(limiter, NULL, 1), 0);
     CHECK_EQ(hf_limiter_sweep(NULL, 1, 1), 0);
@@ -264,6 +276,9 @@ TEST(meter)
     CHECK_EQ(hf_gauge_value(NULL), 0);
     CHECK_EQ(hf_meter_visit(NULL, meter_visit, &item), HF_INVALID);
     CHECK_EQ(hf_meter_visit(meter, NULL, &item), HF_INVALID);
+    CHECK_EQ(hf_meter_write(NULL, 1, meter_write, NULL), HF_INVALID);
+    CHECK_EQ(hf_meter_write(meter, 1, NULL, NULL), HF_INVALID);
+    CHECK_EQ(hf_meter_write(meter, 1, meter_write, NULL), HF_FULL);
     CHECK_EQ(hf_meter_text(NULL, 1, buffer, sizeof buffer), 0);
     CHECK(hf_meter_text(meter, 1, NULL, sizeof buffer) > 0);
     hf_meter_stats(NULL, &(struct hf_meter_stats){0});
@@ -283,6 +298,8 @@ TEST(rate)
 
     CHECK_EQ(hf_rate_init(NULL, 1, 1), HF_INVALID);
     CHECK_EQ(hf_rate_memory(NULL), 0);
+    CHECK_EQ(hf_rate_plan_make(NULL, &(struct hf_rate_rule){0}), HF_INVALID);
+    CHECK_EQ(hf_rate_plan_make(&(struct hf_rate_plan){0}, NULL), HF_INVALID);
     CHECK_EQ(hf_rate_open(NULL, &rule, memory), HF_INVALID);
     CHECK_EQ(hf_rate_open(&rate, NULL, memory), HF_INVALID);
     CHECK_EQ(hf_rate_open(&rate, &rule, NULL), HF_INVALID);

@@ -96,7 +96,7 @@ TEST(cache)
     CHECK_EQ(hf_cache_enter(cache), HF_OK);
 
     CHECK_EQ(hf_cache_open(NULL, &(struct hf_cache_opts){0}), HF_INVALID);
-    hf_cache_shut(NULL);
+    hf_cache_shutdown(NULL);
     hf_cache_close(NULL);
     CHECK_EQ(hf_cache_enter(NULL), HF_INVALID);
     hf_cache_leave(NULL);
@@ -191,7 +191,7 @@ TEST(lender)
 
     CHECK_EQ(hf_lender_open(NULL, &opts), HF_INVALID);
     CHECK_EQ(hf_lender_open(&new_lender, NULL), HF_INVALID);
-    hf_lender_shut(NULL);
+    hf_lender_shutdown(NULL);
     CHECK_EQ(hf_lender_await(NULL, HF_NOW), HF_INVALID);
     hf_lender_close(NULL);
     CHECK_EQ(hf_lender_borrow(NULL, "n", HF_NOW, &loan2), HF_INVALID);
@@ -247,7 +247,7 @@ TEST(tiered)
 
     CHECK_EQ(hf_tiered_open(NULL, &opts), HF_INVALID);
     CHECK_EQ(hf_tiered_open(&new_tiered, NULL), HF_INVALID);
-    hf_tiered_shut(NULL);
+    hf_tiered_shutdown(NULL);
     hf_tiered_close(NULL);
     CHECK_EQ(hf_tiered_read(NULL, "k", 1, HF_NOW, tiered_found, &item),
              HF_INVALID);
@@ -307,7 +307,7 @@ TEST(writebehind)
 
     CHECK_EQ(hf_writebehind_open(NULL, &opts), HF_INVALID);
     CHECK_EQ(hf_writebehind_open(&new_writebehind, NULL), HF_INVALID);
-    hf_writebehind_shut(NULL);
+    hf_writebehind_shutdown(NULL);
     CHECK_EQ(hf_writebehind_close(NULL, HF_NOW), HF_OK);
     CHECK_EQ(hf_writebehind_put(NULL, "k", 1, "k", 1, HF_NOW), HF_INVALID);
     CHECK_EQ(hf_writebehind_put(writebehind, NULL, 1, "k", 1, HF_NOW),

@@ -93,13 +93,13 @@ TEST(accumulator)
 
     CHECK_EQ(hf_accumulator_init(NULL, accumulator_function, 1), HF_INVALID);
     CHECK_EQ(hf_accumulator_init(&accumulator, NULL, 1), HF_INVALID);
-    hf_accumulator_release(NULL);
+    hf_accumulator_destroy(NULL);
     hf_accumulator_add(NULL, 1);
     CHECK_EQ(hf_accumulator_value(NULL), 0);
     CHECK_EQ(hf_accumulator_value_and_reset(NULL), 0);
     hf_accumulator_stats(NULL, &(struct hf_accumulator_stats){0});
     hf_accumulator_stats(&accumulator, NULL);
-    hf_accumulator_release(&accumulator);
+    hf_accumulator_destroy(&accumulator);
 }
 
 TEST(adder)
@@ -108,13 +108,13 @@ TEST(adder)
     CHECK_EQ(hf_adder_init(&adder), HF_OK);
 
     CHECK_EQ(hf_adder_init(NULL), HF_INVALID);
-    hf_adder_release(NULL);
+    hf_adder_destroy(NULL);
     hf_adder_add(NULL, 1);
     CHECK_EQ(hf_adder_sum(NULL), 0);
     CHECK_EQ(hf_adder_sum_and_reset(NULL), 0);
     hf_adder_stats(NULL, &(struct hf_adder_stats){0});
     hf_adder_stats(&adder, NULL);
-    hf_adder_release(&adder);
+    hf_adder_destroy(&adder);
 }
 
 TEST(blocking)
@@ -123,7 +123,7 @@ TEST(blocking)
     CHECK_EQ(hf_blocking_open(&blocking, NULL), HF_OK);
 
     CHECK_EQ(hf_blocking_open(NULL, &(struct hf_blocking_opts){0}), HF_INVALID);
-    hf_blocking_shut(NULL);
+    hf_blocking_shutdown(NULL);
     hf_blocking_close(NULL);
     CHECK_EQ(hf_blocking_put(NULL, &item, HF_NOW), HF_INVALID);
     CHECK_EQ(hf_blocking_put_ranked(NULL, &item, 1, HF_NOW), HF_INVALID);
@@ -170,7 +170,7 @@ TEST(map)
 
     CHECK_EQ(hf_map_open(NULL, &(struct hf_map_opts){0}), HF_INVALID);
     hf_map_close(NULL);
-    hf_map_shut(NULL);
+    hf_map_shutdown(NULL);
     CHECK_EQ(hf_map_get(NULL, "k", 1, &out), HF_INVALID);
     CHECK_EQ(hf_map_get(map, NULL, 1, &out), HF_INVALID);
     CHECK_EQ(hf_map_read(NULL, "k", 1, map_read, &item), HF_INVALID);

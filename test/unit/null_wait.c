@@ -35,15 +35,15 @@ TEST(barrier)
 
     CHECK_EQ(hf_barrier_init(NULL, &opts), HF_INVALID);
     CHECK_EQ(hf_barrier_init(&barrier, NULL), HF_INVALID);
-    hf_barrier_release(NULL);
+    hf_barrier_destroy(NULL);
     CHECK_EQ(hf_barrier_wait(NULL, HF_NOW, &(uint32_t){0}), HF_INVALID);
     hf_barrier_break(NULL);
     CHECK_EQ(hf_barrier_reset(NULL), HF_INVALID);
-    hf_barrier_shut(NULL);
+    hf_barrier_shutdown(NULL);
     hf_barrier_stats(NULL, &(struct hf_barrier_stats){0});
     hf_barrier_stats(&barrier, NULL);
     CHECK(hf_barrier_wait(&barrier, HF_NOW, NULL) != HF_INVALID);
-    hf_barrier_release(&barrier);
+    hf_barrier_destroy(&barrier);
 }
 
 TEST(clock)
@@ -121,14 +121,14 @@ TEST(latch)
     CHECK_EQ(hf_latch_init(&latch, 2, NULL), HF_OK);
 
     CHECK_EQ(hf_latch_init(NULL, 1, hf_clock_system()), HF_INVALID);
-    hf_latch_release(NULL);
+    hf_latch_destroy(NULL);
     CHECK_EQ(hf_latch_count_down(NULL, 1), HF_INVALID);
     CHECK_EQ(hf_latch_wait(NULL, HF_NOW), HF_INVALID);
     CHECK_EQ(hf_latch_count(NULL), 0);
-    hf_latch_shut(NULL);
+    hf_latch_shutdown(NULL);
     hf_latch_stats(NULL, &(struct hf_latch_stats){0});
     hf_latch_stats(&latch, NULL);
-    hf_latch_release(&latch);
+    hf_latch_destroy(&latch);
 }
 
 TEST(phaser)
@@ -139,7 +139,7 @@ TEST(phaser)
 
     CHECK_EQ(hf_phaser_init(NULL, &opts), HF_INVALID);
     CHECK_EQ(hf_phaser_init(&phaser, NULL), HF_INVALID);
-    hf_phaser_release(NULL);
+    hf_phaser_destroy(NULL);
     CHECK_EQ(hf_phaser_register(NULL, 1, HF_NOW, &(uint32_t){0}), HF_INVALID);
     CHECK_EQ(hf_phaser_arrive(NULL, &(uint32_t){0}), HF_INVALID);
     CHECK_EQ(hf_phaser_arrive_and_deregister(NULL, &(uint32_t){0}), HF_INVALID);
@@ -147,14 +147,14 @@ TEST(phaser)
              HF_INVALID);
     CHECK_EQ(hf_phaser_await_phase(NULL, 1, HF_NOW), HF_INVALID);
     CHECK_EQ(hf_phaser_phase(NULL), 0);
-    hf_phaser_shut(NULL);
+    hf_phaser_shutdown(NULL);
     hf_phaser_stats(NULL, &(struct hf_phaser_stats){0});
     hf_phaser_stats(&phaser, NULL);
     CHECK(hf_phaser_register(&phaser, 1, HF_NOW, NULL) != HF_INVALID);
     CHECK(hf_phaser_arrive(&phaser, NULL) != HF_INVALID);
     CHECK(hf_phaser_arrive_and_deregister(&phaser, NULL) != HF_INVALID);
     CHECK(hf_phaser_arrive_and_wait(&phaser, HF_NOW, NULL) != HF_INVALID);
-    hf_phaser_release(&phaser);
+    hf_phaser_destroy(&phaser);
 }
 
 TEST(rwlock)
@@ -163,16 +163,16 @@ TEST(rwlock)
     CHECK_EQ(hf_rwlock_init(&rwlock, NULL), HF_OK);
 
     CHECK_EQ(hf_rwlock_init(NULL, hf_clock_system()), HF_INVALID);
-    hf_rwlock_release(NULL);
+    hf_rwlock_destroy(NULL);
     CHECK_EQ(hf_rwlock_lock_read(NULL, HF_NOW), HF_INVALID);
     CHECK_EQ(hf_rwlock_lock_write(NULL, HF_NOW), HF_INVALID);
     CHECK_EQ(hf_rwlock_unlock_read(NULL), HF_INVALID);
     CHECK_EQ(hf_rwlock_unlock_write(NULL), HF_INVALID);
     CHECK_EQ(hf_rwlock_downgrade(NULL), HF_INVALID);
-    hf_rwlock_shut(NULL);
+    hf_rwlock_shutdown(NULL);
     hf_rwlock_stats(NULL, &(struct hf_rwlock_stats){0});
     hf_rwlock_stats(&rwlock, NULL);
-    hf_rwlock_release(&rwlock);
+    hf_rwlock_destroy(&rwlock);
 }
 
 TEST(semaphore)
@@ -184,15 +184,15 @@ TEST(semaphore)
     CHECK_EQ(hf_semaphore_init(NULL, &(struct hf_semaphore_opts){.permits = 1}),
              HF_INVALID);
     CHECK_EQ(hf_semaphore_init(&semaphore, NULL), HF_INVALID);
-    hf_semaphore_release(NULL);
+    hf_semaphore_destroy(NULL);
     CHECK_EQ(hf_semaphore_acquire(NULL, 1, HF_NOW), HF_INVALID);
-    CHECK_EQ(hf_semaphore_give(NULL, 1), HF_INVALID);
+    CHECK_EQ(hf_semaphore_release(NULL, 1), HF_INVALID);
     CHECK_EQ(hf_semaphore_drain(NULL), 0);
     CHECK_EQ(hf_semaphore_available(NULL), 0);
-    hf_semaphore_shut(NULL);
+    hf_semaphore_shutdown(NULL);
     hf_semaphore_stats(NULL, &(struct hf_semaphore_stats){0});
     hf_semaphore_stats(&semaphore, NULL);
-    hf_semaphore_release(&semaphore);
+    hf_semaphore_destroy(&semaphore);
 }
 
 TEST(stamped)
@@ -202,7 +202,7 @@ TEST(stamped)
     CHECK_EQ(hf_stamped_init(&stamped, NULL), HF_OK);
 
     CHECK_EQ(hf_stamped_init(NULL, hf_clock_system()), HF_INVALID);
-    hf_stamped_release(NULL);
+    hf_stamped_destroy(NULL);
     CHECK_EQ(hf_stamped_lock_read(NULL, HF_NOW, &(uint64_t){0}), HF_INVALID);
     CHECK_EQ(hf_stamped_lock_read(&stamped, HF_NOW, NULL), HF_INVALID);
     CHECK_EQ(hf_stamped_lock_write(NULL, HF_NOW, &(uint64_t){0}), HF_INVALID);
@@ -221,8 +221,8 @@ TEST(stamped)
     hf_stamped_store_u32(NULL, 1);
     hf_stamped_store_ptr(NULL, &item);
     hf_stamped_store_ptr(&word_ptr, NULL);
-    hf_stamped_shut(NULL);
+    hf_stamped_shutdown(NULL);
     hf_stamped_stats(NULL, &(struct hf_stamped_stats){0});
     hf_stamped_stats(&stamped, NULL);
-    hf_stamped_release(&stamped);
+    hf_stamped_destroy(&stamped);
 }

@@ -50,7 +50,7 @@ TEST(bad_arguments_are_refused)
              HF_INVALID);
     CHECK_EQ(hf_phaser_register(&phaser, 1, HF_NOW, &phase), HF_FULL);
     CHECK_EQ(stats_of(&phaser).parties, HF_PHASER_PARTIES_MAX);
-    hf_phaser_release(&phaser);
+    hf_phaser_destroy(&phaser);
 }
 
 TEST(it_advances_when_all_have_arrived)
@@ -70,7 +70,7 @@ TEST(it_advances_when_all_have_arrived)
         CHECK_EQ(phase, i + 1);
         CHECK_EQ(hf_phaser_await_phase(&phaser, i, HF_NOW), HF_OK);
     }
-    hf_phaser_release(&phaser);
+    hf_phaser_destroy(&phaser);
 }
 
 TEST(a_time_out_leaves_the_arrival)
@@ -85,7 +85,7 @@ TEST(a_time_out_leaves_the_arrival)
     CHECK_EQ(stats_of(&phaser).arrived, 1);
     CHECK_EQ(hf_phaser_arrive(&phaser, NULL), HF_OK);
     CHECK_EQ(hf_phaser_await_phase(&phaser, 0, HF_FOREVER), HF_OK);
-    hf_phaser_release(&phaser);
+    hf_phaser_destroy(&phaser);
 }
 
 TEST(parties_come_and_go)
@@ -112,7 +112,7 @@ TEST(parties_come_and_go)
     CHECK_EQ(hf_phaser_phase(&phaser), 1);
     CHECK_EQ(stats_of(&phaser).parties, 2);
     CHECK_EQ(stats_of(&phaser).arrived, 0);
-    hf_phaser_release(&phaser);
+    hf_phaser_destroy(&phaser);
 }
 
 TEST(without_a_party_it_ends)
@@ -130,7 +130,7 @@ TEST(without_a_party_it_ends)
     CHECK_EQ(hf_phaser_arrive(&phaser, &phase), HF_CLOSED);
     CHECK_EQ(hf_phaser_arrive_and_wait(&phaser, HF_NOW, &phase), HF_CLOSED);
     CHECK_EQ(hf_phaser_register(&phaser, 1, HF_NOW, &phase), HF_CLOSED);
-    hf_phaser_release(&phaser);
+    hf_phaser_destroy(&phaser);
 }
 
 TEST(on_advance_is_asked_at_each_advance_and_may_end_it)
@@ -160,7 +160,7 @@ TEST(on_advance_is_asked_at_each_advance_and_may_end_it)
     CHECK(stats_of(&phaser).ended);
     CHECK_EQ(hf_phaser_phase(&phaser), 3);
     CHECK_EQ(advances.count, 3);
-    hf_phaser_release(&phaser);
+    hf_phaser_destroy(&phaser);
 }
 
 /* From inside on_advance the phase is not over and all have arrived. */
@@ -174,7 +174,7 @@ static bool poke(void *context, uint32_t phase, uint32_t parties)
     CHECK_EQ(hf_phaser_register(phaser, 1, HF_NOW, NULL), HF_TIMEOUT);
     CHECK_EQ(hf_phaser_await_phase(phaser, phase, HF_NOW), HF_TIMEOUT);
     if (phase == 1)
-        hf_phaser_shut(phaser);
+        hf_phaser_shutdown(phaser);
     return false;
 }
 
@@ -190,7 +190,7 @@ TEST(while_on_advance_runs_others_wait)
     CHECK_EQ(hf_phaser_arrive_and_wait(&phaser, HF_NOW, NULL), HF_CLOSED);
     CHECK_EQ(hf_phaser_phase(&phaser), 1);
     CHECK(stats_of(&phaser).ended);
-    hf_phaser_release(&phaser);
+    hf_phaser_destroy(&phaser);
 }
 
 TEST(shut_ends_it_in_its_phase)
@@ -200,12 +200,12 @@ TEST(shut_ends_it_in_its_phase)
 
     CHECK_EQ(hf_phaser_init(&phaser, &opts), HF_OK);
     CHECK_EQ(hf_phaser_arrive(&phaser, NULL), HF_OK);
-    hf_phaser_shut(&phaser);
-    hf_phaser_shut(&phaser);
+    hf_phaser_shutdown(&phaser);
+    hf_phaser_shutdown(&phaser);
     CHECK_EQ(hf_phaser_await_phase(&phaser, 0, HF_FOREVER), HF_CLOSED);
     CHECK_EQ(hf_phaser_arrive(&phaser, NULL), HF_CLOSED);
     CHECK_EQ(hf_phaser_phase(&phaser), 0);
-    hf_phaser_release(&phaser);
+    hf_phaser_destroy(&phaser);
 }
 
 TEST(phases_go_from_the_highest_to_0)
@@ -222,7 +222,7 @@ TEST(phases_go_from_the_highest_to_0)
     CHECK_EQ(phase, 0);
     CHECK_EQ(hf_phaser_phase(&phaser), 0);
     CHECK_EQ(stats_of(&phaser).parties, 1);
-    hf_phaser_release(&phaser);
+    hf_phaser_destroy(&phaser);
 }
 
 static void *await_until_2000(void *phaser)
@@ -244,5 +244,5 @@ TEST(a_waiter_times_out_by_the_clock_it_was_given)
     test_clock_advance(&clock, 1000);
     CHECK_EQ(pthread_join(thread, &status), 0);
     CHECK_EQ((uintptr_t)status, HF_TIMEOUT);
-    hf_phaser_release(&phaser);
+    hf_phaser_destroy(&phaser);
 }

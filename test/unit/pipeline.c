@@ -61,7 +61,7 @@ TEST(an_item_goes_from_stage_to_stage_and_out)
         items[i] = i;
         CHECK_EQ(hf_pipeline_put(line, first, &items[i], HF_FOREVER), HF_OK);
     }
-    hf_pipeline_shut(line);
+    hf_pipeline_shutdown(line);
     CHECK_EQ(hf_pipeline_await(line, in_a_minute()), HF_OK);
     CHECK_EQ(hf_pipeline_stage_stats(line, second, &stats), HF_OK);
     CHECK_EQ(stats.in, 10);
@@ -123,7 +123,7 @@ TEST(bad_input_is_refused_and_changes_nothing)
     CHECK_EQ(hf_pipeline_stats(line, NULL), HF_INVALID);
     CHECK_EQ(hf_pipeline_stage_stats(line, 1, &figures), HF_INVALID);
     CHECK_EQ(hf_pipeline_stage_stats(line, 0, NULL), HF_INVALID);
-    hf_pipeline_shut(NULL);
+    hf_pipeline_shutdown(NULL);
     hf_pipeline_close(NULL);
     hf_pipeline_close(line);
 }
@@ -156,7 +156,7 @@ TEST(a_link_that_closes_a_cycle_is_refused)
     CHECK_EQ(hf_pipeline_link(line, 1, 2), HF_INVALID); /* is started */
     CHECK_EQ(hf_pipeline_put(line, 1, &item, HF_NOW), HF_INVALID);
     CHECK_EQ(hf_pipeline_put(line, 0, &item, HF_FOREVER), HF_OK);
-    hf_pipeline_shut(line);
+    hf_pipeline_shutdown(line);
     CHECK_EQ(hf_pipeline_await(line, in_a_minute()), HF_OK);
     CHECK_EQ(list.count, 2); /* by two ways, and no other */
     hf_pipeline_close(line);
@@ -231,7 +231,7 @@ static void fan(enum hf_stage_fan way, unsigned per_branch, unsigned dead)
         items[i] = i;
         CHECK_EQ(hf_pipeline_put(line, 0, &items[i], HF_FOREVER), HF_OK);
     }
-    hf_pipeline_shut(line);
+    hf_pipeline_shutdown(line);
     CHECK_EQ(hf_pipeline_await(line, in_a_minute()), HF_OK);
     for (uint32_t i = 1; i < 4; i++) {
         CHECK_EQ(hf_pipeline_stage_stats(line, i, &stats), HF_OK);
@@ -313,7 +313,7 @@ TEST(order_is_kept_by_many_workers_if_asked)
         CHECK(list.items[1] == &items[3]);
         list.count = 0;
     }
-    hf_pipeline_shut(line);
+    hf_pipeline_shutdown(line);
     CHECK_EQ(hf_pipeline_await(line, in_a_minute()), HF_OK);
     check_balance(line, 1);
     hf_pipeline_close(line);
@@ -361,7 +361,7 @@ TEST(no_more_results_are_held_back_than_the_window_says)
     CHECK_EQ(stats.active, 4);
     CHECK_EQ(list_count(&list), 0);
     hf_latch_count_down(&door.open, 1);
-    hf_pipeline_shut(line);
+    hf_pipeline_shutdown(line);
     CHECK_EQ(hf_pipeline_await(line, HF_FOREVER), HF_OK);
     CHECK_EQ(list.count, 8);
     for (int i = 0; i < 8; i++)
@@ -393,8 +393,8 @@ TEST(shut_drains_stage_by_stage_and_takes_nothing_new)
     for (int i = 0; i < 30; i++)
         CHECK_EQ(hf_pipeline_put(line, 0, &items[i], HF_NOW), HF_OK);
     CHECK_EQ(hf_pipeline_await(line, HF_NOW), HF_TIMEOUT); /* not shut */
-    hf_pipeline_shut(line);
-    hf_pipeline_shut(line);
+    hf_pipeline_shutdown(line);
+    hf_pipeline_shutdown(line);
     CHECK_EQ(hf_pipeline_put(line, 0, &items[0], HF_FOREVER), HF_CLOSED);
     CHECK_EQ(hf_pipeline_await(line, 1), HF_TIMEOUT);
     CHECK_EQ(hf_pipeline_stats(line, &stats), HF_OK);
@@ -419,7 +419,7 @@ TEST(what_was_never_started_can_be_shut_awaited_and_closed)
     CHECK_EQ(hf_pipeline_open(&line, NULL), HF_OK);
     (void)stage(line, &opts);
     CHECK_EQ(hf_pipeline_await(line, HF_NOW), HF_TIMEOUT);
-    hf_pipeline_shut(line);
+    hf_pipeline_shutdown(line);
     CHECK_EQ(hf_pipeline_await(line, HF_FOREVER), HF_OK);
     CHECK_EQ(hf_pipeline_start(line), HF_CLOSED);
     hf_pipeline_close(line);

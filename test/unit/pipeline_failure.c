@@ -97,7 +97,7 @@ TEST(an_item_that_fails_is_tried_again_after_pauses_that_double)
         test_clock_await_sleepers(&hands, 1);
         test_clock_advance(&hands, 1);
     }
-    hf_pipeline_shut(line);
+    hf_pipeline_shutdown(line);
     CHECK_EQ(hf_pipeline_await(line, HF_FOREVER), HF_OK);
     CHECK_EQ(hf_pipeline_stage_stats(line, 0, &stats), HF_OK);
     CHECK_EQ(stats.failed, 4);
@@ -121,7 +121,7 @@ TEST(an_item_that_fails_for_good_is_buried_and_the_worker_goes_on)
     struct hf_pipeline *line = one_stage(&opts, NULL);
     for (int i = 0; i < 2; i++)
         CHECK_EQ(hf_pipeline_put(line, 0, &items[i], HF_FOREVER), HF_OK);
-    hf_pipeline_shut(line);
+    hf_pipeline_shutdown(line);
     CHECK_EQ(hf_pipeline_await(line, in_a_minute()), HF_OK);
     CHECK_EQ(trouble.dead.count, 1);
     CHECK(trouble.dead.items[0] == &items[0]);
@@ -303,7 +303,7 @@ static int feed_and_shut(void *context, void *item, void **out)
 
     (void)out;
     if (item == &own->more)
-        hf_pipeline_shut(own->line);
+        hf_pipeline_shutdown(own->line);
     else
         own->put = hf_pipeline_put(own->line, 0, &own->more, HF_NOW);
     return 0;
@@ -388,7 +388,7 @@ TEST(a_start_without_memory_can_be_tried_again)
     }
     CHECK_EQ(hf_pipeline_start(line), HF_OK);
     CHECK_EQ(hf_pipeline_put(line, 0, &item, HF_NOW), HF_OK);
-    hf_pipeline_shut(line);
+    hf_pipeline_shutdown(line);
     CHECK_EQ(hf_pipeline_await(line, in_a_minute()), HF_OK);
     CHECK_EQ(hf_pipeline_stage_stats(line, 1, &stats), HF_OK);
     CHECK_EQ(stats.out, 1);

@@ -55,8 +55,9 @@ TEST(a_slow_stage_slows_the_producer)
     CHECK_EQ(hf_thread_start(&thread, "producer", produce, &producer), HF_OK);
     /* Three queues of two, and one in each worker's hands. */
     AWAIT(hf_u32_load(&producer.put, __ATOMIC_ACQUIRE) == 9);
-    /* Two workers and the producer wait for room. */
+    /* Two workers and the producer wait for room, the third has begun. */
     test_clock_await_sleepers(&hands, 3);
+    CHECK_EQ(hf_latch_wait(&door.entered, in_a_minute()), HF_OK);
     CHECK_EQ(inside(producer.line), 9);
     CHECK_EQ(hf_u32_load(&producer.put, __ATOMIC_ACQUIRE), 9);
     CHECK_EQ(hf_pipeline_stage_stats(producer.line, 2, &stats), HF_OK);
@@ -67,7 +68,7 @@ TEST(a_slow_stage_slows_the_producer)
     CHECK_EQ(stats.oldest_ns, 50 * MS);
     hf_latch_count_down(&door.open, 1);
     hf_thread_join(&thread);
-    hf_pipeline_shut(producer.line);
+    hf_pipeline_shutdown(producer.line);
     CHECK_EQ(hf_pipeline_await(producer.line, HF_FOREVER), HF_OK);
     for (uint32_t i = 0; i < 3; i++) {
         CHECK_EQ(hf_pipeline_stage_stats(producer.line, i, &stats), HF_OK);
@@ -110,7 +111,7 @@ static void end_full_line(struct hf_pipeline *line, struct door *door,
     struct hf_pipeline_stats stats;
 
     hf_latch_count_down(&door->open, 1);
-    hf_pipeline_shut(line);
+    hf_pipeline_shutdown(line);
     CHECK_EQ(hf_pipeline_await(line, HF_FOREVER), HF_OK);
     CHECK_EQ(hf_pipeline_stats(line, &stats), HF_OK);
     CHECK_EQ(stats.put, 2);
@@ -206,7 +207,7 @@ static void drop_between(enum hf_stage_full how, enum hf_status why)
         CHECK_EQ(door.dropped.codes[i], why);
     }
     hf_latch_count_down(&door.open, 1);
-    hf_pipeline_shut(line);
+    hf_pipeline_shutdown(line);
     CHECK_EQ(hf_pipeline_await(line, HF_FOREVER), HF_OK);
     CHECK_EQ(hf_pipeline_stage_stats(line, 1, &stats), HF_OK);
     CHECK_EQ(stats.in, 2);

@@ -77,7 +77,7 @@ static void load_add(struct load *load)
 {
     if (load->gate == NULL)
         CHECK_EQ(hf_future_open(&load->gate, NULL), HF_OK);
-    hf_future_keep(load->gate);
+    hf_future_retain(load->gate);
     CHECK_EQ(hf_pool_submit(load->pool, at_gate, load->gate, NULL, NULL),
              HF_OK);
     load->held++;

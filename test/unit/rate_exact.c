@@ -93,8 +93,9 @@ TEST(the_quotient_is_right_where_it_changes)
         for (int j = 0; j < 1000; j++) {
             uint64_t mark =
                 hf_random_next(&random) >> (2 + hf_random_below(&random, 62));
-            uint64_t at_ns =
-                rate.plan.inverse == 0 ? mark : rate_instant(&rate.plan, mark);
+            uint64_t at_ns = rate.plan.inverse == 0
+                                 ? mark
+                                 : hf_rate_instant(&rate.plan, mark);
             if (at_ns == 0 || at_ns > HF_RATE_NOW_MAX_NS)
                 continue;
             CHECK(naive_mark(&rates[i], at_ns) >= mark);

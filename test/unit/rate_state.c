@@ -18,7 +18,7 @@ static struct hf_rate_plan plan_of(enum hf_rate_kind kind, uint32_t permits,
         .kind = kind, .permits = permits, .span_ns = span_ns, .burst = burst};
     struct hf_rate_plan plan;
 
-    CHECK_EQ(rate_plan_make(&plan, &rule), HF_OK);
+    CHECK_EQ(hf_rate_plan_make(&plan, &rule), HF_OK);
     return plan;
 }
 
@@ -46,7 +46,7 @@ struct any {
 static void any_open(struct any *any, const struct hf_rate_rule *rule)
 {
     memset(any, 0, sizeof *any);
-    CHECK_EQ(rate_plan_make(&any->plan, rule), HF_OK);
+    CHECK_EQ(hf_rate_plan_make(&any->plan, rule), HF_OK);
     if (any->plan.words == 0)
         any->slots = calloc(1, RATE_SLOTS_BYTES(any->plan.limit));
 }
@@ -58,10 +58,10 @@ static uint64_t any_take(struct any *any, uint64_t count, uint64_t keep_back,
     uint64_t wait_ns;
 
     if (any->slots != NULL)
-        return rate_slots_take(&any->plan, any->slots, count, keep_back,
-                               now_ns);
-    wait_ns = rate_state_take(&any->plan, &any->state, count, keep_back, now_ns,
-                              &next);
+        return hf_rate_slots_take(&any->plan, any->slots, count, keep_back,
+                                  now_ns);
+    wait_ns = hf_rate_state_take(&any->plan, &any->state, count, keep_back,
+                                 now_ns, &next);
     if (wait_ns == 0)
         any->state = next;
     return wait_ns;
@@ -72,10 +72,10 @@ static void any_refund(struct any *any, uint64_t count, uint64_t taken_ns)
     struct rate_state next = any->state;
 
     if (any->slots != NULL) {
-        rate_slots_refund(&any->plan, any->slots, count, taken_ns);
+        hf_rate_slots_refund(&any->plan, any->slots, count, taken_ns);
         return;
     }
-    rate_state_refund(&any->plan, &any->state, count, taken_ns, &next);
+    hf_rate_state_refund(&any->plan, &any->state, count, taken_ns, &next);
     any->state = next;
 }
 
@@ -84,17 +84,17 @@ static struct hf_rate_answer any_tell(struct any *any, uint64_t now_ns)
     struct hf_rate_answer answer = {0};
 
     if (any->slots != NULL)
-        rate_slots_tell(&any->plan, any->slots, now_ns, &answer);
+        hf_rate_slots_tell(&any->plan, any->slots, now_ns, &answer);
     else
-        rate_state_tell(&any->plan, &any->state, now_ns, &answer);
+        hf_rate_state_tell(&any->plan, &any->state, now_ns, &answer);
     return answer;
 }
 
 static bool any_idle(struct any *any, uint64_t now_ns)
 {
     return any->slots != NULL
-               ? rate_slots_idle(&any->plan, any->slots, now_ns)
-               : rate_state_idle(&any->plan, &any->state, now_ns);
+               ? hf_rate_slots_idle(&any->plan, any->slots, now_ns)
+               : hf_rate_state_idle(&any->plan, &any->state, now_ns);
 }
 
 TEST(a_lower_class_leaves_a_share_to_the_others)
@@ -220,14 +220,14 @@ TEST(a_change_of_rule_keeps_what_was_spent)
             else
                 other.permits = 20;
             struct hf_rate_plan to;
-            CHECK_EQ(rate_plan_make(&to, &other), HF_OK);
+            CHECK_EQ(hf_rate_plan_make(&to, &other), HF_OK);
             if (from.plan.words == 0 || to.words == 0) {
                 free(from.slots);
                 continue;
             }
             CHECK_EQ(any_take(&from, 6, 0, 5000), 0);
-            rate_state_convert(&from.plan, &to, &from.state, 5000, &next);
-            rate_state_tell(&to, &next, 5000, &told);
+            hf_rate_state_convert(&from.plan, &to, &from.state, 5000, &next);
+            hf_rate_state_tell(&to, &next, 5000, &told);
             CHECK_EQ(told.limit, 20);
             CHECK_EQ(told.remaining, 14);
             /* and to a rule that has less than was spent */
@@ -237,9 +237,9 @@ TEST(a_change_of_rule_keeps_what_was_spent)
                           : other.kind == HF_RATE_GCRA ? 2
                                                        : 0;
             other.span_ns = 2000;
-            CHECK_EQ(rate_plan_make(&to, &other), HF_OK);
-            rate_state_convert(&from.plan, &to, &from.state, 5000, &next);
-            rate_state_tell(&to, &next, 5000, &told);
+            CHECK_EQ(hf_rate_plan_make(&to, &other), HF_OK);
+            hf_rate_state_convert(&from.plan, &to, &from.state, 5000, &next);
+            hf_rate_state_tell(&to, &next, 5000, &told);
             CHECK_EQ(told.remaining, 0);
             CHECK(told.reset_ns <= 3 * 2000);
         }
@@ -253,12 +253,12 @@ TEST(from_bucket_to_bucket_fractions_stay_too)
     struct rate_state state = {{0, 0}};
     struct rate_state next;
 
-    CHECK_EQ(rate_state_take(&slow, &state, 10, 0, 5000, &state), 0);
+    CHECK_EQ(hf_rate_state_take(&slow, &state, 10, 0, 5000, &state), 0);
     /* a quarter of a permit is back */
-    rate_state_convert(&slow, &fast, &state, 5250, &next);
-    CHECK_EQ(rate_state_take(&fast, &next, 1, 0, 5250, &next), 75);
-    rate_state_convert(&fast, &slow, &next, 5250, &next);
-    CHECK_EQ(rate_state_take(&slow, &next, 1, 0, 5250, &next), 750);
+    hf_rate_state_convert(&slow, &fast, &state, 5250, &next);
+    CHECK_EQ(hf_rate_state_take(&fast, &next, 1, 0, 5250, &next), 75);
+    hf_rate_state_convert(&fast, &slow, &next, 5250, &next);
+    CHECK_EQ(hf_rate_state_take(&slow, &next, 1, 0, 5250, &next), 750);
     /* the same rule: the same state */
     CHECK_EQ(next.word[0], state.word[0]);
 }
@@ -270,18 +270,18 @@ TEST(windows_of_one_length_stay_what_they_are)
     struct rate_state state = {{0, 0}};
     struct hf_rate_answer told;
 
-    CHECK_EQ(rate_state_take(&small, &state, 10, 0, 5000, &state), 0);
-    CHECK_EQ(rate_state_take(&small, &state, 2, 0, 6200, &state), 0);
-    rate_state_convert(&small, &large, &state, 6200, &state);
-    rate_state_tell(&large, &state, 6500, &told);
+    CHECK_EQ(hf_rate_state_take(&small, &state, 10, 0, 5000, &state), 0);
+    CHECK_EQ(hf_rate_state_take(&small, &state, 2, 0, 6200, &state), 0);
+    hf_rate_state_convert(&small, &large, &state, 6200, &state);
+    hf_rate_state_tell(&large, &state, 6500, &told);
     CHECK_EQ(told.remaining, 100 - 5 - 2);
     struct hf_rate_plan few = plan_of(HF_RATE_FIXED, 10, 1000, 0);
     struct hf_rate_plan many = plan_of(HF_RATE_FIXED, 100, 1000, 0);
     state.word[0] = 0;
-    CHECK_EQ(rate_state_take(&few, &state, 10, 0, 5000, &state), 0);
+    CHECK_EQ(hf_rate_state_take(&few, &state, 10, 0, 5000, &state), 0);
     /* the call that changes the rule comes late */
-    rate_state_convert(&few, &many, &state, 4000, &state);
-    rate_state_tell(&many, &state, 5000, &told);
+    hf_rate_state_convert(&few, &many, &state, 4000, &state);
+    hf_rate_state_tell(&many, &state, 5000, &told);
     CHECK_EQ(told.remaining, 90);
 }
 
@@ -294,16 +294,17 @@ TEST(slots_are_kept_for_as_long_as_the_new_rule_says)
     struct rate_slots *b = calloc(1, RATE_SLOTS_BYTES(5));
     struct rate_slots *c = calloc(1, RATE_SLOTS_BYTES(1));
 
-    CHECK_EQ(rate_slots_take(&from, a, 1, 0, 500), 0);
-    CHECK_EQ(rate_slots_take(&from, a, 1, 0, 510), 0);
-    rate_slots_convert(&from, a, &more, b);
-    CHECK_EQ(rate_slots_wait(&more, b, 3, 0, 511), 0);
-    CHECK_EQ(rate_slots_wait(&more, b, 4, 0, 511), 989);
-    CHECK_EQ(rate_slots_wait(&more, b, 5, 0, 511), 999);
-    rate_slots_refund(&more, b, 1, 500); /* a lease is given back as before */
-    CHECK_EQ(rate_slots_wait(&more, b, 4, 0, 511), 0);
-    rate_slots_convert(&from, a, &less, c);
-    CHECK_EQ(rate_slots_wait(&less, c, 1, 0, 511), 9); /* the newest stays */
+    CHECK_EQ(hf_rate_slots_take(&from, a, 1, 0, 500), 0);
+    CHECK_EQ(hf_rate_slots_take(&from, a, 1, 0, 510), 0);
+    hf_rate_slots_convert(&from, a, &more, b);
+    CHECK_EQ(hf_rate_slots_wait(&more, b, 3, 0, 511), 0);
+    CHECK_EQ(hf_rate_slots_wait(&more, b, 4, 0, 511), 989);
+    CHECK_EQ(hf_rate_slots_wait(&more, b, 5, 0, 511), 999);
+    hf_rate_slots_refund(&more, b, 1,
+                         500); /* a lease is given back as before */
+    CHECK_EQ(hf_rate_slots_wait(&more, b, 4, 0, 511), 0);
+    hf_rate_slots_convert(&from, a, &less, c);
+    CHECK_EQ(hf_rate_slots_wait(&less, c, 1, 0, 511), 9); /* the newest stays */
     free(a);
     free(b);
     free(c);

@@ -108,6 +108,49 @@ TEST(refusals_for_want_of_memory_are_counted_while_they_are_hidden)
     end();
 }
 
+static void tell_of_a_client(int what)
+{
+    if (what == 0)
+        report_refused(&report, NULL, 5);
+    else if (what == 1)
+        report_misbehaved(&report, NULL, "silence", NULL);
+    else
+        report_denied(&report, NULL, "FLUSHALL");
+}
+
+TEST(of_clients_ten_are_told_at_once_and_then_one_in_ten_seconds)
+{
+    static const char *const messages[] = {"client refused", "client closed",
+                                           "admin command denied"};
+    static const char *const facts[] = {"maxclients=5", "why=silence",
+                                        "command=FLUSHALL"};
+    char line[128];
+    char lines[2048];
+
+    open_report();
+    for (int what = 0; what < 3; what++) {
+        size_t len = 0;
+        for (int i = 0; i < 100; i++)
+            tell_of_a_client(what);
+        snprintf(line, sizeof line, "warn  %s %s\n", messages[what],
+                 facts[what]);
+        for (int i = 0; i < 10; i++)
+            len +=
+                (size_t)snprintf(lines + len, sizeof lines - len, "%s", line);
+        check_lines(lines);
+        test_clock_advance(&test.clock, 10 * SECOND_NS - 1);
+        tell_of_a_client(what);
+        check_lines("");
+        test_clock_advance(&test.clock, 1);
+        tell_of_a_client(what);
+        tell_of_a_client(what);
+        snprintf(line, sizeof line, "warn  %s hidden=91 %s\n", messages[what],
+                 facts[what]);
+        check_lines(line);
+    }
+    end();
+}
+
 TEST(little_room_is_told_once_an_hour_and_room_with_some_to_spare)
 {
     struct watch watch = {.log = NULL};

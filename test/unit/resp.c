@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "support/resp_write.h"
 #include "support/test.h"
 
 /* The last decoded request and the bytes that its arguments point into. */
@@ -324,7 +325,20 @@ TEST(numbers_of_every_length_read_back)
     hf_buf_release(&buf);
 }
 
-#define WRITERS 11
+#define WRITERS 13
+
+/* A field of a map, with its number or before another value. */
+static enum hf_status write_field(struct hf_buf *out, bool with_number)
+{
+    struct reply reply = {.out = out, .codec = &resp3_codec};
+    struct reply_field field;
+    reply_field_make(&field, "the_longest_name_there_is");
+    if (with_number)
+        reply.codec->field_number(&reply, &field, INT64_MIN);
+    else
+        reply.codec->field(&reply, &field);
+    return reply.failed ? HF_NOMEM : HF_OK;
+}
 
 /* One writer, with numbers as long as they can be. */
 static enum hf_status write_one(struct hf_buf *out, int which)
@@ -352,6 +366,9 @@ static enum hf_status write_one(struct hf_buf *out, int which)
         return resp_null(out, 2);
     case 9:
         return resp_null(out, 3);
+    case 10:
+    case 11:
+        return write_field(out, which == 11);
     default:
         return resp_encode(out, 16, empty);
     }

@@ -32,7 +32,7 @@ TEST(many_read_or_one_writes)
     CHECK_EQ(hf_rwlock_lock_read(&lock, HF_NOW), HF_TIMEOUT);
     CHECK_EQ(hf_rwlock_unlock_write(&lock), HF_OK);
     CHECK_EQ(lock.state.value, 0);
-    hf_rwlock_release(&lock);
+    hf_rwlock_destroy(&lock);
 }
 
 TEST(what_is_not_held_cannot_be_unlocked)
@@ -51,7 +51,7 @@ TEST(what_is_not_held_cannot_be_unlocked)
     CHECK_EQ(hf_rwlock_unlock_read(&lock), HF_INVALID);
     CHECK_EQ(hf_rwlock_unlock_write(&lock), HF_OK);
     CHECK_EQ(lock.state.value, 0);
-    hf_rwlock_release(&lock);
+    hf_rwlock_destroy(&lock);
 }
 
 TEST(downgrade_lets_readers_in_and_writers_not)
@@ -66,7 +66,7 @@ TEST(downgrade_lets_readers_in_and_writers_not)
     CHECK_EQ(hf_rwlock_unlock_read(&lock), HF_OK);
     CHECK_EQ(hf_rwlock_unlock_read(&lock), HF_OK);
     CHECK_EQ(lock.state.value, 0);
-    hf_rwlock_release(&lock);
+    hf_rwlock_destroy(&lock);
 }
 
 TEST(shut_lets_nobody_in_and_those_inside_out)
@@ -75,15 +75,15 @@ TEST(shut_lets_nobody_in_and_those_inside_out)
 
     CHECK_EQ(hf_rwlock_init(&lock, NULL), HF_OK);
     CHECK_EQ(hf_rwlock_lock_write(&lock, HF_NOW), HF_OK);
-    hf_rwlock_shut(&lock);
-    hf_rwlock_shut(&lock);
+    hf_rwlock_shutdown(&lock);
+    hf_rwlock_shutdown(&lock);
     CHECK_EQ(hf_rwlock_lock_read(&lock, HF_FOREVER), HF_CLOSED);
     CHECK_EQ(hf_rwlock_lock_write(&lock, HF_FOREVER), HF_CLOSED);
     CHECK_EQ(hf_rwlock_downgrade(&lock), HF_OK);
     CHECK_EQ(hf_rwlock_unlock_read(&lock), HF_OK);
     CHECK_EQ(hf_rwlock_lock_read(&lock, HF_NOW), HF_CLOSED);
-    CHECK(stats_of(&lock).shut);
-    hf_rwlock_release(&lock);
+    CHECK(stats_of(&lock).shutdown);
+    hf_rwlock_destroy(&lock);
 }
 
 TEST(there_is_a_most_of_readers)
@@ -97,7 +97,7 @@ TEST(there_is_a_most_of_readers)
     for (uint32_t i = 0; i < HF_RWLOCK_MAX; i++)
         CHECK_EQ(hf_rwlock_unlock_read(&lock), HF_OK);
     CHECK_EQ(lock.state.value, 0);
-    hf_rwlock_release(&lock);
+    hf_rwlock_destroy(&lock);
 }
 
 struct request {
@@ -154,7 +154,7 @@ TEST(a_writer_that_gives_up_lets_the_readers_in)
     CHECK_EQ(hf_rwlock_unlock_read(&lock), HF_OK);
     CHECK_EQ(hf_rwlock_unlock_read(&lock), HF_OK);
     CHECK_EQ(lock.state.value, 0);
-    hf_rwlock_release(&lock);
+    hf_rwlock_destroy(&lock);
 }
 
 TEST(the_writer_goes_first)
@@ -178,5 +178,5 @@ TEST(the_writer_goes_first)
     CHECK_EQ(answer(&reader), HF_OK);
     CHECK_EQ(hf_rwlock_unlock_read(&lock), HF_OK);
     CHECK_EQ(lock.state.value, 0);
-    hf_rwlock_release(&lock);
+    hf_rwlock_destroy(&lock);
 }

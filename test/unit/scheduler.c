@@ -310,8 +310,8 @@ TEST(bad_input_is_refused)
     CHECK_EQ(hf_scheduler_cancel(NULL, 1), HF_INVALID);
     CHECK_EQ(hf_scheduler_join(NULL, 1, HF_NOW), HF_INVALID);
     CHECK_EQ(hf_scheduler_await(NULL, HF_NOW), HF_INVALID);
-    CHECK_EQ(hf_scheduler_shut_now(NULL, NULL, NULL), 0);
-    hf_scheduler_shut(NULL);
+    CHECK_EQ(hf_scheduler_shutdown_now(NULL, NULL, NULL), 0);
+    hf_scheduler_shutdown(NULL);
     hf_scheduler_close(NULL);
     CHECK_EQ(id, 77);
     CHECK_EQ(stats().scheduled, 0);
@@ -415,7 +415,7 @@ TEST(a_hand_over_without_memory_is_a_dropped_run)
     for (allocations_left = 0; allocations_left < 6; allocations_left++) {
         CHECK_EQ(hf_scheduler_open(&test.scheduler, &test.opts), HF_OK);
         at(0, 0, 'a');
-        hf_scheduler_shut(test.scheduler);
+        hf_scheduler_shutdown(test.scheduler);
         CHECK_EQ(hf_scheduler_await(test.scheduler, HF_FOREVER), HF_OK);
         CHECK_EQ(stats().fired + stats().dropped, 1);
         check_sum();
@@ -441,8 +441,8 @@ TEST(shut_takes_nothing_new_and_runs_the_rest)
     begin();
     at(2000, 0, 'a');
     CHECK_EQ(hf_scheduler_await(test.scheduler, HF_NOW), HF_TIMEOUT);
-    hf_scheduler_shut(test.scheduler);
-    hf_scheduler_shut(test.scheduler);
+    hf_scheduler_shutdown(test.scheduler);
+    hf_scheduler_shutdown(test.scheduler);
     CHECK_EQ(hf_scheduler_at(test.scheduler, 2000, 0, note, NULL, NULL),
              HF_CLOSED);
     CHECK_EQ(hf_scheduler_await(test.scheduler, START_NS), HF_TIMEOUT);
@@ -465,7 +465,7 @@ TEST(shut_now_hands_back_what_waits)
     await(&test.runs, 1);
     at(2000, 0, 10);
     at(0, 0, 100);
-    CHECK_EQ(hf_scheduler_shut_now(test.scheduler, count_back, &sum), 2);
+    CHECK_EQ(hf_scheduler_shutdown_now(test.scheduler, count_back, &sum), 2);
     CHECK_EQ(sum, 110);
     CHECK_EQ(hf_scheduler_await(test.scheduler, HF_NOW), HF_TIMEOUT);
     hf_u32_store(&test.gate, 1, __ATOMIC_RELEASE);

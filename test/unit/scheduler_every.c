@@ -291,7 +291,7 @@ TEST(shut_ends_them)
     every(2000, 100, 'a');
     at(2050, 0, 'b');
     advance(1000);
-    hf_scheduler_shut(test.scheduler);
+    hf_scheduler_shutdown(test.scheduler);
     CHECK_EQ(hf_scheduler_pending(test.scheduler), 1);
     CHECK_EQ(stats().ended, 1);
     advance(200);
@@ -312,7 +312,7 @@ TEST(shut_lets_a_run_end_and_no_other_begin)
              HF_OK);
     test_clock_advance(&test.clock, 1500);
     await(&test.runs, 1);
-    hf_scheduler_shut(test.scheduler);
+    hf_scheduler_shutdown(test.scheduler);
     CHECK_EQ(stats().ended, 0);
     hf_u32_store(&test.gate, 1, __ATOMIC_RELEASE);
     CHECK_EQ(hf_scheduler_await(test.scheduler, HF_FOREVER), HF_OK);

@@ -32,11 +32,11 @@ TEST(bad_arguments_are_refused)
                  HF_INVALID);
         CHECK_EQ(hf_semaphore_acquire(&semaphore, UINT32_MAX, HF_NOW),
                  HF_INVALID);
-        CHECK_EQ(hf_semaphore_give(&semaphore, 0), HF_INVALID);
-        CHECK_EQ(hf_semaphore_give(&semaphore, too_many), HF_INVALID);
-        CHECK_EQ(hf_semaphore_give(&semaphore, UINT32_MAX), HF_INVALID);
+        CHECK_EQ(hf_semaphore_release(&semaphore, 0), HF_INVALID);
+        CHECK_EQ(hf_semaphore_release(&semaphore, too_many), HF_INVALID);
+        CHECK_EQ(hf_semaphore_release(&semaphore, UINT32_MAX), HF_INVALID);
         CHECK_EQ(hf_semaphore_available(&semaphore), 0);
-        hf_semaphore_release(&semaphore);
+        hf_semaphore_destroy(&semaphore);
     }
 }
 
@@ -52,13 +52,13 @@ TEST(permits_are_taken_and_given_back)
         CHECK_EQ(hf_semaphore_available(&semaphore), 1);
         CHECK_EQ(hf_semaphore_acquire(&semaphore, 1, HF_FOREVER), HF_OK);
         CHECK_EQ(hf_semaphore_acquire(&semaphore, 1, HF_NOW), HF_TIMEOUT);
-        CHECK_EQ(hf_semaphore_give(&semaphore, 4), HF_OK);
+        CHECK_EQ(hf_semaphore_release(&semaphore, 4), HF_OK);
         CHECK_EQ(hf_semaphore_available(&semaphore), 4);
         CHECK_EQ(hf_semaphore_drain(&semaphore), 4);
         CHECK_EQ(hf_semaphore_drain(&semaphore), 0);
         CHECK_EQ(stats_of(&semaphore).permits, 0);
         CHECK_EQ(stats_of(&semaphore).waiting, 0);
-        hf_semaphore_release(&semaphore);
+        hf_semaphore_destroy(&semaphore);
     }
 }
 
@@ -70,13 +70,13 @@ TEST(more_than_the_most_is_refused)
         const uint32_t most = HF_SEMAPHORE_PERMITS_MAX;
 
         CHECK_EQ(hf_semaphore_init(&semaphore, &opts), HF_OK);
-        CHECK_EQ(hf_semaphore_give(&semaphore, most), HF_OK);
-        CHECK_EQ(hf_semaphore_give(&semaphore, 1), HF_INVALID);
-        CHECK_EQ(hf_semaphore_give(&semaphore, most), HF_INVALID);
+        CHECK_EQ(hf_semaphore_release(&semaphore, most), HF_OK);
+        CHECK_EQ(hf_semaphore_release(&semaphore, 1), HF_INVALID);
+        CHECK_EQ(hf_semaphore_release(&semaphore, most), HF_INVALID);
         CHECK_EQ(hf_semaphore_available(&semaphore), most);
         CHECK_EQ(hf_semaphore_acquire(&semaphore, most, HF_NOW), HF_OK);
         CHECK_EQ(hf_semaphore_available(&semaphore), 0);
-        hf_semaphore_release(&semaphore);
+        hf_semaphore_destroy(&semaphore);
     }
 }
 
@@ -94,7 +94,7 @@ TEST(a_passed_deadline_times_out_and_leaves_nothing_behind)
         CHECK_EQ(hf_semaphore_acquire(&semaphore, 1, 1000), HF_TIMEOUT);
         CHECK_EQ(stats_of(&semaphore).waiting, 0);
         CHECK_EQ(semaphore.state.value, 0);
-        hf_semaphore_release(&semaphore);
+        hf_semaphore_destroy(&semaphore);
     }
 }
 
@@ -105,14 +105,14 @@ TEST(shut_gives_nothing_any_more)
         struct hf_semaphore_opts opts = {.permits = 1, .fair = fair};
 
         CHECK_EQ(hf_semaphore_init(&semaphore, &opts), HF_OK);
-        hf_semaphore_shut(&semaphore);
-        hf_semaphore_shut(&semaphore);
+        hf_semaphore_shutdown(&semaphore);
+        hf_semaphore_shutdown(&semaphore);
         CHECK_EQ(hf_semaphore_acquire(&semaphore, 1, HF_NOW), HF_CLOSED);
         CHECK_EQ(hf_semaphore_acquire(&semaphore, 1, HF_FOREVER), HF_CLOSED);
-        CHECK_EQ(hf_semaphore_give(&semaphore, 1), HF_OK);
+        CHECK_EQ(hf_semaphore_release(&semaphore, 1), HF_OK);
         CHECK_EQ(hf_semaphore_available(&semaphore), 2);
-        CHECK(stats_of(&semaphore).shut);
-        hf_semaphore_release(&semaphore);
+        CHECK(stats_of(&semaphore).shutdown);
+        hf_semaphore_destroy(&semaphore);
     }
 }
 
@@ -159,11 +159,11 @@ TEST(a_waiter_times_out_by_the_clock_it_was_given)
         CHECK_EQ(hf_semaphore_init(&semaphore, &opts), HF_OK);
         ask_in_thread(&request, &clock, 1);
         CHECK_EQ(stats_of(&semaphore).waiting, 1);
-        CHECK_EQ(hf_semaphore_give(&semaphore, 1), HF_OK);
+        CHECK_EQ(hf_semaphore_release(&semaphore, 1), HF_OK);
         test_clock_advance(&clock, 1000);
         CHECK_EQ(answer(&request), HF_TIMEOUT);
         CHECK_EQ(semaphore.state.value, 1);
-        hf_semaphore_release(&semaphore);
+        hf_semaphore_destroy(&semaphore);
     }
 }
 
@@ -180,16 +180,16 @@ TEST(fair_a_small_request_does_not_pass_a_large_one)
     ask_in_thread(&large, &clock, 1);
     CHECK_EQ(hf_semaphore_acquire(&semaphore, 1, HF_NOW), HF_TIMEOUT);
     ask_in_thread(&small, &clock, 2);
-    CHECK_EQ(hf_semaphore_give(&semaphore, 1), HF_OK);
+    CHECK_EQ(hf_semaphore_release(&semaphore, 1), HF_OK);
     CHECK_EQ(hf_semaphore_available(&semaphore), 2);
     CHECK_EQ(stats_of(&semaphore).waiting, 2);
-    CHECK_EQ(hf_semaphore_give(&semaphore, 1), HF_OK);
+    CHECK_EQ(hf_semaphore_release(&semaphore, 1), HF_OK);
     CHECK_EQ(answer(&large), HF_OK);
     CHECK_EQ(stats_of(&semaphore).waiting, 1);
-    CHECK_EQ(hf_semaphore_give(&semaphore, 1), HF_OK);
+    CHECK_EQ(hf_semaphore_release(&semaphore, 1), HF_OK);
     CHECK_EQ(answer(&small), HF_OK);
     CHECK_EQ(semaphore.state.value, 0);
-    hf_semaphore_release(&semaphore);
+    hf_semaphore_destroy(&semaphore);
 }
 
 /* The permits that the first could not use are enough for the second. */
@@ -209,7 +209,7 @@ TEST(fair_a_time_out_lets_the_next_be_served)
     CHECK_EQ(answer(&large), HF_TIMEOUT);
     CHECK_EQ(answer(&small), HF_OK);
     CHECK_EQ(semaphore.state.value, 0);
-    hf_semaphore_release(&semaphore);
+    hf_semaphore_destroy(&semaphore);
 }
 
 TEST(drain_passes_the_queue)
@@ -223,12 +223,12 @@ TEST(drain_passes_the_queue)
     CHECK_EQ(hf_semaphore_init(&semaphore, &opts), HF_OK);
     ask_in_thread(&large, &clock, 1);
     CHECK_EQ(hf_semaphore_drain(&semaphore), 2);
-    CHECK_EQ(hf_semaphore_give(&semaphore, 2), HF_OK);
-    CHECK_EQ(hf_semaphore_give(&semaphore, HF_SEMAPHORE_PERMITS_MAX),
+    CHECK_EQ(hf_semaphore_release(&semaphore, 2), HF_OK);
+    CHECK_EQ(hf_semaphore_release(&semaphore, HF_SEMAPHORE_PERMITS_MAX),
              HF_INVALID);
     CHECK_EQ(stats_of(&semaphore).waiting, 1);
-    hf_semaphore_shut(&semaphore);
+    hf_semaphore_shutdown(&semaphore);
     CHECK_EQ(answer(&large), HF_CLOSED);
     CHECK_EQ(hf_semaphore_available(&semaphore), 2);
-    hf_semaphore_release(&semaphore);
+    hf_semaphore_destroy(&semaphore);
 }

@@ -18,7 +18,7 @@ TEST(bad_arguments_are_refused)
     CHECK_EQ(hf_stamped_to_write(&lock, &none), HF_INVALID);
     CHECK_EQ(hf_stamped_unlock(&lock, 0), HF_INVALID);
     CHECK(!hf_stamped_validate(&lock, 0));
-    hf_stamped_release(&lock);
+    hf_stamped_destroy(&lock);
 }
 
 TEST(a_stamp_is_good_until_somebody_writes)
@@ -47,7 +47,7 @@ TEST(a_stamp_is_good_until_somebody_writes)
     hf_stamped_stats(&lock, &stats);
     CHECK_EQ(stats.writes, 1);
     CHECK_EQ(stats.lock.readers, 0);
-    hf_stamped_release(&lock);
+    hf_stamped_destroy(&lock);
 }
 
 TEST(unlock_checks_the_stamp)
@@ -74,7 +74,7 @@ TEST(unlock_checks_the_stamp)
     CHECK_EQ(hf_stamped_unlock(&lock, old ^ 3), HF_INVALID);
     CHECK_EQ(hf_stamped_unlock(&lock, old), HF_OK);
     CHECK_EQ(hf_stamped_unlock(&lock, old), HF_INVALID);
-    hf_stamped_release(&lock);
+    hf_stamped_destroy(&lock);
 }
 
 TEST(many_read_or_one_writes)
@@ -93,7 +93,7 @@ TEST(many_read_or_one_writes)
     CHECK_EQ(hf_stamped_lock_write(&lock, HF_NOW, &c), HF_OK);
     CHECK_EQ(hf_stamped_lock_read(&lock, HF_NOW, &a), HF_TIMEOUT);
     CHECK_EQ(hf_stamped_unlock(&lock, c), HF_OK);
-    hf_stamped_release(&lock);
+    hf_stamped_destroy(&lock);
 }
 
 TEST(to_write_needs_a_good_stamp_and_nobody_else)
@@ -128,7 +128,7 @@ TEST(to_write_needs_a_good_stamp_and_nobody_else)
     CHECK_EQ(hf_stamped_unlock(&lock, mine), HF_OK);
     CHECK_EQ(hf_stamped_to_write(&lock, &other), HF_INVALID);
     CHECK_EQ(lock.lock.state.value, 0);
-    hf_stamped_release(&lock);
+    hf_stamped_destroy(&lock);
 }
 
 TEST(to_read_keeps_what_was_seen)
@@ -153,7 +153,7 @@ TEST(to_read_keeps_what_was_seen)
     CHECK_EQ(hf_stamped_unlock(&lock, seen), HF_OK);
     CHECK_EQ(hf_stamped_unlock(&lock, mine), HF_OK);
     CHECK_EQ(lock.lock.state.value, 0);
-    hf_stamped_release(&lock);
+    hf_stamped_destroy(&lock);
 }
 
 TEST(shut_stops_locking_and_not_looking)
@@ -166,7 +166,7 @@ TEST(shut_stops_locking_and_not_looking)
 
     CHECK_EQ(hf_stamped_init(&lock, NULL), HF_OK);
     CHECK_EQ(hf_stamped_lock_read(&lock, HF_NOW, &held), HF_OK);
-    hf_stamped_shut(&lock);
+    hf_stamped_shutdown(&lock);
     CHECK_EQ(hf_stamped_lock_read(&lock, HF_FOREVER, &mine), HF_CLOSED);
     CHECK_EQ(hf_stamped_lock_write(&lock, HF_FOREVER, &mine), HF_CLOSED);
     seen = hf_stamped_optimistic(&lock);
@@ -176,9 +176,9 @@ TEST(shut_stops_locking_and_not_looking)
     CHECK_EQ(hf_stamped_to_write(&lock, &held), HF_CLOSED);
     CHECK_EQ(hf_stamped_unlock(&lock, held), HF_OK);
     hf_stamped_stats(&lock, &stats);
-    CHECK(stats.lock.shut);
+    CHECK(stats.lock.shutdown);
     CHECK_EQ(stats.writes, 0);
-    hf_stamped_release(&lock);
+    hf_stamped_destroy(&lock);
 }
 
 TEST(guarded_words_are_read_and_written)

@@ -187,8 +187,7 @@ TEST(promised_memory_that_was_not_used_is_given_back)
     CHECK(bytes > 100 * 40000);
     for (int i = 0; i < 100; i++) {
         hf_texts_unpromise(&texts, 40000);
-        hf_texts_trim(&texts, 40000);
-        hf_texts_trim(&texts, 0); /* nothing */
+        hf_slab_trim(hf_texts_slab(&texts, 40000));
     }
     CHECK(bytes <= 3 * 128 * 1024);
     hf_texts_release(&texts);

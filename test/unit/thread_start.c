@@ -165,7 +165,7 @@ TEST(a_run_for_which_no_thread_can_be_had_is_dropped_and_told)
     CHECK_EQ(hf_scheduler_after(scheduler, 0, 0, run, NULL, NULL), HF_OK);
     await_no_thread(opts.pool);
     CHECK_EQ(hf_scheduler_after(scheduler, 0, 0, run, NULL, NULL), HF_OK);
-    hf_scheduler_shut(scheduler);
+    hf_scheduler_shutdown(scheduler);
     CHECK_EQ(hf_scheduler_await(scheduler, HF_FOREVER), HF_OK);
     hf_scheduler_stats(scheduler, &stats);
     CHECK_EQ(stats.dropped, 1);
@@ -233,7 +233,7 @@ TEST(a_pipeline_that_cannot_be_started_can_be_tried_again)
     hf_u64_store(&runs, 0, __ATOMIC_RELAXED);
     for (int i = 0; i < TASKS; i++)
         CHECK_EQ(hf_pipeline_put(pipeline, first, &item, HF_FOREVER), HF_OK);
-    hf_pipeline_shut(pipeline);
+    hf_pipeline_shutdown(pipeline);
     CHECK_EQ(hf_pipeline_await(pipeline, HF_FOREVER), HF_OK);
     CHECK_EQ(hf_u64_load(&runs, __ATOMIC_RELAXED), 2 * TASKS);
     hf_pipeline_close(pipeline);

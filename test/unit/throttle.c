@@ -1,11 +1,42 @@
 /* throttle.c - tests of the words of CL.THROTTLE and GCRA. */
-#include "flow/throttle.h"
+#include "server/throttle.h"
 
 #include "base/random.h"
+#include "flow/rate_state.h"
 #include "support/test.h"
 
 #define MS     UINT64_C(1000000)
 #define SECOND (1000 * MS)
+
+static enum hf_status plan_of(enum throttle_form form, int64_t max_burst,
+                              int64_t count, uint64_t period_ns,
+                              struct hf_rate_plan *plan)
+{
+    struct hf_rate_rule rule;
+    enum hf_status status =
+        throttle_rule(form, max_burst, count, period_ns, &rule);
+
+    return status == HF_OK ? hf_rate_plan_make(plan, &rule) : status;
+}
+
+/* `*word` is the state of the key, and is changed if the call is allowed. */
+static void take(enum throttle_form form, const struct hf_rate_plan *plan,
+                 uint64_t *word, uint64_t quantity, uint64_t now_ns,
+                 struct throttle_answer *answer)
+{
+    struct hf_rate_answer told;
+    struct rate_state state = {{*word, 0}};
+    struct rate_state next = state;
+    uint64_t wait_ns =
+        hf_rate_state_take(plan, &state, quantity, 0, now_ns, &next);
+
+    if (wait_ns == 0 && quantity > 0)
+        *word = next.word[0];
+    state.word[0] = *word;
+    hf_rate_state_tell(plan, &state, now_ns, &told);
+    told.wait_ns = wait_ns;
+    throttle_tell(form, plan, &told, answer);
+}
 
 /* redis-cell's own table: 5 at once, one per second. reset and retry are told
  * here in milliseconds, as its library has them; the command rounds. */
@@ -37,11 +68,11 @@ static void check_table(enum throttle_form form, uint64_t start_ns)
     struct hf_rate_plan plan;
     uint64_t word = 0;
 
-    CHECK_EQ(throttle_plan(form, 4, 1, SECOND, &plan), HF_OK);
+    CHECK_EQ(plan_of(form, 4, 1, SECOND, &plan), HF_OK);
     for (unsigned i = 0; i < 15; i++) {
         struct throttle_answer answer;
-        throttle_take(form, &plan, &word, table[i].quantity,
-                      start_ns + table[i].now_ms * MS, &answer);
+        take(form, &plan, &word, table[i].quantity,
+             start_ns + table[i].now_ms * MS, &answer);
         CHECK_EQ(answer.limited, table[i].limited);
         CHECK_EQ(answer.limit, 5);
         CHECK_EQ(answer.remaining, table[i].remaining);
@@ -84,17 +115,17 @@ TEST(intervals_are_rounded_as_the_models_do)
 {
     struct hf_rate_plan plan;
 
-    CHECK_EQ(throttle_plan(THROTTLE_CELL, 0, 3, SECOND, &plan), HF_OK);
+    CHECK_EQ(plan_of(THROTTLE_CELL, 0, 3, SECOND, &plan), HF_OK);
     CHECK_EQ(plan.cost, 333333333);
-    CHECK_EQ(throttle_plan(THROTTLE_REDIS, 0, 3, SECOND, &plan), HF_OK);
+    CHECK_EQ(plan_of(THROTTLE_REDIS, 0, 3, SECOND, &plan), HF_OK);
     CHECK_EQ(plan.cost, 333333000);
-    CHECK_EQ(throttle_plan(THROTTLE_REDIS, 0, 3, 2 * SECOND, &plan), HF_OK);
+    CHECK_EQ(plan_of(THROTTLE_REDIS, 0, 3, 2 * SECOND, &plan), HF_OK);
     CHECK_EQ(plan.cost, 666667000);
-    CHECK_EQ(throttle_plan(THROTTLE_REDIS, 0, 2, 1000, &plan), HF_OK);
+    CHECK_EQ(plan_of(THROTTLE_REDIS, 0, 2, 1000, &plan), HF_OK);
     CHECK_EQ(plan.cost, 1000); /* half a microsecond is rounded up */
-    CHECK_EQ(throttle_plan(THROTTLE_REDIS, 0, 1000000000, 1000, &plan), HF_OK);
+    CHECK_EQ(plan_of(THROTTLE_REDIS, 0, 1000000000, 1000, &plan), HF_OK);
     CHECK_EQ(plan.cost, 1000); /* and is never 0 */
-    CHECK_EQ(throttle_plan(THROTTLE_CELL, 0, 1000000000, SECOND, &plan), HF_OK);
+    CHECK_EQ(plan_of(THROTTLE_CELL, 0, 1000000000, SECOND, &plan), HF_OK);
     CHECK_EQ(plan.cost, 1);
 }
 
@@ -104,17 +135,16 @@ TEST(bad_rules_are_refused)
 
     for (int form = THROTTLE_CELL; form <= THROTTLE_REDIS; form++) {
         enum throttle_form f = (enum throttle_form)form;
-        CHECK_EQ(throttle_plan(f, -1, 1, 1, &plan), HF_INVALID);
-        CHECK_EQ(throttle_plan(f, UINT32_MAX, 1, 1, &plan), HF_INVALID);
-        CHECK_EQ(throttle_plan(f, INT64_MAX, 1, 1, &plan), HF_INVALID);
-        CHECK_EQ(throttle_plan(f, 1, 0, 1, &plan), HF_INVALID);
-        CHECK_EQ(throttle_plan(f, 1, -1, 1, &plan), HF_INVALID);
-        CHECK_EQ(throttle_plan(f, 1, 1, 0, &plan), HF_INVALID);
-        CHECK_EQ(throttle_plan(f, 1, 1, UINT64_MAX, &plan), HF_INVALID);
-        CHECK_EQ(throttle_plan(f, 4000000000, 1, SECOND * 1000, &plan),
-                 HF_INVALID);
+        CHECK_EQ(plan_of(f, -1, 1, 1, &plan), HF_INVALID);
+        CHECK_EQ(plan_of(f, UINT32_MAX, 1, 1, &plan), HF_INVALID);
+        CHECK_EQ(plan_of(f, INT64_MAX, 1, 1, &plan), HF_INVALID);
+        CHECK_EQ(plan_of(f, 1, 0, 1, &plan), HF_INVALID);
+        CHECK_EQ(plan_of(f, 1, -1, 1, &plan), HF_INVALID);
+        CHECK_EQ(plan_of(f, 1, 1, 0, &plan), HF_INVALID);
+        CHECK_EQ(plan_of(f, 1, 1, UINT64_MAX, &plan), HF_INVALID);
+        CHECK_EQ(plan_of(f, 4000000000, 1, SECOND * 1000, &plan), HF_INVALID);
     }
-    CHECK_EQ(throttle_plan(THROTTLE_CELL, 1, 2, 1, &plan), HF_INVALID);
+    CHECK_EQ(plan_of(THROTTLE_CELL, 1, 2, 1, &plan), HF_INVALID);
     CHECK_EQ(plan.limit, 7);
 }
 
@@ -161,14 +191,13 @@ TEST(random_calls_are_answered_as_by_the_plain_algorithm)
         int64_t count = 1 + (int64_t)hf_random_below(&random, 70);
         uint64_t period_s = 1 + hf_random_below(&random, 100);
         uint64_t now_ns = hf_random_below(&random, 1000 * SECOND);
-        CHECK_EQ(throttle_plan(form, burst, count, period_s * SECOND, &plan),
-                 HF_OK);
+        CHECK_EQ(plan_of(form, burst, count, period_s * SECOND, &plan), HF_OK);
         for (int i = 0; i < 100; i++) {
             struct throttle_answer found;
             struct throttle_answer want;
             uint64_t quantity = hf_random_below(&random, 5);
             now_ns += hf_random_below(&random, 2 * plan.cost);
-            throttle_take(form, &plan, &word, quantity, now_ns, &found);
+            take(form, &plan, &word, quantity, now_ns, &found);
             naive_take(&naive, form, (int64_t)plan.cost, burst + 1,
                        (int64_t)quantity, (int64_t)now_ns, &want);
             CHECK_EQ(found.limited, want.limited);

@@ -195,7 +195,7 @@ TEST(one_hit_in_n_of_many_threads_goes_to_l1)
     expect("k", "v"); /* now L2 has it */
     CHECK_EQ(hf_latch_init(&latch, HITTERS, NULL), HF_OK);
     test_threads(HITTERS, hit_twice, &latch);
-    hf_latch_release(&latch);
+    hf_latch_destroy(&latch);
     CHECK_EQ(stats().l1_hits, HITTERS / 10);
     CHECK_EQ(stats().l2_hits, 2 * HITTERS - HITTERS / 10);
     hf_tiered_close(test.tiered);
@@ -365,7 +365,7 @@ static void read_and_shut(void *context, int index)
     while (index > 0 && hf_u32_load(&shutting.loading, __ATOMIC_SEQ_CST) == 0)
         hf_thread_yield();
     if (index == 2) {
-        hf_tiered_shut(test.tiered);
+        hf_tiered_shutdown(test.tiered);
         return;
     }
     shutting.answers[index] = get("k", out);
@@ -386,7 +386,7 @@ TEST(who_waits_leaves_when_it_is_shut)
     test_threads(3, read_and_shut, NULL);
     CHECK_EQ(shutting.answers[0], HF_OK);
     CHECK_EQ(shutting.answers[1], HF_CLOSED);
-    hf_tiered_shut(test.tiered);
+    hf_tiered_shutdown(test.tiered);
     CHECK_EQ(get("k", out), HF_CLOSED);
     CHECK_EQ(hf_tiered_put(test.tiered, "k", 1, "v", 1, HF_NOW), HF_CLOSED);
     CHECK_EQ(hf_tiered_apply(test.tiered, &change, 1, HF_NOW, &written),
@@ -396,7 +396,7 @@ TEST(who_waits_leaves_when_it_is_shut)
     CHECK_EQ(hf_tiered_warm(test.tiered, &key, 1, NULL, HF_FOREVER, NULL),
              HF_CLOSED);
     hf_tiered_close(test.tiered);
-    hf_tiered_shut(NULL);
+    hf_tiered_shutdown(NULL);
 }
 
 TEST(get_tells_how_long_a_value_is)

@@ -25,7 +25,7 @@ static void write_journal(bool snapshot)
                                 .slow_ns = UINT64_MAX / 2};
     char error[JOURNAL_ERROR_MAX];
     char record[HOLD_RECORD_MAX];
-    struct journal *journal;
+    struct log *journal;
     void *machine;
 
     snprintf(data_dir, sizeof data_dir, "%s/data", test_folder());
@@ -61,17 +61,17 @@ static void write_journal(bool snapshot)
             break;
         }
         size_t len = hold_encode(engine_last(), record);
-        CHECK_EQ(journal_append(journal, hf_bytes(record, len)), HF_OK);
+        CHECK_EQ(log_append(journal, hf_bytes(record, len)), HF_OK);
         if (i == 100)
-            CHECK_EQ(journal_commit(journal), HF_OK);
+            CHECK_EQ(log_commit(journal), HF_OK);
     }
-    CHECK_EQ(journal_commit(journal), HF_OK);
+    CHECK_EQ(log_commit(journal), HF_OK);
     if (snapshot) {
-        CHECK_EQ(journal_snapshot(journal), HF_OK);
-        while (journal_snapshot_running(journal))
-            journal_tend(journal, 1);
+        CHECK_EQ(log_snapshot(journal), HF_OK);
+        while (log_snapshot_running(journal))
+            log_tend(journal, 1);
     }
-    journal_close(journal);
+    log_close(journal);
     hold_free(machine);
 }
 

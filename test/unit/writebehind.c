@@ -228,8 +228,8 @@ TEST(shut_takes_nothing_new_and_writes_the_rest)
 {
     begin(by_hand);
     put("a", "1");
-    hf_writebehind_shut(test.behind);
-    hf_writebehind_shut(test.behind);
+    hf_writebehind_shutdown(test.behind);
+    hf_writebehind_shutdown(test.behind);
     CHECK_EQ(try_put("b", "1", HF_FOREVER), HF_CLOSED);
     CHECK_EQ(figures().refused, 1);
     await(dirty_is, 0);
@@ -318,7 +318,7 @@ TEST(bad_input_is_refused_and_changes_nothing)
     CHECK_EQ(hf_writebehind_get(NULL, "a", 1, note_value, NULL), HF_INVALID);
     CHECK_EQ(hf_writebehind_flush(NULL, HF_NOW), HF_INVALID);
     CHECK_EQ(hf_writebehind_as_store(NULL, &store), HF_INVALID);
-    hf_writebehind_shut(NULL);
+    hf_writebehind_shutdown(NULL);
     hf_writebehind_stats(behind, NULL);
     struct hf_writebehind_stats stats;
     hf_writebehind_stats(NULL, &stats);

@@ -248,7 +248,7 @@ TEST(who_waits_is_sent_away_by_shut)
     fill_up(false);
     start(&putter);
     test_clock_await_sleepers(&test.hands, 1);
-    hf_writebehind_shut(test.behind);
+    hf_writebehind_shutdown(test.behind);
     CHECK_EQ(end_of(&putter), HF_CLOSED);
     memory_hold(&test.memory, false);
     end();

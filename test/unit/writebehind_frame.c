@@ -21,7 +21,7 @@ static enum hf_status reopen(void)
     struct hf_writebehind_opts opts = completed(
         (struct hf_writebehind_opts){.age_ns = HF_FOREVER, .log_dir = folder});
 
-    return wb_open_on(&test.behind, &opts, &disk.disk);
+    return hf_wb_open_on(&test.behind, &opts, &disk.disk);
 }
 
 static void begin_log(void)

@@ -21,7 +21,7 @@ static enum hf_status reopen(struct hf_writebehind_opts opts)
     opts = completed(opts);
     opts.age_ns = HF_FOREVER;
     opts.log_dir = folder;
-    return wb_open_on(&test.behind, &opts, &disk.disk);
+    return hf_wb_open_on(&test.behind, &opts, &disk.disk);
 }
 
 static void begin_log(struct hf_writebehind_opts opts)

@@ -2,8 +2,10 @@
 #include "sim/server/client.h"
 #include "sim/server/disk.h"
 #include "sim/server/record.h"
+#include "sim/server/sale.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,9 +13,10 @@
 
 #define AGAIN_MAX 16
 #define BULK      300u
-#define FOLLOW_NS (80 * MS)
-#define BULK_ENDS 700u /* of those that end together: more than one sweep */
-#define EPOCH     150u /* requests until other names are in use */
+/* Together more than CONN_INPUT_MAX, and what is read at a time. */
+#define FLOOD_BYTES 16384u
+#define FLOOD_COUNT 44
+#define EPOCH       150u /* requests until other names are in use */
 
 struct client {
     uint64_t number;
@@ -24,11 +27,12 @@ struct client {
     struct words again[AGAIN_MAX]; /* to be asked again */
     size_t again_count;
     uint64_t wake; /* the plan that counts; others are void */
-    bool follows;  /* wants what its many reservations give back */
-    bool parting;  /* asks for one lock, and leaves before the answer */
-    bool leaving;  /* cuts the connection when it has waited a little */
-    bool reader;   /* only reads all that there is */
-    bool read;     /* and has asked */
+    bool hard;     /* of hearing, and may talk all the same */
+    bool talks;
+    bool parting; /* asks for one lock, and leaves before the answer */
+    bool leaving; /* cuts the connection when it has waited a little */
+    bool reader;  /* only reads all that there is */
+    bool read;    /* and has asked */
     bool masked;
 };
 
@@ -104,27 +108,36 @@ static void send_bulk(struct client *client, struct dice *dice)
     uint64_t style = dice_below(dice, 3);
     struct words words;
 
-    uint64_t count = style == 1 ? BULK_ENDS : BULK;
-    client->follows = style == 1;
-    for (uint64_t i = 0; i < count && clients.sent < clients.limit; i++) {
-        make_bulk(clients.mix, dice, style, client->number, i, &words);
+    for (uint64_t i = 0; i < BULK && clients.sent < clients.limit; i++) {
+        make_bulk(clients.mix, style, &words);
         ask(client, dice, &words);
     }
 }
 
-/* Asks for what its reservations have given back, whatever it waits for. */
-static void on_follow(void *context, uint64_t turn)
+/* More than the server takes behind a request that waits. */
+static void send_flood(struct client *client)
 {
-    struct client *client = context;
-    struct words words;
+    static char text[FLOOD_BYTES];
+    int at = snprintf(text, sizeof text, "*2\r\n$4\r\nECHO\r\n$%u\r\n",
+                      FLOOD_BYTES - 64);
 
-    (void)turn;
-    if (client->session == NULL || client->leaving)
-        return;
-    for (uint64_t i = 0; i < 3; i++) {
-        make_bulk(clients.mix, &client->dice, 3, client->number, i, &words);
-        ask(client, &client->dice, &words);
+    memset(text + at, 'x', FLOOD_BYTES - 64);
+    memcpy(text + at + FLOOD_BYTES - 64, "\r\n", 2);
+    for (int i = 0; i < FLOOD_COUNT; i++)
+        session_send(client->session, text, (size_t)at + FLOOD_BYTES - 62);
+}
+
+/* Its part in a sale; false: there is none for it now. */
+static bool send_sale(struct client *client, struct dice *dice)
+{
+    struct words words;
+    uint64_t i = 0;
+
+    while (sale_request(dice, client->number, i, &words)) {
+        ask(client, dice, &words);
+        i++;
     }
+    return i > 0;
 }
 
 static void send_turn(struct client *client, struct dice *dice)
@@ -134,20 +147,9 @@ static void send_turn(struct client *client, struct dice *dice)
         dice_hit(dice, mix->pipeline) ? dice_scale(dice, 2, 40) : 1;
     struct words words;
 
-    if (client->follows) {
-        client->follows = false;
-        if (dice_hit(dice,
-                     700)) { /* the disk hangs as they come to their end */
-            disk_stall(FOLLOW_NS);
-            record_say("the next batch takes %llu ms",
-                       (unsigned long long)(FOLLOW_NS / MS));
-        }
-        make_bulk(mix, dice, 4, client->number, 0, &words);
-        ask(client, dice, &words);
-        world_after(FOLLOW_NS / 4 + dice_below(dice, FOLLOW_NS), on_follow,
-                    client, client->turn);
+    client->parting = false;
+    if (send_sale(client, dice))
         return;
-    }
     if (dice_hit(dice, mix->bulk)) {
         send_bulk(client, dice);
         return;
@@ -156,6 +158,8 @@ static void send_turn(struct client *client, struct dice *dice)
     if (client->parting) {
         make_parting(mix, dice, &words);
         ask(client, dice, &words);
+        if (dice_hit(dice, mix->flood))
+            send_flood(client);
         return;
     }
     for (uint64_t i = 0; i < count && clients.sent < clients.limit; i++) {
@@ -181,6 +185,8 @@ static void end_turn(struct client *client, struct dice *dice)
 
     if (client->parting) {
         client->leaving = true;
+        if (dice_hit(dice, 200))
+            session_finish(client->session); /* its reset is not read then */
         plan(client, dice_scale(dice, 1 * US, 20 * MS));
         return;
     }
@@ -263,7 +269,7 @@ static void leave(struct client *client, bool reset)
             keep_again(client, &session->calls[i]->words);
     }
     client->session = NULL;
-    client->leaving = false;
+    client->leaving = client->hard = false;
     session_close(session, reset);
 }
 
@@ -293,14 +299,51 @@ static void on_answered(struct session *session, struct call *call,
     if (call->id == 0)
         return;
     knows_learn(&client->knows, &call->words, reply);
+    sale_learn(&call->words, reply);
+    bool late = reply.len > 8 && memcmp(reply.data, "-TIMEOUT", 8) == 0;
     if (!clients.healed && words_has(&call->words, "REQ") &&
-        dice_hit(&client->dice, mix->again))
+        dice_hit(&client->dice, late ? 4 * mix->again : mix->again))
         keep_again(client, &call->words);
     if (client->session == session && session_open_calls(session) == 0 &&
         !client->leaving)
-        plan(client, client->follows
-                         ? MAKE_BULK_NS - 20 * MS
-                         : dice_scale(&client->dice, US, mix->think_ns));
+        plan(client,
+             dice_scale(&client->dice, mix->pace_ns,
+                        mix->pace_ns > US ? 4 * mix->pace_ns : mix->think_ns));
+}
+
+/* It reads next to nothing for a minute or two, and small pieces only fit on
+ * its way; or a little every second. */
+static void hear_little(struct client *client)
+{
+    struct session *session = client->session;
+
+    session->wire->window = 600;
+    if (dice_hit(&client->dice, 300))
+        session->sip_ns = dice_between(&client->dice, 500 * MS, 1200 * MS);
+    else
+        session->deaf_ns =
+            world_now_ns() + dice_between(&client->dice, 10 * S, 130 * S);
+    client->talks = dice_hit(&client->dice, 500);
+    client->hard = true;
+}
+
+/* One that hears little is patient; it asks for more than it can take. */
+static bool go_on_deaf(struct client *client)
+{
+    struct session *session = client->session;
+    struct words words = {0};
+    bool first = session->count == 0;
+
+    if (!client->hard || !session->connected || clients.healed ||
+        clients.sent >= clients.limit ||
+        (session->count > 0 && session_open_calls(session) == 0))
+        return false;
+    if (first || client->talks) {
+        words_add(&words, first ? "METRICS" : "PING");
+        ask(client, &client->dice, &words);
+    }
+    plan(client, dice_between(&client->dice, 1 * S, 20 * S));
+    return true;
 }
 
 static void connect(struct client *client)
@@ -310,6 +353,8 @@ static void connect(struct client *client)
     bool slow = !client->reader && dice_hit(&client->dice, mix->slow);
 
     client->session = session_open(client, local, slow);
+    if (slow && dice_hit(&client->dice, mix->deaf))
+        hear_little(client);
     plan(client, dice_scale(&client->dice, mix->patience_ns, 90 * S));
 }
 
@@ -330,6 +375,8 @@ static void on_wake(void *context, uint64_t wake)
             connect(client);
         return;
     }
+    if (go_on_deaf(client))
+        return;
     bool waits = !session->connected || session_open_calls(session) > 0;
     if (session->finished && !waits) {
         leave(client, false);
@@ -382,7 +429,9 @@ void clients_begin(const struct mix *mix, const struct client_masks *masks,
     clients.mix = mix;
     clients.masks = masks;
     clients.limit = limit;
+    sale_begin();
     sessions_begin(&calls);
+    sessions_bounds(mix->idle_ms * MS, mix->clients_max < 1000);
     for (uint64_t i = 0; i < mix->clients; i++)
         add_client(i, false);
 }
@@ -437,6 +486,29 @@ void clients_pause(uint64_t ns)
     clients.paused_until_ns = world_now_ns() + ns;
 }
 
+void clients_stall(uint64_t ns)
+{
+    if (clients.healed)
+        return;
+    disk_stall(ns);
+    record_say("the next batch takes %llu ms", (unsigned long long)(ns / MS));
+}
+
+bool clients_ask_one(const struct words *words)
+{
+    for (size_t i = 0; i < clients.count && !clients.healed; i++) {
+        struct client *client = &clients.list[i];
+        struct session *session = client->session;
+        if (client->masked || client->leaving || session == NULL ||
+            !session->connected || session->finished ||
+            session_open_calls(session) > 0)
+            continue;
+        ask(client, &client->dice, words);
+        return true;
+    }
+    return false;
+}
+
 void clients_read_all(void)
 {
     struct client *client = &clients.list[clients.count - 1];
@@ -455,6 +527,21 @@ void clients_read_all(void)
 void clients_stopped(uint64_t asked_ns)
 {
     sessions_stopped(asked_ns);
+}
+
+void clients_failed(uint64_t failed_ns)
+{
+    sessions_failed(failed_ns);
+}
+
+uint64_t clients_next_id(void)
+{
+    return sessions_next_id();
+}
+
+void clients_excuse(bool on, bool stops)
+{
+    sessions_excuse(on, stops);
 }
 
 const char *clients_wrong(void)

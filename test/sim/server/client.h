@@ -13,6 +13,8 @@
 
 #include "sim/server/mix.h"
 
+struct words;
+
 /* Turns that are left out, by client. */
 #define TURNS_MAX 8192
 
@@ -35,12 +37,22 @@ bool clients_quiet(void);
 void clients_heal(void);
 /* Everybody stops for so long. */
 void clients_pause(uint64_t ns);
+/* The next batch takes that long. */
+void clients_stall(uint64_t ns);
+/* Somebody who waits for nothing asks this; false: there is nobody. */
+bool clients_ask_one(const struct words *words);
 /* A last one reads all that there is; clients_quiet() once it is answered. */
 void clients_read_all(void);
 /* The server has stopped cleanly, as it was asked to at that time. */
 void clients_stopped(uint64_t asked_ns);
+/* The journal failed at that time, and everybody had time to be told. */
+void clients_failed(uint64_t failed_ns);
+/* The server may close any connection from now on, or not; it stops. */
+void clients_excuse(bool on, bool stops);
 /* What a client saw that no server may do; NULL: nothing. */
 const char *clients_wrong(void);
+/* A number for a request that somebody else makes. */
+uint64_t clients_next_id(void);
 /* Turns that the client has had. */
 uint64_t clients_turns(uint64_t client);
 

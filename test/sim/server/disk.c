@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "sim/server/disk_state.h"
 #include "sim/server/loop.h"
+#include "sim/server/record.h"
 
 #define FILE_MODE 0640
 
@@ -134,8 +135,7 @@ static int make_file(const char *name, struct disk_file **out)
     return 0;
 }
 
-static int do_open(struct journal_io *io, int dir, const char *name, int flags,
-                   int *fd)
+static int do_open(void *io, int dir, const char *name, int flags, int *fd)
 {
     struct disk_file *file = disk_find(name);
     int error = enter();
@@ -164,8 +164,8 @@ static int do_open(struct journal_io *io, int dir, const char *name, int flags,
     return 0;
 }
 
-static int do_read(struct journal_io *io, int fd, void *data, size_t len,
-                   uint64_t offset, size_t *got)
+static int do_read(void *io, int fd, void *data, size_t len, uint64_t offset,
+                   size_t *got)
 {
     int error = enter();
 
@@ -213,7 +213,7 @@ static int write_direct(int fd, const void *data, size_t len, uint64_t offset)
     return hf_file_write(fd, data, len, offset);
 }
 
-static int do_write(struct journal_io *io, int fd, const void *data, size_t len,
+static int do_write(void *io, int fd, const void *data, size_t len,
                     uint64_t offset)
 {
     int error = enter();
@@ -252,7 +252,7 @@ void disk_drop_olds(struct disk_file *file, uint64_t stamp)
     }
 }
 
-static int do_sync(struct journal_io *io, int fd)
+static int do_sync(void *io, int fd)
 {
     struct disk_file *file = file_of(fd);
     uint64_t stamp = disk.stamp;
@@ -295,7 +295,7 @@ void disk_settle_changes(size_t count)
             disk.change_count * sizeof *disk.changes);
 }
 
-static int do_sync_folder(struct journal_io *io, int dir)
+static int do_sync_folder(void *io, int dir)
 {
     size_t count = disk.change_count;
     uint64_t settled = disk.settled;
@@ -318,8 +318,7 @@ static int do_sync_folder(struct journal_io *io, int dir)
     return 0;
 }
 
-static int do_rename(struct journal_io *io, int dir, const char *from,
-                     const char *to)
+static int do_rename(void *io, int dir, const char *from, const char *to)
 {
     struct disk_file *file = disk_find(from);
     struct disk_file *old = disk_find(to);
@@ -343,7 +342,7 @@ static int do_rename(struct journal_io *io, int dir, const char *from,
     return 0;
 }
 
-static int do_remove(struct journal_io *io, int dir, const char *name)
+static int do_remove(void *io, int dir, const char *name)
 {
     struct disk_file *file = disk_find(name);
     int error = enter();
@@ -369,11 +368,12 @@ static void on_batch(void *context, uint64_t number)
     if (world_is_dead() || batch->number != number || batch->done)
         return;
     batch->done = true;
+    disk.done_ns = world_now_ns();
     if (batch->error == 0)
         batch->error = hf_file_write(batch->flight.fd, batch->flight.data,
                                      batch->flight.len, batch->flight.offset);
-    else
-        disk_tear(&batch->flight, true);
+    else if (disk_tear(&batch->flight, true))
+        record_mark(0, 0, HISTORY_FAILED);
     if (batch->notify)
         loop_wake(1);
 }
@@ -425,6 +425,11 @@ static enum hf_status do_wait(struct journal_io *io, uint64_t timeout_ns,
     if (!world_is_dead())
         batch->busy = false;
     return HF_OK;
+}
+
+uint64_t disk_done_ns(void)
+{
+    return disk.batch.busy && !disk.batch.done ? UINT64_MAX : disk.done_ns;
 }
 
 static void do_close(struct journal_io *io)

@@ -32,6 +32,8 @@ void disk_end(void);
 void disk_heal(void);
 /* The seam of the running server. */
 struct journal_io *disk_io(void);
+/* When the last batch was done; UINT64_MAX: one is under way. */
+uint64_t disk_done_ns(void);
 /* The server dies: what is under way is torn. */
 void disk_cut(void);
 /* The server is off, and so is its machine if `power` went: what is lost is

@@ -58,7 +58,9 @@ static int open_file(const struct disk_file *file)
                   O_RDWR | O_CLOEXEC);
 }
 
-void disk_tear(const struct disk_flight *flight, bool failed)
+/* Where only a part is kept, a failed write keeps not even the beginning, so
+ * that it cannot be whole by chance. */
+bool disk_tear(const struct disk_flight *flight, bool failed)
 {
     uint64_t style = dice_below(&disk.dice, 4);
     int fd = open_file(flight->file);
@@ -71,11 +73,12 @@ void disk_tear(const struct disk_flight *flight, bool failed)
                                  : dice_hit(&disk.dice, 500);
         size_t len =
             flight->len - at < DISK_SECTOR ? flight->len - at : DISK_SECTOR;
-        if (kept && !(failed && at == 0))
+        if (kept && (style == 1 || !failed || at > 0))
             (void)hf_file_write(fd, flight->data + at, len,
                                 flight->offset + at);
     }
     close(fd);
+    return style == 1;
 }
 
 static void lose_writes(struct disk_file *file)
@@ -139,9 +142,9 @@ static void undo_change(void)
 void disk_cut(void)
 {
     if (disk.batch.busy && !disk.batch.done && disk.batch.flight.file != NULL)
-        disk_tear(&disk.batch.flight, false);
+        (void)disk_tear(&disk.batch.flight, false);
     for (size_t i = 0; i < disk.flight_count; i++)
-        disk_tear(&disk.flights[i], false);
+        (void)disk_tear(&disk.flights[i], false);
     disk.flight_count = 0;
 }
 

@@ -76,6 +76,7 @@ struct disk {
     uint64_t settled; /* changes that were synced so far */
     struct disk_flight flights[DISK_FLIGHTS_MAX];
     size_t flight_count;
+    uint64_t done_ns; /* of the last batch */
     struct disk_batch batch;
     uint64_t stamp;
     uint64_t graves;
@@ -92,8 +93,8 @@ struct disk_file *disk_find(const char *name);
 void disk_drop_olds(struct disk_file *file, uint64_t stamp);
 /* The first so many changes are on disk. */
 void disk_settle_changes(size_t count);
-/* Some sectors of the write reach the file, or none, or all; of one that is
- * reported as failed never the first. */
-void disk_tear(const struct disk_flight *flight, bool failed);
+/* Some sectors of the write reach the file, or none, or all; true: all. Of one
+ * that is reported as failed the first one only if all do. */
+bool disk_tear(const struct disk_flight *flight, bool failed);
 
 #endif

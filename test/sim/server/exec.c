@@ -9,6 +9,7 @@
 #include <sys/statvfs.h>
 
 #include "base/memory.h"
+#include "hold/engine.h"
 #include "holdfast/event.h"
 #include "holdfast/limiter.h"
 #include "holdfast/pool.h"
@@ -113,6 +114,31 @@ enum hf_status __wrap_hf_limiter_open(struct hf_limiter **out,
 
     seeded.seed = 1 + dice_below(&dice, 1000000);
     return __real_hf_limiter_open(out, &seeded);
+}
+
+/* ---- What the engine's work costs. ---- */
+
+static uint64_t step_ns;
+
+void exec_costs(uint64_t ns)
+{
+    step_ns = ns;
+}
+
+const struct hold_out *__wrap_hold_apply(struct hold_engine *engine,
+                                         struct hf_bytes record);
+const struct hold_out *__real_hold_apply(struct hold_engine *engine,
+                                         struct hf_bytes record);
+
+/* Each record, and each thing that falls due with it. */
+const struct hold_out *__wrap_hold_apply(struct hold_engine *engine,
+                                         struct hf_bytes record)
+{
+    const struct hold_out *out = __real_hold_apply(engine, record);
+
+    if (out != NULL && !world_in_fiber())
+        world_spend(step_ns * (1 + out->event_count));
+    return out;
 }
 
 /* ---- Events: one thread, so that only until() has to do anything. ---- */

@@ -12,6 +12,8 @@
 #include <stdint.h>
 
 /* A new server is about to be opened. */
+/* What a step of the engine takes, in simulated time. */
+void exec_costs(uint64_t ns);
 void exec_begin(uint64_t run);
 /* The world has come to its end. */
 void exec_end(void);

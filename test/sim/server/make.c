@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define BULK_ITEMS 15u
+
 #define ULL(number) ((unsigned long long)(number))
 
 uint64_t make_epoch;
@@ -257,10 +259,33 @@ static void make_reservation(struct making *m, enum make_kind kind)
         add_owner(m);
 }
 
+/* One permit, which may be given back at any time: those who want it wait, as
+ * a rule until their time is over. */
+static void make_limit_scarce(struct making *m)
+{
+    words_add(m->out, "LIMIT");
+    if (dice_hit(m->dice, 200)) {
+        const char *rule[] = {"DEFINE", "scarce", "RATE",      "1",
+                              "PER",    "20000",  "ALGORITHM", "LEASES"};
+        for (size_t i = 0; i < sizeof rule / sizeof rule[0]; i++)
+            words_add(m->out, "%s", rule[i]);
+        return;
+    }
+    words_add(m->out, "w");
+    words_add(m->out, "POLICY");
+    words_add(m->out, "scarce");
+    words_add(m->out, "WAIT");
+    words_add(m->out, "%llu", ULL(dice_between(m->dice, 300, 3000)));
+}
+
 static void make_limit(struct making *m)
 {
     uint64_t key = dice_below(m->dice, m->mix->keys);
 
+    if (dice_hit(m->dice, 250)) {
+        make_limit_scarce(m);
+        return;
+    }
     words_add(m->out, "LIMIT");
     words_add(m->out, "k%llu", ULL(key));
     words_add(m->out, "RATE");
@@ -535,8 +560,6 @@ void make_first(const struct mix *mix, uint64_t sku, struct words *out)
     words_add(out, "%llu", ULL(mix->stock));
 }
 
-/* Hundreds at once: reservations that end together, or many waiters' worth of
- * listings. */
 void make_parting(const struct mix *mix, struct dice *dice, struct words *out)
 {
     out->count = out->len = 0;
@@ -550,40 +573,23 @@ void make_parting(const struct mix *mix, struct dice *dice, struct words *out)
     }
 }
 
-void make_bulk(const struct mix *mix, struct dice *dice, uint64_t style,
-               uint64_t client, uint64_t number, struct words *out)
+void make_bulk(const struct mix *mix, uint64_t style, struct words *out)
 {
     out->count = out->len = 0;
-    (void)client;
     if (style == 0) {
         words_add(out, "STOCK");
         words_add(out, "LIST");
         words_add(out, "*a*a*a*a*z");
         return;
     }
-    if (style == 4) {
-        words_add(out, "STOCK");
-        words_add(out, "ADD");
-        words_add(out, "s1");
-        words_add(out, "1");
-        return;
-    }
-    if (style == 1 && number == 0) {
-        words_add(out, "STOCK");
-        words_add(out, "ADD");
-        words_add(out, "s0");
-        words_add(out, "700");
-        return;
-    }
     words_add(out, "RESERVE");
     words_add(out, "*");
-    words_add(out, "ITEM");
-    words_add(out, "s0");
-    words_add(out, "%u", style == 3 ? 650u : 1u);
+    for (uint64_t i = 0; i < (style == 1 ? 1 : BULK_ITEMS); i++) {
+        words_add(out, "ITEM");
+        words_add(out, i == 0 ? "s0" : "a-product-with-a-long-name-%llu",
+                  ULL(i));
+        words_add(out, "1");
+    }
     words_add(out, "TTL");
-    words_add(out, "%llu",
-              ULL(style == 1   ? MAKE_BULK_NS / MS
-                  : style == 3 ? 20
-                               : mix->ttl_ms));
-    (void)dice;
+    words_add(out, "%llu", ULL(mix->ttl_ms));
 }

@@ -59,11 +59,9 @@ void make_request(const struct mix *mix, struct dice *dice,
 void make_first(const struct mix *mix, uint64_t sku, struct words *out);
 /* A LOCK whose client will not wait for the answer. */
 void make_parting(const struct mix *mix, struct dice *dice, struct words *out);
-/* One of many of the same kind, sent at once: 0 listings, 1 reservations that
- * end together after MAKE_BULK_NS, 2 others, 3 what the first give back. */
-#define MAKE_BULK_NS (300 * MS)
-void make_bulk(const struct mix *mix, struct dice *dice, uint64_t style,
-               uint64_t client, uint64_t number, struct words *out);
+/* One of many of the same kind, sent at once: 0 listings, 1 reservations, 2
+ * long ones. */
+void make_bulk(const struct mix *mix, uint64_t style, struct words *out);
 /* Learns from a reply. */
 void knows_learn(struct knows *knows, const struct words *words,
                  struct hf_bytes reply);

@@ -16,6 +16,7 @@ const char *const fault_names[FAULT_KINDS] = {
     [FAULT_DATE] = "date",
     [FAULT_MEMORY] = "memory",
     [FAULT_PAUSE] = "pause",
+    [FAULT_SALE] = "sale",
 };
 
 /* How often a kind is asked when nothing speaks against it. */
@@ -73,6 +74,7 @@ static void draw_clients(struct mix *mix, struct dice *dice)
     mix->ttl_ms = ONE_OF(dice, 200, 1000, 5000, 30000);
     mix->wait_ms = ONE_OF(dice, 100, 1000, 5000, 20000);
     mix->think_ns = ONE_OF(dice, 1 * MS, 10 * MS, 100 * MS);
+    mix->pace_ns = ONE_OF(dice, US, US, US, US, 10 * MS, 100 * MS, 1 * S);
     mix->patience_ns = ONE_OF(dice, 50 * MS, 1 * S, 30 * S);
     mix->stock = ONE_OF(dice, 3, 20, 300, 1000000);
     mix->request = ONE_OF(dice, 0, 200, 500, 900);
@@ -80,8 +82,10 @@ static void draw_clients(struct mix *mix, struct dice *dice)
     mix->pipeline = ONE_OF(dice, 0, 100, 400);
     mix->bulk = ONE_OF(dice, 0, 0, 10, 30);
     mix->leave = ONE_OF(dice, 0, 20, 150);
+    mix->flood = ONE_OF(dice, 0, 0, 0, 100);
     mix->half = ONE_OF(dice, 0, 0, 20);
     mix->slow = ONE_OF(dice, 0, 0, 100, 300);
+    mix->deaf = mix->pace_ns >= 100 * MS ? 300 : 0;
     mix->inline_ = ONE_OF(dice, 0, 20, 200);
     mix->garbage = ONE_OF(dice, 0, 0, 20);
     mix->share = ONE_OF(dice, 0, 0, 100);
@@ -97,6 +101,7 @@ static void draw_machine(struct mix *mix, struct dice *dice)
     mix->net.split = ONE_OF(dice, 0, 50, 400);
     mix->net.cut = ONE_OF(dice, 0, 0, 200, 700);
     mix->net.cut_bytes = ONE_OF(dice, 200, 4000, 60000);
+    mix->net.vanish = ONE_OF(dice, 0, 0, 300);
     /* a reply about a lock fits in, or it would be older than its sending */
     mix->net.window_min = ONE_OF(dice, 600, 600, 4096, 65536);
     mix->net.window_max = ONE_OF(dice, 1000, 4096, 65536, 1u << 20);
@@ -112,8 +117,9 @@ static void draw_machine(struct mix *mix, struct dice *dice)
     mix->snapshot_bytes = ONE_OF(dice, 65536, 200000, 1u << 20);
     mix->clients_max = dice_hit(dice, 100) ? mix->clients / 2 : 1000;
     mix->output_max = ONE_OF(dice, 2000, 65536, 1u << 20);
-    mix->idle_ms = dice_hit(dice, 100) ? 2000 : 0;
+    mix->idle_ms = dice_hit(dice, mix->pace_ns > US ? 300 : 100) ? 2000 : 0;
     mix->memory_max = dice_hit(dice, 100) ? 1u << 20 : 0;
+    mix->step_ns = ONE_OF(dice, 0, 0, 0, 1 * US, 10 * US);
     mix->requests_max = dice_hit(dice, 150) ? dice_between(dice, 4, 60) : 0;
     mix->request_keep_ms = dice_hit(dice, 200) ? 3000 : 0;
     mix->ended_keep_ms = dice_hit(dice, 200) ? 3000 : 0;
@@ -141,6 +147,9 @@ static void draw_fault(struct fault *fault, struct dice *dice,
     case FAULT_DATE:
         fault->size_ns = dice_scale(dice, 1 * MS, 900000 * S);
         break;
+    case FAULT_SALE: /* it takes many commands */
+        fault->at = dice_below(dice, commands / 2 + 1);
+        break;
     default:
         fault->size_ns = dice_scale(dice, 1 * MS, 20 * S);
         break;
@@ -160,12 +169,28 @@ static void draw_faults(struct mix *mix, struct dice *dice, uint32_t off)
         uint64_t count = dice_hit(&own, 400) ? dice_scale(&own, 1, 6) : 0;
         if (style < 4)
             count = only == (uint64_t)kind ? dice_between(&own, 2, 8) : 0;
+        if (kind == FAULT_SALE && count > 0)
+            count = dice_hit(&own, 700);
         if ((off >> kind & 1) != 0)
             continue;
         while (count-- > 0 && mix->fault_count < FAULTS_MAX)
             draw_fault(&mix->faults[mix->fault_count++], &own,
                        (enum fault_kind)kind, mix->commands);
     }
+}
+
+/* A quarter of the seeds have a log that several machines keep; nothing of what
+ * it has acknowledged is lost. */
+static void draw_remote(struct mix *mix, uint64_t seed)
+{
+    struct dice dice = dice_make(seed, "mix", 1, 0);
+
+    if (seed % 4 != 3)
+        return;
+    mix->sync = JOURNAL_ALWAYS;
+    mix->remote.flights = dice_between(&dice, 1, REMOTE_FLIGHTS_MAX);
+    mix->remote.lapse_ns = ONE_OF(&dice, 0, 200 * MS, 2 * S, 20 * S);
+    mix->remote.taken = ONE_OF(&dice, 0, 100, 500);
 }
 
 void mix_draw(struct mix *mix, uint64_t seed, uint64_t commands, uint32_t off)
@@ -183,4 +208,5 @@ void mix_draw(struct mix *mix, uint64_t seed, uint64_t commands, uint32_t off)
         mix->leave = mix->half = mix->slow = mix->garbage = 0;
         mix->net.refuse = 0;
     }
+    draw_remote(mix, seed);
 }

@@ -9,6 +9,7 @@
 #include "journal/journal.h"
 #include "sim/server/disk.h"
 #include "sim/server/net.h"
+#include "sim/server/remote.h"
 #include "sim/server/world.h"
 
 /* What clients ask. */
@@ -58,6 +59,7 @@ enum fault_kind {
     FAULT_DATE,       /* the date is set */
     FAULT_MEMORY,     /* no memory for a callback or a few */
     FAULT_PAUSE,      /* every client stops for a while */
+    FAULT_SALE,       /* hundreds of reservations end at once */
     FAULT_KINDS,
 };
 
@@ -86,6 +88,7 @@ struct mix {
     uint64_t ttl_ms;  /* most */
     uint64_t wait_ms; /* most */
     uint64_t think_ns;
+    uint64_t pace_ns;     /* least time between two turns */
     uint64_t patience_ns; /* least time that a client waits for an answer */
     uint64_t stock;       /* units of a product, at most */
     /* of 1000 */
@@ -94,8 +97,10 @@ struct mix {
     uint64_t pipeline; /* turns that send several */
     uint64_t bulk;     /* turns that send hundreds */
     uint64_t leave;    /* turns that end with the connection cut */
+    uint64_t flood;    /* of those that leave, so many send too much before */
     uint64_t half;     /* turns that end with the sending side closed */
     uint64_t slow;     /* sessions that read slowly */
+    uint64_t deaf;     /* of those, so many next to nothing for a minute */
     uint64_t inline_;  /* requests as a line */
     uint64_t garbage;  /* turns that send what is no request */
     uint64_t share;    /* locks taken in another client's name */
@@ -103,6 +108,7 @@ struct mix {
 
     struct net_mix net;
     struct disk_mix disk;
+    struct remote_mix remote;
     enum journal_sync sync;
     uint64_t segment_bytes;
     uint64_t snapshot_bytes;
@@ -110,6 +116,7 @@ struct mix {
     uint64_t output_max;
     uint64_t idle_ms;
     uint64_t memory_max;
+    uint64_t step_ns;         /* what a step of the engine takes */
     uint64_t requests_max;    /* 0: the default */
     uint64_t request_keep_ms; /* 0: the default */
     uint64_t ended_keep_ms;   /* 0: the default */

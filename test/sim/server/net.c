@@ -11,6 +11,9 @@
 #define WAY_DOWN (UINT64_C(1) << 63)
 #define WAY_FIN  (UINT64_C(1) << 62)
 
+/* As long as a host is probed: keepalive-ms and ten seconds. */
+#define VANISH_NS (70 * S)
+
 static struct {
     struct net_mix mix;
     struct wire *wires;
@@ -110,14 +113,21 @@ static void on_server_reset(void *context, uint64_t number)
     (void)number;
     wire->reset = true;
     wire->broken = true;
+    wire->calls->cut(wire);
 }
 
-/* Somebody cut it: each end hears of it in its own time. */
+/* Somebody cut it: each end hears of it in its own time. The end of a host
+ * that has vanished is heard of when the system has probed it in vain. */
 static void break_wire(struct wire *wire)
 {
     uint64_t most = net.healed ? 10 * MS : 3 * S;
 
     wire->broken = true;
+    if (dice_hit(&wire->dice, net.mix.vanish)) {
+        world_after(1, on_client_reset, wire, 0);
+        world_after(VANISH_NS, on_server_reset, wire, 0);
+        return;
+    }
     world_after(dice_scale(&wire->dice, 10 * US, most), on_client_reset, wire,
                 0);
     world_after(dice_scale(&wire->dice, 10 * US, most), on_server_reset, wire,
@@ -226,6 +236,7 @@ struct wire *wire_connect(const struct wire_calls *calls, void *owner,
     wire->calls = calls;
     wire->owner = owner;
     wire->local = local;
+    wire->six = dice_hit(&wire->dice, 50);
     wire->up.cut_at = wire->down.cut_at = UINT64_MAX;
     wire->delay_ns = dice_scale(&wire->dice, mix->delay_ns, mix->delay_max);
     wire->window = dice_between(&wire->dice, mix->window_min, mix->window_max);
@@ -319,6 +330,7 @@ void wire_accept(struct wire *wire, void *tcp)
     assert(net.waiting == wire);
     net.waiting = wire->next_waiting;
     wire->tcp = tcp;
+    wire->heard_ns = wire->sent_ns = world_now_ns();
 }
 
 size_t wire_window(const struct wire *wire)
@@ -353,6 +365,7 @@ void wire_send(struct wire *wire, const char *data, size_t len)
 {
     if (world_is_dead())
         return;
+    wire->sent_ns = world_now_ns();
     follow_replies(wire, data, len);
     pipe_write(wire, &wire->down, data, len, WAY_DOWN);
 }
@@ -361,6 +374,7 @@ size_t wire_take(struct wire *wire, char *data, size_t len)
 {
     size_t got = pipe_take(&wire->up, data, len);
 
+    wire->heard_ns = world_now_ns();
     if (!world_is_dead())
         wire->calls->taken(wire);
     return got;
@@ -375,6 +389,7 @@ void wire_shut(struct wire *wire)
     if (wire->server_closed || world_is_dead())
         return;
     wire->server_closed = true;
+    wire->calls->shut(wire);
     if (unread)
         world_after(wire->delay_ns, on_client_reset, wire, 0);
     else

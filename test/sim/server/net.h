@@ -29,7 +29,9 @@ struct wire_calls {
                                             never let in; the last call */
     void (*taken)(struct wire *wire);    /* the server has read `up.taken` */
     void (*replied)(struct wire *wire);  /* a whole reply was handed over */
-    void (*gone)(struct wire *wire);     /* the server was told of a reset */
+    void (*cut)(struct wire *wire);      /* a reset has come to the server */
+    void (*gone)(struct wire *wire);     /* and it was told */
+    void (*shut)(struct wire *wire);     /* the server closes it */
 };
 
 struct pipe {
@@ -56,11 +58,14 @@ struct wire {
     uint64_t window;   /* bytes down that are not read yet, at most */
 
     bool local; /* comes from the server's own machine */
+    bool six;   /* by IPv6 */
     bool client_closed;
     bool client_ended; /* it was told, or has closed */
 
     /* the server's end */
-    void *tcp; /* the handle; NULL: not accepted, or closed */
+    void *tcp;         /* the handle; NULL: not accepted, or closed */
+    uint64_t heard_ns; /* when it last read something, or accepted */
+    uint64_t sent_ns;  /* when something of what it writes was last taken */
     struct wire *next_waiting;
     bool server_closed; /* or never let in */
     bool reset;         /* a reset has arrived */
@@ -84,6 +89,7 @@ struct net_mix {
     uint64_t split;      /* of 1000 writes, so many come in pieces */
     uint64_t cut;        /* of 1000 wires, so many break */
     uint64_t cut_bytes;  /* within so many bytes */
+    uint64_t vanish;     /* of 1000 that break, so many hosts vanish */
     uint64_t window_min; /* of the server's socket buffer */
     uint64_t window_max;
     uint64_t refuse; /* of 1000 accepts, so many fail at first */

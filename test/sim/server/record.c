@@ -290,7 +290,9 @@ static void print_item(size_t at, FILE *out)
                 item->event == HISTORY_START   ? "starts"
                 : item->event == HISTORY_CRASH ? "crashes"
                 : item->event == HISTORY_DATE  ? "has another date"
-                                               : "is stopped");
+                : item->event == HISTORY_FAILED
+                    ? "has a batch on disk whose write failed"
+                    : "is stopped");
         return;
     }
     fprintf(out, "client %llu", (unsigned long long)item->wire);

@@ -14,13 +14,20 @@
 #include "sim/server/exec.h"
 #include "sim/server/loop.h"
 #include "sim/server/record.h"
+#include "sim/server/sale.h"
+#include "support/history.h"
 
-#define WATCH_NS     (20 * MS)
-#define QUIET_NS     (240 * S) /* all must be answered by then */
-#define CHECK_TURNS  400u      /* of the loop, between two looks inside */
-#define OPENS_MAX    50        /* tries to start with all faults gone */
-#define ANSWER_US    UINT64_C(200000000)
-#define LATE_READ_NS (65 * S)
+#define WATCH_NS       (20 * MS)
+#define QUIET_NS       (240 * S)  /* all must be answered by then */
+#define CHECK_TURNS    400u       /* of the loop, between two looks inside */
+#define OPENS_MAX      50         /* tries to start with all faults gone */
+#define START_NS       (120 * S)  /* no fault lasts so long */
+#define FAILED_NS      (500 * MS) /* all are told of a failed journal by then */
+#define ANSWER_US      UINT64_C(200000000)
+#define WAIT_WITHIN_US UINT64_C(500000)
+#define MADE_SLACK_US  UINT64_C(60000) /* a long turn */
+#define LATE_READ_NS   (65 * S)
+#define STOP_NS        (2500 * MS) /* most, when nobody is owed anything */
 
 enum phase { PHASE_WORK, PHASE_QUIET, PHASE_READ, PHASE_LATE, PHASE_STOP };
 
@@ -34,10 +41,12 @@ static struct {
     bool up;    /* the loop runs */
     bool power; /* the next death takes what was not synced */
     uint64_t stop_ns;
-    bool stop_asked; /* of this run of the server */
-    bool dated;      /* somebody has set the date */
-    bool ending;     /* a restart is planned because the journal failed */
-    bool lossy;      /* acknowledged things may have been lost */
+    bool stop_asked;    /* of this run of the server */
+    bool stop_full;     /* then requests may have been left where they were */
+    bool dated;         /* somebody has set the date */
+    bool ending;        /* a restart is planned because the journal failed */
+    uint64_t failed_ns; /* when that was seen */
+    bool lossy;         /* acknowledged things may have been lost */
     size_t fault_next;
     uint64_t memory_left; /* callbacks that get no memory */
     uint64_t memory_after;
@@ -68,9 +77,11 @@ static void ask_stop(void)
     if (!run.up || run.stop_asked || world_is_dead())
         return;
     run.stop_asked = true;
+    run.stop_full = commit_is_full(run.server);
     run.stop_ns = world_now_ns();
     record_say("SIGTERM");
     loop_signal(SIGTERM);
+    clients_excuse(true, true);
 }
 
 static void die(bool power)
@@ -91,6 +102,7 @@ static void lose(void)
 static void on_killed(void)
 {
     disk_cut();
+    remote_cut();
     net_kill();
     record_say(run.power ? "power fails" : "SIGKILL");
     if (run.power && run.mix.sync != JOURNAL_ALWAYS)
@@ -99,16 +111,30 @@ static void on_killed(void)
     run.result->crashes++;
 }
 
+/* A second SIGTERM to the same run of the server. */
+static void on_again(void *context, uint64_t number)
+{
+    (void)context;
+    if (!run.up || number != run.run || world_is_dead())
+        return;
+    record_say("SIGTERM, again");
+    run.power = false;
+    loop_signal(SIGTERM);
+}
+
 static void on_later(void *context, uint64_t kind)
 {
     const struct fault *fault = context;
 
     if (run.phase != PHASE_WORK)
         return;
-    if (kind == FAULT_STALL_STOP)
-        ask_stop();
-    else
+    if (kind == FAULT_STALL_KILL) {
         die(fault->power);
+        return;
+    }
+    ask_stop();
+    if (fault->power) /* and somebody is impatient */
+        world_after(fault->size_ns / 8, on_again, NULL, run.run);
 }
 
 static void fill_fault(const struct fault *fault)
@@ -136,9 +162,13 @@ static void fill_fault(const struct fault *fault)
     case FAULT_MEMORY:
         run.memory_left = 1 + fault->number % 20;
         run.memory_after = fault->number / 20;
+        clients_excuse(true, run.stop_asked);
         record_say("no memory for %llu callbacks, after %llu allocations each",
                    (unsigned long long)run.memory_left,
                    (unsigned long long)run.memory_after);
+        break;
+    case FAULT_SALE:
+        sale_open();
         break;
     default:
         clients_pause(fault->size_ns);
@@ -177,6 +207,8 @@ static void strike(const struct fault *fault)
     case FAULT_WRITE:
         disk_fail(fault->number % 2 ? EIO : ENOSPC, true);
         record_say("the next batch fails");
+        if (fault->number % 3 == 0) /* after it was tried for long */
+            disk_stall(fault->size_ns);
         break;
     default:
         fill_fault(fault);
@@ -271,6 +303,9 @@ static void on_restart(void *context, uint64_t kill)
 {
     (void)context;
     run.ending = false;
+    if (run.up && run.server->failed && !run.stop_asked && !world_is_dead() &&
+        world_now_ns() > run.failed_ns + FAILED_NS)
+        clients_failed(run.failed_ns);
     if (kill)
         die(false);
     else
@@ -281,13 +316,15 @@ static void on_watch(void *context, uint64_t number)
 {
     (void)context;
     (void)number;
-    if (run.phase == PHASE_WORK)
+    if (run.phase == PHASE_WORK && !sale_is_calm())
         plan_faults();
     if (run.up && run.server->failed && !run.ending) {
         struct dice dice = dice_make(world_seed(), "failed", run.run, 0);
         run.ending = true;
-        world_after(dice_scale(&dice, 1 * MS, 10 * S), on_restart, NULL,
-                    dice_below(&dice, 2));
+        run.failed_ns = world_now_ns();
+        uint64_t ns = dice_hit(&dice, 400) ? dice_between(&dice, 1 * S, 10 * S)
+                                           : dice_scale(&dice, 1 * MS, 10 * S);
+        world_after(ns, on_restart, NULL, dice_below(&dice, 2));
     }
     next_phase();
     world_after(WATCH_NS, on_watch, NULL, 0);
@@ -320,6 +357,8 @@ static struct config make_config(void)
 
     config.dir = run.opts->dir;
     config.io = disk_io();
+    if (mix->remote.flights > 0)
+        config.open_log = remote_open;
     config.durability = mix->sync;
     config.segment_bytes = mix->segment_bytes;
     config.snapshot_bytes = mix->snapshot_bytes;
@@ -346,6 +385,7 @@ static bool start_server(void)
     char error[JOURNAL_ERROR_MAX] = "";
 
     exec_begin(++run.run);
+    clients_excuse(run.memory_left > 0, false);
     run.stop_asked = run.ending = false;
     run.check_at = 0;
     record_mark(0, 0, HISTORY_START);
@@ -381,6 +421,26 @@ static void end_server(void)
     }
 }
 
+/* A stop waits for the disk and for those who are owed something. */
+static void judge_stop(void)
+{
+    uint64_t since_ns = run.stop_ns;
+    uint64_t done_ns =
+        run.mix.remote.flights > 0 ? remote_done_ns() : disk_done_ns();
+
+    if (done_ns == UINT64_MAX)
+        return; /* what was on its way then is judged elsewhere */
+    if (done_ns > since_ns)
+        since_ns = done_ns;
+    for (const struct wire *wire = net_first(); wire; wire = wire->next) {
+        if (wire->write != NULL)
+            return;
+    }
+    if (world_now_ns() > since_ns + STOP_NS)
+        fail("stops", "the stop took %llu ms, and nobody was owed anything",
+             (unsigned long long)((world_now_ns() - run.stop_ns) / MS));
+}
+
 /* Runs it until it ends; false: it did not even start. */
 static bool serve(void)
 {
@@ -388,8 +448,11 @@ static bool serve(void)
 
     if (started)
         server_run(run.server);
-    if (started && !world_is_dead() && !run.server->failed)
-        clients_stopped(run.stop_ns);
+    if (started && !world_is_dead() && !run.server->failed) {
+        if (!run.stop_full)
+            clients_stopped(run.stop_ns);
+        judge_stop();
+    }
     end_server();
     return started;
 }
@@ -398,18 +461,35 @@ static void serve_all(void)
 {
     struct dice dice = dice_make(world_seed(), "restart", 0, 0);
     int failures = 0;
+    uint64_t served_ns = world_now_ns();
 
     while (run.phase != PHASE_STOP && !run.result->failed) {
         bool healed = run.phase != PHASE_WORK;
-        if (serve())
+        if (serve()) {
             failures = 0;
-        else if (healed && ++failures > OPENS_MAX)
+            served_ns = world_now_ns();
+        } else if ((healed && ++failures > OPENS_MAX) ||
+                   world_now_ns() > served_ns + START_NS) {
             fail("starts", "the server does not start any more");
+        }
         world_run_until(world_now_ns() + dice_scale(&dice, 100 * US, 5 * S));
     }
 }
 
 /* ---- Judging. ---- */
+
+/* May so much be gathered while the disk hangs that requests are left where
+ * they are? A wait among them begins when they are taken up again. */
+static bool may_fill(void)
+{
+    const struct mix *mix = &run.mix;
+
+    for (size_t i = 0; i < mix->fault_count; i++) {
+        if (mix->faults[i].kind == FAULT_SALE)
+            return true;
+    }
+    return mix->bulk > 0 || (mix->pipeline > 0 && mix->segment_bytes < 262144);
+}
 
 static void judge(void)
 {
@@ -420,7 +500,9 @@ static void judge(void)
         .request_keep_us = bounds.request_keep_ms * 1000,
         .ended_keep_us = bounds.ended_keep_ms * 1000,
         .answer_within_us = run.lossy ? 0 : ANSWER_US,
+        .wait_within_us = run.lossy || may_fill() ? 0 : WAIT_WITHIN_US,
         .start_slack_us = 1000,
+        .made_slack_us = run.mix.step_ns > 0 ? MADE_SLACK_US : 0,
         .ended_full = run.mix.memory_max != 0,
         .requests_full = run.mix.requests_max != 0,
     };
@@ -428,7 +510,7 @@ static void judge(void)
 
     assert(history != NULL);
     if (run.opts->history != NULL &&
-        history_save(history, run.opts->history, error) != HF_OK)
+        test_save_history(history, run.opts->history, error) != HF_OK)
         fprintf(stderr, "%s\n", error);
     enum hf_status status = history_check(history, &opts, &report);
     assert(status == HF_OK);
@@ -464,7 +546,9 @@ void run_seed(const struct run_opts *opts, struct run_result *out)
     record_begin();
     mix_draw(&run.mix, opts->seed, opts->commands, opts->faults_off);
     disk_begin(opts->dir, &run.mix.disk);
+    remote_begin(&run.mix, run.server);
     net_begin(&run.mix.net);
+    exec_costs(run.mix.step_ns);
     world_killed = on_killed;
     loop_between = on_between;
     exec_log = on_log;
@@ -484,6 +568,7 @@ void run_seed(const struct run_opts *opts, struct run_result *out)
     clients_end();
     net_end();
     disk_end();
+    remote_end();
     world_end();
     exec_end();
     free(run.server);
@@ -498,10 +583,14 @@ void run_describe(const struct run_opts *opts, FILE *out)
 {
     const struct mix *mix = &run.mix;
 
-    fprintf(out, "seed %llu: %llu clients, %s, %llu KiB segments, faults:",
+    fprintf(out, "seed %llu: %llu clients, %s, %llu KiB segments",
             (unsigned long long)opts->seed, (unsigned long long)mix->clients,
             config_durability_name(mix->sync),
             (unsigned long long)mix->segment_bytes / 1024);
+    if (mix->remote.flights > 0)
+        fprintf(out, ", a log elsewhere, %llu commits at once",
+                (unsigned long long)mix->remote.flights);
+    fprintf(out, ", faults:");
     for (size_t i = 0; i < mix->fault_count; i++)
         fprintf(out, " %s@%llu", fault_names[mix->faults[i].kind],
                 (unsigned long long)mix->faults[i].at);

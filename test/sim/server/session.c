@@ -12,10 +12,19 @@
 /* What a slow reader takes at a time. */
 #define SIP_BYTES 300u
 
+/* A client that reads and says nothing for so long may be closed. */
+#define STUCK_NS (60 * S)
+/* The server's times are those of the beginning of a turn. */
+#define TURN_SLACK_NS (100 * MS)
+
 static struct {
     struct session *sessions;
     const struct session_calls *calls;
     uint64_t ids;
+    uint64_t idle_ns;
+    bool full;
+    bool excused;
+    bool stops;
     bool healed;
     char wrong[400];
 } all;
@@ -75,6 +84,12 @@ static void take_answer(struct session *session, struct hf_bytes reply)
     }
     struct call *call = session->calls[session->answered++];
     call->answered = true;
+    if (memmem(reply.data, reply.len, "does not keep up", 16) != NULL &&
+        error && all.wrong[0] == '\0') /* nobody asks for so much */
+        snprintf(all.wrong, sizeof all.wrong,
+                 "client %llu's request #%llu was refused: %.*s",
+                 (unsigned long long)session->wire->number,
+                 (unsigned long long)call->id, (int)reply.len - 2, reply.data);
     if (call->id != 0)
         record_answer(session->wire->number, call->id, reply);
     all.calls->answered(session, call, reply);
@@ -129,9 +144,14 @@ static void read_on(struct session *session)
     if (session->reading || !session->open)
         return;
     if (slow) {
+        uint64_t now_ns = world_now_ns();
+        uint64_t ns = dice_scale(&session->wire->dice, 10 * US, 500 * MS);
+        if (session->sip_ns > 0)
+            ns = session->sip_ns;
+        if (session->deaf_ns > now_ns)
+            ns = session->deaf_ns - now_ns;
         session->reading = true;
-        world_after(dice_scale(&session->wire->dice, 10 * US, 500 * MS), on_sip,
-                    session, 0);
+        world_after(ns, on_sip, session, 0);
         return;
     }
     while (read_some(session, 65536) > 0)
@@ -162,29 +182,54 @@ void sessions_heal(void)
     }
 }
 
-/* Listings are not promised an answer: they wait for time to pass. */
-static bool is_owed(const struct session *s, uint64_t asked_ns)
+/* The request that was read before that time and is not answered; NULL: none,
+ * or it is not the only one. */
+static const struct call *owed_call(const struct session *s, uint64_t asked_ns)
 {
     const struct wire *wire = s->wire;
 
     if (!s->open || wire->tcp == NULL || wire->reset || wire->broken ||
         wire->write != NULL || s->taken != s->replied + 1)
-        return false;
+        return NULL;
     const struct call *call = s->calls[s->replied];
-    return call->id != 0 && call->alone && call->taken_ns < asked_ns &&
-           !words_is(&call->words, 0, "LOCKS") &&
-           !words_is(&call->words, 1, "LIST");
+    return call->id != 0 && call->alone && call->taken_ns < asked_ns ? call
+                                                                     : NULL;
+}
+
+/* Listings are not promised an answer: they wait for time to pass. */
+static bool is_listing(const struct call *call)
+{
+    return words_is(&call->words, 0, "LOCKS") ||
+           words_is(&call->words, 1, "LIST");
+}
+
+static void say_owed(const struct session *s, const struct call *call,
+                     const char *what)
+{
+    if (all.wrong[0] == '\0')
+        snprintf(all.wrong, sizeof all.wrong,
+                 "client %llu's request #%llu was read before the %s and is "
+                 "not answered",
+                 (unsigned long long)s->wire->number,
+                 (unsigned long long)call->id, what);
 }
 
 void sessions_stopped(uint64_t asked_ns)
 {
-    for (struct session *s = all.sessions; s != NULL; s = s->next) {
-        if (is_owed(s, asked_ns) && all.wrong[0] == '\0')
-            snprintf(all.wrong, sizeof all.wrong,
-                     "client %llu's request #%llu was read before the stop and "
-                     "is not answered",
-                     (unsigned long long)s->wire->number,
-                     (unsigned long long)s->calls[s->replied]->id);
+    for (const struct session *s = all.sessions; s != NULL; s = s->next) {
+        const struct call *call = owed_call(s, asked_ns);
+        if (call != NULL && !is_listing(call))
+            say_owed(s, call, "stop");
+    }
+}
+
+/* Only permits are still waited for then. */
+void sessions_failed(uint64_t failed_ns)
+{
+    for (const struct session *s = all.sessions; s != NULL; s = s->next) {
+        const struct call *call = owed_call(s, failed_ns);
+        if (call != NULL && !words_is(&call->words, 0, "LIMIT"))
+            say_owed(s, call, "failure of the journal");
     }
 }
 
@@ -238,7 +283,7 @@ static void on_taken(struct wire *wire)
            session->calls[session->taken]->end <= wire->up.taken) {
         struct call *call = session->calls[session->taken];
         call->taken_ns = world_now_ns();
-        call->alone = session->replied == session->taken;
+        call->alone = session->replied == session->taken && !all.stops;
         if (call->id != 0 && call->alone)
             record_mark(wire->number, call->id, HISTORY_ARRIVED);
         session->taken++;
@@ -258,7 +303,73 @@ static void on_replied(struct wire *wire)
 
 static void on_gone(struct wire *wire)
 {
-    record_mark(wire->number, 0, HISTORY_GONE);
+    struct session *session = wire->owner;
+
+    if (!session->gone)
+        record_mark(wire->number, 0, HISTORY_GONE);
+    session->gone = true;
+}
+
+/* Before somebody who waited is granted a lock, the server asks whether its
+ * connection stands. */
+static void on_cut(struct wire *wire)
+{
+    const struct session *session = wire->owner;
+
+    if (session->taken > session->replied && wire->tcp != NULL &&
+        words_is(&session->calls[session->replied]->words, 0, "LOCK") &&
+        words_has(&session->calls[session->replied]->words, "WAIT") &&
+        !world_is_dead())
+        on_gone(wire);
+}
+
+/* Is there a reason to close the connection? */
+static bool is_excused(const struct session *s)
+{
+    const struct wire *wire = s->wire;
+    uint64_t now_ns = world_now_ns() + TURN_SLACK_NS;
+    bool owes = s->taken > s->replied;
+
+    if (all.excused || wire->reset || wire->client_closed ||
+        (all.full && s->taken == 0))
+        return true;
+    for (size_t i = 0; i < s->count; i++) {
+        if (s->calls[i]->id == 0 || words_is(&s->calls[i]->words, 0, "QUIT"))
+            return true;
+    }
+    /* One that sends no more gets its answers, but does not wait. */
+    for (size_t i = s->replied; i < s->taken && wire->up.fin; i++) {
+        if (words_has(&s->calls[i]->words, "WAIT"))
+            return true;
+    }
+    if (wire->up.fin && !owes)
+        return true;
+    if (all.idle_ns > 0 && !owes && now_ns >= wire->heard_ns + all.idle_ns)
+        return true;
+    return wire_window(wire) == 0 && now_ns >= wire->heard_ns + STUCK_NS &&
+           now_ns >= wire->sent_ns + STUCK_NS;
+}
+
+static void on_shut(struct wire *wire)
+{
+    if (is_excused(wire->owner) || all.wrong[0] != '\0')
+        return;
+    snprintf(all.wrong, sizeof all.wrong,
+             "client %llu was closed without a reason",
+             (unsigned long long)wire->number);
+    record_say("%s", all.wrong);
+}
+
+void sessions_excuse(bool on, bool stops)
+{
+    all.excused = on;
+    all.stops = stops;
+}
+
+void sessions_bounds(uint64_t idle_ns, bool full)
+{
+    all.idle_ns = idle_ns;
+    all.full = full;
 }
 
 static const struct wire_calls wire_calls = {
@@ -267,7 +378,9 @@ static const struct wire_calls wire_calls = {
     .ended = on_ended,
     .taken = on_taken,
     .replied = on_replied,
+    .cut = on_cut,
     .gone = on_gone,
+    .shut = on_shut,
 };
 
 /* ---- What the client does. ---- */
@@ -319,6 +432,11 @@ static size_t encode(const struct words *words, bool inline_, char *out,
         at += (size_t)snprintf(out + at, room - at, "\r\n");
     assert(at < room);
     return at;
+}
+
+uint64_t sessions_next_id(void)
+{
+    return ++all.ids;
 }
 
 void session_ask(struct session *session, const struct words *words,

@@ -32,9 +32,12 @@ struct session {
     uint64_t stream; /* bytes sent */
     bool open;       /* the client has it */
     bool connected;
-    bool finished; /* it sends no more */
-    bool slow;     /* reads a little at a time */
-    bool reading;  /* its next read is planned */
+    bool finished;    /* it sends no more */
+    bool slow;        /* reads a little at a time */
+    bool reading;     /* its next read is planned */
+    bool gone;        /* the server could know that it is */
+    uint64_t sip_ns;  /* not 0: so long between two reads of a little */
+    uint64_t deaf_ns; /* until then it reads nothing */
 };
 
 /* What a client hears of its session. */
@@ -48,6 +51,12 @@ struct session_calls {
 void sessions_begin(const struct session_calls *calls);
 void sessions_end(void);
 void sessions_heal(void);
+/* The server may close any connection: it stops, or has no memory. One that
+ * stops takes no more requests. */
+void sessions_excuse(bool on, bool stops);
+/* What the server was told: how long one may be silent, 0: for ever; and that
+ * there may be no room for everybody. */
+void sessions_bounds(uint64_t idle_ns, bool full);
 struct session *session_open(struct client *client, bool local, bool slow);
 /* Sends a request; `inline_`: as a line, if it can be one. */
 void session_ask(struct session *session, const struct words *words,
@@ -63,6 +72,9 @@ size_t session_open_calls(const struct session *session);
 /* The server has stopped cleanly after it was asked to at that time: whoever
  * had one request read by then has its answer. */
 void sessions_stopped(uint64_t asked_ns);
+/* The journal failed at that time, a while ago: the same. */
+void sessions_failed(uint64_t failed_ns);
+uint64_t sessions_next_id(void);
 /* What no server may do; NULL: nothing of that kind. */
 const char *sessions_wrong(void);
 

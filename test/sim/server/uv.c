@@ -16,6 +16,7 @@
 
 #include <arpa/inet.h>
 #include <assert.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +44,8 @@ static struct {
     struct dice dice;
     uv_handle_t *closing;
     uv_tcp_t *listener;
+    jmp_buf exit; /* back into uv_run() */
+    bool running;
 } state;
 
 void loop_signal(int number)
@@ -380,6 +383,7 @@ static void go_on_writing(struct wire *wire)
     wire_send(wire, wire->write_data, len);
     wire->write_data += len;
     wire->write_len -= len;
+    ((uv_stream_t *)wire->tcp)->write_queue_size = wire->write_len;
     if (wire->write_len == 0)
         end_write(wire, 0);
 }
@@ -454,13 +458,29 @@ static void poll_once(uv_loop_t *loop)
     }
 }
 
+_Noreturn void __wrap__exit(int code);
+_Noreturn void __real__exit(int code);
+
+/* The process ends at once: as if it were killed. */
+_Noreturn void __wrap__exit(int code)
+{
+    if (!state.running)
+        __real__exit(code);
+    world_kill();
+    longjmp(state.exit, 1);
+}
+
 int uv_run(uv_loop_t *loop, uv_run_mode mode)
 {
     assert(mode == UV_RUN_DEFAULT);
+    state.running = true;
+    (void)setjmp(state.exit); /* then the world is dead */
     while (first_of(loop) != NULL && loop->stop_flag == 0) {
         if (world_is_dead()) {
-            if (state.closing == NULL)
+            if (state.closing == NULL) {
+                state.running = false;
                 return 1;
+            }
             run_closing();
             continue;
         }
@@ -475,6 +495,7 @@ int uv_run(uv_loop_t *loop, uv_run_mode mode)
             run_closing();
     }
     loop->stop_flag = 0;
+    state.running = false;
     return first_of(loop) != NULL;
 }
 
@@ -540,6 +561,12 @@ int uv_signal_start(uv_signal_t *handle, uv_signal_cb call, int number)
     handle->signal_cb = call;
     handle->signum = number;
     set(handle, ACTIVE, true);
+    return 0;
+}
+
+int uv_signal_stop(uv_signal_t *handle)
+{
+    set(handle, ACTIVE, false);
     return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include "sim/server/net.h"
 #include "sim/server/uv_state.h"
@@ -96,6 +97,12 @@ int uv_tcp_getpeername(const uv_tcp_t *tcp, struct sockaddr *name, int *len)
 
     if (wire == NULL || wire->reset_told)
         return UV_ENOTCONN;
+    if (wire->six) {
+        *len = (int)sizeof(struct sockaddr_in6);
+        return uv_ip6_addr(wire->local ? "::1" : "fd00::1",
+                           (int)(20000 + wire->number % 40000),
+                           (struct sockaddr_in6 *)name);
+    }
     *len = (int)sizeof(struct sockaddr_in);
     return uv_ip4_addr(wire->local ? "127.0.0.1" : "10.0.0.1",
                        (int)(20000 + wire->number % 40000),
@@ -115,19 +122,37 @@ int uv_fileno(const uv_handle_t *handle, uv_os_fd_t *fd)
     return 0;
 }
 
+int __wrap_ioctl(int fd, unsigned long request, void *value);
 int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len);
 int __wrap_setsockopt(int fd, int level, int name, const void *value,
                       socklen_t len);
 
-int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len)
+static const struct wire *find_wire(int fd)
 {
-    struct tcp_info *info = value;
     const struct wire *wire = net_first();
 
-    assert(level == IPPROTO_TCP && name == TCP_INFO && *len == sizeof *info);
     while (wire != NULL && wire->number != (uint64_t)(fd - FD_FIRST))
         wire = wire->next;
     assert(wire != NULL);
+    return wire;
+}
+
+/* Bytes that the client has not taken. */
+int __wrap_ioctl(int fd, unsigned long request, void *value)
+{
+    const struct wire *wire = find_wire(fd);
+
+    assert(request == TIOCOUTQ);
+    *(int *)value = (int)(wire->down.written - wire->down.taken);
+    return 0;
+}
+
+int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len)
+{
+    struct tcp_info *info = value;
+    const struct wire *wire = find_wire(fd);
+
+    assert(level == IPPROTO_TCP && name == TCP_INFO && *len == sizeof *info);
     memset(info, 0, sizeof *info);
     info->tcpi_state = wire->reset            ? TCP_CLOSE
                        : wire->up.fin_arrived ? TCP_CLOSE_WAIT
@@ -209,6 +234,11 @@ int uv_try_write(uv_stream_t *stream, const uv_buf_t bufs[], unsigned count)
     return (int)len;
 }
 
+size_t uv_stream_get_write_queue_size(const uv_stream_t *stream)
+{
+    return stream->write_queue_size;
+}
+
 int uv_write(uv_write_t *write, uv_stream_t *stream, const uv_buf_t bufs[],
              unsigned count, uv_write_cb call)
 {
@@ -223,5 +253,6 @@ int uv_write(uv_write_t *write, uv_stream_t *stream, const uv_buf_t bufs[],
     wire->write = write;
     wire->write_data = bufs[0].base;
     wire->write_len = bufs[0].len;
+    stream->write_queue_size = bufs[0].len;
     return 0;
 }

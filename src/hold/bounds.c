@@ -1,0 +1,40 @@
+/* bounds.c - the settings of the engine: a row each. */
+#include "hold/bounds.h"
+
+#define RECORDS_MAX (1u << 30)
+
+const struct hold_bound hold_bound_rows[HOLD_BOUNDS_COUNT] = {
+    {"locks_max", "locks-max", 10000000, RECORDS_MAX, "locks held at once"},
+    {"waiters_max", "waiters-max", HOLD_QUEUE_MAX, HOLD_QUEUE_MAX,
+     "clients in the queue of one lock"},
+    {"products_max", "products-max", 100000000, RECORDS_MAX, "products"},
+    {"reservations_max", "reservations-max", 10000000, RECORDS_MAX,
+     "reservations, with ended ones still remembered"},
+    {"fences_max", "fences-max", 1000000, RECORDS_MAX,
+     "resources with a newest token"},
+    {"requests_max", "requests-max", 1000000, RECORDS_MAX,
+     "REQ ids remembered at once"},
+    {"request_keep_ms", "request-keep-ms", 600000, HOLD_TTL_MAX_MS,
+     "how long a REQ id is remembered"},
+    {"ended_keep_ms", "ended-keep-ms", 600000, HOLD_TTL_MAX_MS,
+     "how long an ended reservation is remembered"},
+};
+
+struct hold_bounds hold_bounds_default(void)
+{
+    struct hold_bounds bounds;
+
+    for (size_t i = 0; i < HOLD_BOUNDS_COUNT; i++)
+        *hold_bound(&bounds, i) = hold_bound_rows[i].usual;
+    return bounds;
+}
+
+void hold_bounds_set(struct hold_bounds *bounds, struct hf_bytes name,
+                     uint64_t value)
+{
+    for (size_t i = 0; i < HOLD_BOUNDS_COUNT; i++) {
+        const struct hold_bound *row = &hold_bound_rows[i];
+        if (hf_bytes_equal(name, hf_bytes_text(row->name)))
+            *hold_bound(bounds, i) = value < row->max ? value : row->max;
+    }
+}

@@ -1,0 +1,157 @@
+/* schema.h - what can be asked of the engine: two tables.
+ *
+ * Arguments say what a command carries: how clients name it, its type and
+ * range, and where it stands in `struct hold_command`. Operations say what
+ * there is to do: which words and options it takes, what clients are told
+ * about it, and the functions that do it. Parsing, records, dispatch, HELP,
+ * COMMAND, docs/commands.md and the simulator all read these rows.
+ *
+ *   RESERVE id|* ITEM sku qty [TTL ms] [REQ id]
+ *   `-----' `--' `----------'
+ *    name   words  options: an argument each, in any order
+ *
+ * To add an operation: a kind in command.h, a row in schema.c, and the
+ * functions that it names.
+ */
+#ifndef HOLD_SCHEMA_H
+#define HOLD_SCHEMA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "hold/command.h"
+
+struct hold_engine;
+struct need;
+struct subject;
+struct target;
+
+enum hold_type {
+    TYPE_NONE,   /* a bit without an argument */
+    TYPE_TEXT,   /* struct hf_bytes; its range is a length */
+    TYPE_NEW_ID, /* a text, or * for none */
+    TYPE_NUMBER, /* uint64_t */
+    TYPE_SIGNED, /* int64_t, any */
+    TYPE_CHANGE, /* int64_t, any but 0 */
+    TYPE_ITEM,   /* sku and quantity */
+    TYPE_SKUS,   /* one or more, to the end */
+    TYPE_FLAG,   /* no value: that it was given is all */
+    TYPE_OWN,    /* `min` values, read by whoever made the table */
+};
+
+struct hold_arg {
+    const char *name;  /* of an option; of a word, what stands for it */
+    const char *value; /* of an option, what stands for its values */
+    const char *form;  /* NULL, or how the syntax shows all of it */
+    enum hold_type type;
+    bool optional; /* of a word */
+    bool many;     /* of an option: may be given several times */
+    bool strict;   /* the engine relies on the range: checked in records */
+    uint16_t place;
+    uint64_t min;
+    uint64_t max;
+};
+
+/* The arguments of records, by their bit. Those with a value are options. */
+enum hold_arg_bit {
+    ARG_NAME,
+    ARG_OWNER,
+    ARG_REASON,
+    ARG_REQ,
+    ARG_TOKEN,
+    ARG_TTL,
+    ARG_WAIT,
+    ARG_AMOUNT,
+    ARG_CURSOR = 12,
+    ARG_COUNT,
+    ARG_ITEM,
+    HOLD_ARGS
+};
+#define HOLD_BIT(arg) (1u << (arg))
+extern const struct hold_arg hold_args[HOLD_ARGS];
+
+/* The words behind a name, in order: a view of an argument each. */
+enum hold_word {
+    WORD_END,
+    WORD_NAME,
+    WORD_RESOURCE,
+    WORD_SKU,
+    WORD_ID,
+    WORD_NEW_ID,
+    WORD_PATTERN,
+    WORD_TOKEN,
+    WORD_TOTAL,
+    WORD_CHANGE,
+    WORD_SKUS,
+    WORD_SKIP, /* of HOLD_RESTART */
+    HOLD_WORDS
+};
+#define HOLD_WORDS_MAX 3u
+extern const struct hold_arg hold_words[HOLD_WORDS];
+
+enum hold_class {
+    CLASS_NONE,     /* there is no such operation */
+    CLASS_INTERNAL, /* journaled; the server itself asks for it */
+    CLASS_WRITE,    /* journaled; may carry a REQ */
+    CLASS_READ,     /* answered from memory */
+    CLASS_LISTING,  /* the same, in pages */
+};
+
+/* Answers and returns true, if that can be done without a change. */
+typedef bool hold_check_fn(struct hold_engine *e, const struct hold_command *c,
+                           struct target at);
+/* Makes the change, after a check that did not answer. */
+typedef void hold_change_fn(struct hold_engine *e, const struct hold_command *c,
+                            struct target at);
+/* Says what memory applying the command may take. */
+typedef void hold_need_fn(struct hold_engine *e, const struct hold_command *c,
+                          struct need *need);
+typedef void hold_run_fn(struct hold_engine *e, const struct hold_command *c);
+
+struct hold_operation {
+    enum hold_class class;
+    const char *name; /* in upper case */
+    const char *group;
+    const char *summary; /* NULL: clients cannot ask for it */
+    const char *reply;
+    bool admin; /* only from the same machine */
+    bool exact; /* depends on stock: all that is over must be swept first */
+    uint8_t words[HOLD_WORDS_MAX];
+    uint32_t options;  /* bits of arguments */
+    uint32_t required; /* of the options */
+    uint64_t ttl_ms;   /* TTL, if it is not given; 0: TTL is not needed */
+
+    /* What does it; the types are the engine's own (state.h). */
+    const struct subject *subject; /* the records that it names */
+    hold_check_fn *check;          /* of a write, as the next three */
+    hold_change_fn *change;
+    hold_need_fn *need;  /* NULL: it needs no memory */
+    hold_run_fn *retell; /* corrects a kept answer that is told again */
+    hold_run_fn *run;    /* of all others */
+};
+
+extern const struct hold_operation hold_operations[HOLD_KINDS];
+
+/* True for the kinds that go through the journal. */
+static inline bool hold_kind_is_write(enum hold_kind kind)
+{
+    enum hold_class class = hold_operations[kind].class;
+
+    return class == CLASS_WRITE || class == CLASS_INTERNAL;
+}
+
+/* True for the kinds whose outcome depends on everything that is due: they,
+ * and a HOLD_TICK with an amount, are applied in as many calls as it takes. */
+static inline bool hold_kind_is_exact(enum hold_kind kind)
+{
+    return hold_operations[kind].exact;
+}
+
+/* True for the kinds that may be answered later. */
+static inline bool hold_kind_waits(enum hold_kind kind)
+{
+    return (hold_operations[kind].options & HOLD_BIT(ARG_WAIT)) != 0;
+}
+
+#endif

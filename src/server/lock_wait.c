@@ -1,0 +1,536 @@
+/* lock_wait.c - who waits for a lock, and how that ends. */
+#include "server/lock_wait.h"
+
+#include <assert.h>
+
+#include "base/memory.h"
+#include "server/answer.h"
+#include "server/conn.h"
+#include "server/errors.h"
+#include "server/server.h"
+
+#define TICKET_BYTES sizeof(uint64_t)
+#define NS_PER_MS    UINT64_C(1000000)
+
+/* The engine ends a wait in time while nothing is on its way to the disk; that
+ * is looked at again. */
+#define LOOK_AGAIN_NS (100 * NS_PER_MS)
+
+enum hf_status lock_waits_open(struct lock_waits *waits)
+{
+    struct hf_hash_seed tickets = {{0, 0}}; /* they are our own numbers */
+    struct hf_hash_seed requests;
+    size_t bytes = (sizeof(struct wait_ref) + 7) / 8 * 8;
+
+    if (server_random(&requests, sizeof requests) != HF_OK)
+        return HF_IO;
+    hf_texts_init(&waits->texts, &waits->bytes);
+    enum hf_status status = hf_index_init(&waits->tickets, bytes, &waits->texts,
+                                          tickets, &waits->bytes);
+    if (status == HF_OK)
+        status = hf_index_init(&waits->requests, bytes, &waits->texts, requests,
+                               &waits->bytes);
+    return status;
+}
+
+void lock_waits_close(struct lock_waits *waits)
+{
+    hf_index_release(&waits->tickets);
+    hf_index_release(&waits->requests);
+    hf_texts_release(&waits->texts);
+}
+
+/* ---- How a wait is found. ---- */
+
+static struct hf_bytes ticket_name(const uint64_t *ticket)
+{
+    return hf_bytes((const char *)ticket, TICKET_BYTES);
+}
+
+static struct lock_wait *find(const struct hf_index *index,
+                              struct hf_bytes name)
+{
+    uint32_t number = hf_index_find(index, name);
+
+    if (number == 0)
+        return NULL;
+    return ((struct wait_ref *)hf_index_at(index, number))->wait;
+}
+
+static bool put_ref(struct hf_index *index, struct hf_bytes name,
+                    struct lock_wait *wait)
+{
+    uint32_t number = hf_index_add(index, name);
+
+    if (number != 0)
+        ((struct wait_ref *)hf_index_at(index, number))->wait = wait;
+    return number != 0;
+}
+
+static void drop_ref(struct hf_index *index, struct hf_bytes name)
+{
+    hf_index_remove(index, hf_index_find(index, name));
+}
+
+static void forget_ticket(struct lock_waits *waits, struct lock_wait *wait)
+{
+    if (wait->has_ticket)
+        drop_ref(&waits->tickets, ticket_name(&wait->ticket));
+    wait->has_ticket = false;
+}
+
+/* Two waits may bear one REQ, if their other words differ: the engine tells
+ * the second of the conflict. Only the first is found. */
+static void forget_request(struct lock_waits *waits,
+                           const struct lock_wait *wait)
+{
+    if (wait->request.len > 0 && find(&waits->requests, wait->request) == wait)
+        drop_ref(&waits->requests, wait->request);
+}
+
+bool lock_wait_knows(const struct lock_waits *waits, struct hf_bytes request)
+{
+    return find(&waits->requests, request) != NULL;
+}
+
+bool lock_wait_was_told(const struct lock_waits *waits, struct hf_bytes request)
+{
+    const struct lock_wait *wait = find(&waits->requests, request);
+
+    return wait != NULL && wait->end == END_TOLD;
+}
+
+/* ---- Life and death of the struct. ---- */
+
+static struct hf_bytes copy(char **to, struct hf_bytes text)
+{
+    struct hf_bytes copied = hf_bytes(*to, text.len);
+
+    if (text.len > 0)
+        memcpy(*to, text.data, text.len);
+    *to += text.len;
+    return copied;
+}
+
+/* The texts stand behind the struct. */
+static struct lock_wait *allocate(struct hf_bytes name, struct hf_bytes request,
+                                  struct hf_bytes host)
+{
+    size_t bytes = name.len + request.len + host.len;
+    struct lock_wait *wait = hf_alloc_zeroed(sizeof *wait + bytes);
+    char *text = (char *)(wait + 1);
+
+    if (wait == NULL)
+        return NULL;
+    wait->name = copy(&text, name);
+    wait->request = copy(&text, request);
+    wait->host = copy(&text, host);
+    wait->base.kind = WAIT_LOCK;
+    return wait;
+}
+
+static void owe(struct lock_waits *waits, struct lock_wait *wait)
+{
+    assert(!wait->owed && !wait->judged);
+    wait->owed = true;
+    wait->prev_owed = waits->owed_last;
+    wait->next_owed = NULL;
+    *(waits->owed_last != NULL ? &waits->owed_last->next_owed : &waits->owed) =
+        wait;
+    waits->owed_last = wait;
+}
+
+static void owe_no_more(struct lock_waits *waits, struct lock_wait *wait)
+{
+    if (!wait->owed)
+        return;
+    wait->owed = false;
+    *(wait->prev_owed != NULL ? &wait->prev_owed->next_owed : &waits->owed) =
+        wait->next_owed;
+    *(wait->next_owed != NULL ? &wait->next_owed->prev_owed
+                              : &waits->owed_last) = wait->prev_owed;
+}
+
+void lock_wait_drop(struct server *server, struct lock_wait *wait)
+{
+    struct lock_waits *waits = &server->lock_waits;
+
+    owe_no_more(waits, wait);
+    if (wait->promised)
+        hf_index_unpromise(&waits->tickets, TICKET_BYTES);
+    forget_ticket(waits, wait);
+    forget_request(waits, wait);
+    if (wait->request.len > 0)
+        share_settle(server, wait->host, wait->granted);
+    if (wait->state == WAIT_HELD)
+        server->orphans--;
+    waits_remove(&server->waits, &wait->base);
+}
+
+void lock_wait_give_up(struct server *server, struct lock_wait *wait)
+{
+    if (wait->end != END_TOLD || wait->request.len == 0) {
+        lock_wait_drop(server, wait);
+        return;
+    }
+    owe_no_more(&server->lock_waits, wait);
+    if (wait->state == WAIT_HELD)
+        server->orphans--;
+    wait->state = WAIT_REFUSED;
+}
+
+struct lock_wait *lock_wait_new(struct server *server, struct conn *conn,
+                                const struct hold_command *command,
+                                uint64_t fingerprint, uint64_t came_ns)
+{
+    struct lock_waits *waits = &server->lock_waits;
+    struct lock_wait *wait =
+        allocate(command->name, command->request, conn_host(conn));
+
+    if (wait == NULL)
+        return NULL;
+    wait->base.came_ns = came_ns;
+    wait->base.deadline_ns = came_ns + command->wait_ms * NS_PER_MS;
+    if (waits_add(&server->waits, &wait->base, conn) != HF_OK) {
+        hf_free(wait);
+        return NULL;
+    }
+    if (wait->request.len > 0)
+        share_take(server, wait->host);
+    wait->promised = hf_index_promise(&waits->tickets, TICKET_BYTES) == HF_OK;
+    wait->fingerprint = fingerprint;
+    bool found = wait->request.len == 0 ||
+                 find(&waits->requests, wait->request) != NULL ||
+                 put_ref(&waits->requests, wait->request, wait);
+    if (!wait->promised || !found) {
+        lock_wait_drop(server, wait);
+        return NULL;
+    }
+    return wait;
+}
+
+/* ---- What is told. ---- */
+
+/* Counted once, however it ends. */
+static void count(struct server *server, struct lock_wait *wait,
+                  enum metrics_wait end)
+{
+    if (wait->counted)
+        return;
+    wait->counted = true;
+    metrics_waited(&server->metrics, end,
+                   server->answer_ns - wait->base.came_ns);
+    if (end != METRICS_LEFT)
+        answer_note(server, HOLD_LOCK, wait->base.came_ns);
+}
+
+static void tell(struct server *server, struct lock_wait *wait,
+                 enum hold_code code, struct hf_bytes body)
+{
+    struct conn *conn = waits_detach(&server->waits, &wait->base);
+
+    if (code == HOLD_TIMED_OUT && server->stopping)
+        answer_timeout(server, conn);
+    else
+        answer_applied(server, conn, code, body);
+}
+
+/* The server decides: TIMEOUT is told, and stands. */
+static void tell_timeout(struct server *server, struct lock_wait *wait)
+{
+    answer_timeout(server, waits_detach(&server->waits, &wait->base));
+    count(server, wait, METRICS_TIMED_OUT);
+    wait->end = END_TOLD;
+}
+
+/* True if a grant would reach nobody. The client's end may lie unread in the
+ * socket, so that is asked. One that waits in a queue must not close its side;
+ * one that asked for a free lock may have, and still reads. */
+static bool is_gone(const struct lock_wait *wait)
+{
+    const struct conn *conn = wait->base.conn;
+    bool may_read = wait->state == WAIT_SENT;
+
+    return conn == NULL || conn->closing || conn_peer_is_gone(conn, may_read);
+}
+
+/* The lock was granted to one who was told otherwise, or is gone. */
+static void held_in_vain(struct server *server, struct lock_wait *wait,
+                         struct hf_bytes grant)
+{
+    bool keep = wait->end == END_GONE && wait->request.len > 0;
+
+    wait->granted = keep;
+    if (!keep) { /* else it can still be asked for */
+        wait->state = WAIT_HELD;
+        wait->token = (uint64_t)reply_get_number(grant, FIELD_TOKEN);
+        server->orphans++;
+    }
+    if (wait->judged)
+        return; /* a verdict before its own has granted it */
+    if (keep)
+        lock_wait_drop(server, wait);
+    else if (!wait->owed)
+        owe(&server->lock_waits, wait);
+}
+
+/* True: the client was told that the lock is its own. False: it is gone, or
+ * went before it could be told. */
+static bool grant(struct server *server, struct lock_wait *wait,
+                  struct hf_bytes body)
+{
+    struct conn *conn = wait->base.conn;
+
+    if (!is_gone(wait)) {
+        tell(server, wait, HOLD_OK, body);
+        if (!conn->closing) {
+            wait->granted = true;
+            answer_note_grant(server, server->answer_ns - wait->base.came_ns);
+            return true;
+        }
+    } else if (conn != NULL) {
+        conn_close(conn); /* which takes leave of the wait */
+    }
+    count(server, wait, METRICS_LEFT);
+    owe_no_more(&server->lock_waits, wait);
+    wait->end = END_GONE;
+    held_in_vain(server, wait, body);
+    return false;
+}
+
+/* ---- What happens to a wait. ---- */
+
+bool lock_wait_join(struct server *server, struct conn *conn,
+                    const struct hold_command *command, uint64_t fingerprint)
+{
+    struct lock_waits *waits = &server->lock_waits;
+    struct lock_wait *wait = find(&waits->requests, command->request);
+
+    if (wait == NULL || wait->fingerprint != fingerprint)
+        return false;
+    if (wait->end == END_TOLD) {
+        answer_timeout(server, conn); /* the first answer, again */
+        return true;
+    }
+    assert(!wait->judged);
+    if (wait->base.conn != NULL)
+        tell(server, wait, HOLD_MOVED, hf_bytes("", 0));
+    owe_no_more(waits, wait);
+    wait->end = END_NONE;
+    wait->counted = false;
+    waits_attach(&server->waits, &wait->base, conn);
+    return true;
+}
+
+bool lock_wait_withdraw(struct server *server, struct lock_wait *wait,
+                        bool *told)
+{
+    assert(wait->state == WAIT_SENT);
+    *told = wait->end == END_TOLD;
+    if (wait->end == END_NONE || wait->request.len > 0)
+        return false;
+    lock_wait_drop(server, wait);
+    return true;
+}
+
+static void queued(struct server *server, struct lock_wait *wait,
+                   uint64_t ticket)
+{
+    struct lock_waits *waits = &server->lock_waits;
+
+    wait->state = WAIT_QUEUED;
+    wait->base.queued = true;
+    wait->ticket = ticket;
+    hf_index_unpromise(&waits->tickets, TICKET_BYTES);
+    wait->promised = false;
+    wait->has_ticket =
+        put_ref(&waits->tickets, ticket_name(&wait->ticket), wait);
+    assert(wait->has_ticket); /* promised */
+    if (wait->base.conn != NULL && wait->base.conn->ended)
+        conn_close(wait->base.conn); /* it will not hear of a later grant */
+    if (wait->end == END_NONE && server->stopping)
+        wait->end = END_STOP;
+    if (wait->end != END_NONE && !wait->owed)
+        owe(waits, wait);
+}
+
+void lock_wait_applied(struct server *server, struct lock_wait *wait,
+                       const struct hold_out *out)
+{
+    assert(wait->state == WAIT_SENT);
+    if (out->code == HOLD_WAITING) {
+        queued(server, wait, out->ticket);
+        return;
+    }
+    if (wait->end == END_NONE) {
+        if (out->code == HOLD_OK && !grant(server, wait, out->body))
+            return;
+        if (out->code != HOLD_OK)
+            tell(server, wait, out->code, out->body);
+        answer_note(server, HOLD_LOCK, wait->base.came_ns);
+    } else if (out->code == HOLD_OK) {
+        held_in_vain(server, wait, out->body);
+        return;
+    } else if (wait->end == END_TOLD && out->stored) {
+        /* else what is kept for that REQ is another's */
+        wait->state = WAIT_REFUSED;
+        owe(&server->lock_waits, wait);
+        return;
+    }
+    lock_wait_drop(server, wait);
+}
+
+void lock_wait_answered(struct server *server, const struct hold_answer *given)
+{
+    struct lock_waits *waits = &server->lock_waits;
+    struct lock_wait *wait = find(&waits->tickets, ticket_name(&given->ticket));
+
+    if (wait == NULL)
+        return;
+    forget_ticket(waits, wait);
+    if (given->code != HOLD_OK && wait->base.conn != NULL) {
+        bool timed_out = given->code == HOLD_TIMED_OUT;
+        tell(server, wait, given->code, given->body);
+        count(server, wait, timed_out ? METRICS_TIMED_OUT : METRICS_LEFT);
+    } else if (given->code == HOLD_OK) {
+        if (wait->base.conn == NULL) {
+            held_in_vain(server, wait, given->body);
+            return;
+        }
+        if (!grant(server, wait, given->body))
+            return;
+        count(server, wait, METRICS_GRANTED);
+    }
+    if (!wait->judged) /* else it is freed with its verdict */
+        lock_wait_drop(server, wait);
+}
+
+/* Without memory the lock stays held until its time is over. */
+void lock_wait_orphan(struct server *server, struct hf_bytes name,
+                      uint64_t token)
+{
+    struct hf_bytes none = hf_bytes("", 0);
+    struct lock_wait *wait = allocate(name, none, none);
+
+    if (wait == NULL)
+        return;
+    (void)waits_add(&server->waits, &wait->base, NULL); /* cannot fail */
+    wait->counted = true;                               /* it never waited */
+    wait->end = END_GONE;
+    wait->state = WAIT_HELD;
+    wait->token = token;
+    server->orphans++;
+    owe(&server->lock_waits, wait);
+}
+
+/* While nothing is on its way to the disk, the engine ends it. */
+void lock_wait_due(struct server *server, struct wait *base)
+{
+    struct lock_wait *wait = (struct lock_wait *)base;
+
+    if (server->flight_count == 0) {
+        waits_look(&server->waits, base, server->answer_ns + LOOK_AGAIN_NS);
+        return;
+    }
+    if (wait->known && wait->state == WAIT_SENT) {
+        /* what the engine answers is not TIMEOUT, and cannot be told now */
+        answer_error(server, waits_detach(&server->waits, base), ERROR_SILENT);
+        count(server, wait, METRICS_LEFT);
+        wait->end = END_GONE;
+        return;
+    }
+    tell_timeout(server, wait);
+    if (wait->state == WAIT_QUEUED && !wait->owed && !wait->judged)
+        owe(&server->lock_waits, wait);
+}
+
+void lock_wait_stop(struct server *server, struct wait *base)
+{
+    struct lock_wait *wait = (struct lock_wait *)base;
+
+    if (base->conn == NULL || wait->state != WAIT_QUEUED)
+        return; /* one that is on its way ends when it is applied */
+    wait->end = END_STOP;
+    owe(&server->lock_waits, wait);
+}
+
+/* Those whose record is in a batch are told when the batch is refused. */
+void lock_wait_fail(struct server *server, struct wait *base)
+{
+    struct lock_wait *wait = (struct lock_wait *)base;
+
+    if (wait->state == WAIT_SENT || wait->judged)
+        return;
+    struct conn *conn = waits_detach(&server->waits, base);
+    if (conn != NULL) {
+        answer_failed(server, conn);
+        answer_note(server, HOLD_LOCK, base->came_ns);
+    }
+    count(server, wait, METRICS_LEFT);
+    lock_wait_give_up(server, wait);
+}
+
+void lock_wait_left(struct server *server, struct wait *base)
+{
+    struct lock_wait *wait = (struct lock_wait *)base;
+
+    if (wait->end != END_NONE)
+        return; /* its verdict is owed already */
+    wait->end = END_GONE;
+    if (wait->state != WAIT_QUEUED)
+        return;
+    answer_now(server);
+    count(server, wait, METRICS_LEFT);
+    if (wait->has_ticket)
+        owe(&server->lock_waits, wait);
+}
+
+/* ---- Verdicts. ---- */
+
+bool lock_wait_verdict(struct server *server, struct hold_command *command,
+                       struct lock_wait **out)
+{
+    struct lock_wait *wait = server->lock_waits.owed;
+
+    if (wait == NULL)
+        return false;
+    owe_no_more(&server->lock_waits, wait);
+    assert(wait->end != END_NONE);
+    wait->judged = true;
+    if (wait->end == END_GONE)
+        forget_request(&server->lock_waits,
+                       wait); /* who asks again asks anew */
+    *command = (struct hold_command){
+        .kind = wait->end == END_GONE ? HOLD_ABANDON : HOLD_TIMEOUT,
+        .now_us = hold_now_us(server->engine), /* no time passes by it */
+    };
+    wait->judged_queued = wait->state == WAIT_QUEUED;
+    if (wait->judged_queued) {
+        command->token = wait->ticket;
+    } else {
+        if (wait->end == END_TOLD)
+            command->request = wait->request;
+        if (wait->state == WAIT_HELD) {
+            command->name = wait->name;
+            command->token = wait->token;
+        }
+    }
+    *out = wait;
+    return true;
+}
+
+void lock_wait_owe_again(struct server *server, struct lock_wait *wait)
+{
+    wait->judged = false;
+    owe(&server->lock_waits, wait);
+}
+
+void lock_wait_judged(struct server *server, struct lock_wait *wait)
+{
+    if (wait->base.conn != NULL)
+        tell_timeout(server, wait);
+    if (wait->judged_queued && wait->state == WAIT_HELD)
+        lock_wait_owe_again(server, wait); /* it came too late: another one */
+    else
+        lock_wait_drop(server, wait);
+}

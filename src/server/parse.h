@@ -1,0 +1,70 @@
+/* parse.h - the arguments of a request, as tables describe them.
+ *
+ *   LOCK  gate   OWNER me TTL 1000
+ *         word   options, in any order
+ *
+ * A vocabulary is what a family of commands may say: rows of words and of
+ * options, each with a type, a range and a place in the family's own struct. A
+ * shape is what one command says of it. Whoever needs more than a type can
+ * tell reads those options itself (TYPE_OWN).
+ */
+#ifndef SERVER_PARSE_H
+#define SERVER_PARSE_H
+
+#include "base/bytes.h"
+#include "hold/schema.h"
+
+#define PARSE_ERROR_MAX 256
+
+struct vocabulary {
+    const struct hold_arg *words; /* 0 is the end of a shape's list */
+    const struct hold_arg *options;
+    unsigned option_count;
+    unsigned last;        /* the option that the syntax shows last */
+    uint32_t letters[32]; /* made: the options that begin with a letter */
+};
+
+struct shape {
+    const struct vocabulary *vocabulary;
+    uint8_t words[5];
+    uint32_t options;  /* bits of the vocabulary's */
+    uint32_t required; /* of the options */
+};
+
+/* One reading: the caller sets all but `at`, `seen` and `missing`. */
+struct parse {
+    const struct shape *shape;
+    const struct hf_bytes *args; /* behind the command's name */
+    size_t count;
+    size_t at;
+    uint32_t seen; /* options that were given */
+    bool missing;  /* why it failed: a word, value or required option is */
+    void *out;     /* the vocabulary's struct; what is not given is left */
+    char *error;   /* PARSE_ERROR_MAX */
+    /* Takes the values of a TYPE_OWN from `at` on. */
+    enum hf_status (*own)(struct parse *p, unsigned option);
+    void *context;
+};
+
+/* Comes first, once for each. */
+void parse_init(struct vocabulary *vocabulary);
+/* HF_INVALID, or what `own` said: `error` has the sentence. */
+enum hf_status parse_shape(struct parse *p);
+/* An error about a value. Always HF_INVALID. */
+enum hf_status parse_wrong(struct parse *p, const char *what,
+                           struct hf_bytes value);
+/* The form in words: "name OWNER owner [TTL ms]". Returns its length; there is
+ * room for it. */
+size_t parse_syntax(const struct shape *shape, char *out, size_t room);
+/* How many arguments the shape has at least, and at most. */
+size_t parse_least(const struct shape *shape);
+size_t parse_most(const struct shape *shape);
+
+/* One value. */
+enum hf_status parse_text(struct hf_bytes text, const char *what, size_t max,
+                          struct hf_bytes *out, char error[PARSE_ERROR_MAX]);
+enum hf_status parse_number(struct hf_bytes text, const char *what,
+                            uint64_t min, uint64_t max, uint64_t *out,
+                            char error[PARSE_ERROR_MAX]);
+
+#endif

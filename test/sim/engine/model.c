@@ -1,0 +1,385 @@
+/* model.c - what the model does with every command: time, REQ, settings. */
+#include "sim/engine/model.h"
+
+#include <assert.h>
+
+#include "base/memory.h"
+
+struct model *model_new(void)
+{
+    struct model *model = hf_alloc_zeroed(sizeof *model);
+
+    if (model == NULL)
+        abort();
+    model->bounds = hold_bounds_default();
+    return model;
+}
+
+struct model_text model_text(struct hf_bytes bytes)
+{
+    struct model_text text = {.len = bytes.len};
+
+    assert(bytes.len <= sizeof text.data);
+    if (bytes.len > 0)
+        memcpy(text.data, bytes.data, bytes.len);
+    return text;
+}
+
+struct hf_bytes model_bytes(const struct model_text *text)
+{
+    return hf_bytes(text->data, text->len);
+}
+
+bool model_is(const struct model_text *text, struct hf_bytes bytes)
+{
+    return hf_bytes_equal(model_bytes(text), bytes);
+}
+
+void model_close_gap(void *array, size_t item_bytes, size_t *count, size_t at)
+{
+    char *gap = (char *)array + at * item_bytes;
+
+    assert(at < *count);
+    memmove(gap, gap + item_bytes, (*count - at - 1) * item_bytes);
+    (*count)--;
+}
+
+/* Room for the longest body that the model writes. */
+#define BODY_MAX (128u * 1024)
+
+static void reserve_body(struct hf_buf *out)
+{
+    if (hf_buf_reserve(out, BODY_MAX) != HF_OK)
+        abort();
+}
+
+struct hf_buf *model_reply(struct model *model, enum hold_code code)
+{
+    model->code = code;
+    model->body.len = 0;
+    reserve_body(&model->body);
+    return &model->body;
+}
+
+void model_overloaded(struct model *model, const char *name, uint64_t maximum)
+{
+    struct hf_buf *out = model_reply(model, HOLD_OVERLOADED);
+
+    reply_map(out, 2);
+    reply_field_text(out, FIELD_NAME, hf_bytes_text(name));
+    reply_field_number(out, FIELD_MAXIMUM, (int64_t)maximum);
+}
+
+uint64_t model_event(struct model *model, enum hold_event_kind kind,
+                     struct hf_bytes name, uint64_t lag_us)
+{
+    assert(model->event_count < MODEL_MAX);
+    model->events[model->event_count++] = (struct model_event){
+        ++model->seq, kind, lag_us, HOLD_NO_AGE, model_text(name)};
+    return model->seq;
+}
+
+void model_age(struct model *model, uint64_t since_us)
+{
+    model->events[model->event_count - 1].age_us = model->now_us - since_us;
+}
+
+struct hf_buf *model_answer(struct model *model, enum hold_code code,
+                            uint64_t ticket)
+{
+    assert(model->answer_count < MODEL_MAX);
+    struct model_answer *answer = &model->answers[model->answer_count++];
+    answer->ticket = ticket;
+    answer->code = code;
+    answer->body.len = 0;
+    if (answer->body.cap == 0 && hf_buf_reserve(&answer->body, 1024) != HF_OK)
+        abort();
+    return &answer->body;
+}
+
+/* Time. */
+
+/* The next of the things that are due in order of (when, tie). */
+struct due {
+    uint64_t when;
+    uint64_t tie;
+    struct model_lock *lock;
+    struct model_waiter *waiter;
+    struct model_reservation *reservation;
+};
+
+static bool sooner(uint64_t when, uint64_t tie, const struct due *due)
+{
+    return when < due->when || (when == due->when && tie < due->tie);
+}
+
+static struct due first_due(struct model *model)
+{
+    struct due due = {.when = UINT64_MAX, .tie = UINT64_MAX};
+
+    for (size_t i = 0; i < model->lock_count; i++) {
+        struct model_lock *lock = &model->locks[i];
+        if (sooner(lock->expires_us, lock->token, &due))
+            due = (struct due){lock->expires_us, lock->token, lock, NULL, NULL};
+    }
+    for (size_t i = 0; i < model->waiter_count; i++) {
+        struct model_waiter *waiter = &model->waiters[i];
+        if (sooner(waiter->deadline_us, waiter->ticket, &due))
+            due = (struct due){waiter->deadline_us, waiter->ticket, NULL,
+                               waiter, NULL};
+    }
+    for (size_t i = 0; i < model->reservation_count; i++) {
+        struct model_reservation *r = &model->reservations[i];
+        if (r->status == MODEL_PENDING && sooner(r->expires_us, r->seq, &due))
+            due = (struct due){r->expires_us, r->seq, NULL, NULL, r};
+    }
+    return due;
+}
+
+static struct model_reservation *oldest_ended(struct model *model)
+{
+    struct model_reservation *oldest = NULL;
+
+    for (size_t i = 0; i < model->reservation_count; i++) {
+        struct model_reservation *r = &model->reservations[i];
+        if (r->status != MODEL_PENDING &&
+            (oldest == NULL || r->ended_order < oldest->ended_order))
+            oldest = r;
+    }
+    return oldest;
+}
+
+static uint64_t ended_until(const struct model *model,
+                            const struct model_reservation *reservation)
+{
+    return reservation->ended_us + model->bounds.ended_keep_ms * 1000;
+}
+
+static void sweep(struct model *model)
+{
+    for (unsigned steps = 0; steps < HOLD_STEP_MAX; steps++) {
+        struct due due = first_due(model);
+        struct model_reservation *ended = oldest_ended(model);
+        struct model_request *request = model_oldest_request(model);
+
+        if (due.when <= model->now_us && due.lock != NULL)
+            model_expire_lock(model, due.lock);
+        else if (due.when <= model->now_us && due.waiter != NULL)
+            model_time_out(model, due.waiter);
+        else if (due.when <= model->now_us && due.reservation != NULL)
+            model_expire_reservation(model, due.reservation);
+        else if (ended != NULL && ended_until(model, ended) <= model->now_us)
+            model_forget_reservation(model, ended);
+        else if (request != NULL &&
+                 model_stored_until(model, request) <= model->now_us)
+            model_forget_request(model, request);
+        else
+            break;
+    }
+}
+
+uint64_t model_next_due_us(const struct model *model)
+{
+    struct model *all = (struct model *)model; /* only looked at */
+    uint64_t next = first_due(all).when;
+    struct model_reservation *ended = oldest_ended(all);
+    struct model_request *request = model_oldest_request(all);
+
+    if (ended != NULL && ended_until(model, ended) < next)
+        next = ended_until(model, ended);
+    if (request != NULL && model_stored_until(model, request) < next)
+        next = model_stored_until(model, request);
+    return next;
+}
+
+bool model_is_behind(const struct model *model, uint64_t now_us)
+{
+    return first_due((struct model *)model).when <= now_us;
+}
+
+/* Commands about the whole. */
+
+static void forget_waiter(struct model *model, struct model_waiter *waiter)
+{
+    struct model_request *request =
+        model_find_request(model, model_bytes(&waiter->request));
+
+    if (request != NULL && waiter->request.len > 0)
+        model_forget_request(model, request);
+    model_close_gap(model->waiters, sizeof *waiter, &model->waiter_count,
+                    (size_t)(waiter - model->waiters));
+}
+
+static void forget_ticket(struct model *model, uint64_t ticket)
+{
+    for (size_t i = 0; i < model->waiter_count; i++) {
+        if (model->waiters[i].ticket == ticket) {
+            forget_waiter(model, &model->waiters[i]);
+            return;
+        }
+    }
+}
+
+static void abandon(struct model *model, const struct hold_command *c)
+{
+    if (c->name.len > 0)
+        model_abandon_lock(model, c);
+    else
+        forget_ticket(model, c->token);
+    model_reply(model, HOLD_OK);
+}
+
+static void time_out(struct model *model, const struct hold_command *c)
+{
+    struct model_waiter *waiter = NULL;
+
+    for (size_t i = 0; i < model->waiter_count; i++) {
+        if (c->name.len == 0 && model->waiters[i].ticket == c->token)
+            waiter = &model->waiters[i];
+    }
+    if (c->name.len > 0)
+        model_abandon_lock(model, c);
+    else if (waiter != NULL)
+        model_time_out(model, waiter);
+    model_reply(model, HOLD_OK);
+    struct model_request *request = model_find_request(model, c->request);
+    if (c->request.len == 0 || request == NULL ||
+        model_request_over(model, request))
+        return;
+    for (size_t i = 0; request->waiting && i < model->waiter_count; i++) {
+        if (model_is(&model->waiters[i].request, c->request))
+            model_time_out(model, &model->waiters[i]);
+    }
+    if (request->code != HOLD_TIMED_OUT)
+        model_store(model, request, HOLD_TIMED_OUT, hf_bytes("", 0));
+}
+
+static void clear(struct model *model)
+{
+    model->lock_count = 0;
+    model->waiter_count = 0;
+    model->product_count = 0;
+    model->fence_count = 0;
+    while (model->reservation_count > 0)
+        model_forget_reservation(model, &model->reservations[0]);
+    while (model->request_count > 0)
+        model_forget_request(model, &model->requests[0]);
+}
+
+static void flush(struct model *model, const struct hold_command *command)
+{
+    (void)command;
+    for (size_t i = 0; i < model->waiter_count; i++)
+        model_answer(model, HOLD_NOTHELD, model->waiters[i].ticket);
+    clear(model);
+    model_event(model, EVENT_FLUSHED, hf_bytes("", 0), 0);
+}
+
+static void restart(struct model *model, const struct hold_command *command)
+{
+    model->seq += (uint64_t)command->amount;
+}
+
+static void set_bounds(struct model *model, const struct hold_command *command)
+{
+    for (uint32_t i = 0; i < command->item_count; i++)
+        hold_bounds_set(&model->bounds, command->items[i].sku,
+                        command->items[i].quantity);
+}
+
+static void whole_command(struct model *model,
+                          const struct hold_command *command)
+{
+    static void (*const runs[HOLD_KINDS])(struct model *,
+                                          const struct hold_command *) = {
+        [HOLD_RESTART] = restart,  [HOLD_ABANDON] = abandon,
+        [HOLD_TIMEOUT] = time_out, [HOLD_BOUNDS] = set_bounds,
+        [HOLD_FLUSH] = flush,
+    };
+
+    model_reply(model, HOLD_OK);
+    if (runs[command->kind] != NULL)
+        runs[command->kind](model, command);
+}
+
+/* The part of the model that knows the command's group. */
+static void run(struct model *model, const struct hold_command *command)
+{
+    static const struct {
+        const char *group;
+        void (*run)(struct model *model, const struct hold_command *c);
+    } parts[] = {
+        {"lock", model_lock_command},
+        {"stock", model_stock_command},
+        {"reservation", model_reserve_command},
+    };
+
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        if (strcmp(parts[i].group, hold_operations[command->kind].group) == 0) {
+            parts[i].run(model, command);
+            return;
+        }
+    }
+    assert(!"a group that the model does not know");
+}
+
+/* What a client asked for. More may be due than one sweep takes, so the lock
+ * or reservation that the command names is looked at on its own. */
+static void action(struct model *model, const struct hold_command *command,
+                   struct hf_bytes shared)
+{
+    unsigned named = hold_operations[command->kind].words[0];
+
+    if (named == WORD_NAME)
+        model_settle_lock(model, command->name);
+    else if (named == WORD_ID)
+        model_settle_reservation(model, command->name);
+    if (command->request.len > 0 &&
+        model_answer_from_request(model, command, shared))
+        return;
+    run(model, command);
+    if (command->request.len > 0)
+        model_remember_request(model, command->request, shared);
+}
+
+void model_apply(struct model *model, const struct hold_command *command,
+                 struct hf_bytes record)
+{
+    static char same[HOLD_RECORD_MAX]; /* whether told or not */
+    struct hf_bytes shared =
+        hf_bytes(same + HOLD_RECORD_BODY, record.len - HOLD_RECORD_BODY);
+
+    memcpy(same, record.data, record.len);
+    hold_record_untell(same);
+    model->event_count = 0;
+    model->answer_count = 0;
+    model->ticket = 0;
+    if (command->now_us > model->now_us)
+        model->now_us = command->now_us;
+    while (command->kind == HOLD_RESTART && model->waiter_count > 0)
+        forget_waiter(model, &model->waiters[0]);
+    sweep(model);
+    bool all = hold_kind_is_exact(command->kind) ||
+               (command->kind == HOLD_TICK && command->amount != 0) ||
+               (command->kind == HOLD_LOCK &&
+                model->lock_count >= model->bounds.locks_max) ||
+               (command->request.len > 0 &&
+                model->request_count >= model->bounds.requests_max);
+    if (all && model_is_behind(model, model->now_us))
+        model_reply(model, HOLD_AGAIN);
+    else if (hold_operations[command->kind].class == CLASS_INTERNAL)
+        whole_command(model, command);
+    else if (command->told)
+        model_remember_told(model, command, shared);
+    else
+        action(model, command, shared);
+}
+
+void model_free(struct model *model)
+{
+    clear(model);
+    hf_buf_release(&model->body);
+    for (size_t i = 0; i < MODEL_MAX; i++)
+        hf_buf_release(&model->answers[i].body);
+    hf_free(model);
+}

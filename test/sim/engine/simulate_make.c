@@ -1,0 +1,501 @@
+/* simulate_make.c - random commands, mostly sensible, sometimes not. */
+#include <assert.h>
+
+#include "sim/engine/simulate_parts.h"
+
+#define DAY_US (24u * 3600 * 1000000ull)
+
+uint64_t sim_below(struct sim *sim, uint64_t bound)
+{
+    return hf_random_below(&sim->random, bound);
+}
+
+bool sim_chance(struct sim *sim, uint64_t percent)
+{
+    return sim_below(sim, 100) < percent;
+}
+
+/* One pool of names for everything: short ones, long ones, one with bytes
+ * that are no letters, and some of which each is the start of the next. */
+void sim_make_names(struct sim *sim)
+{
+    for (unsigned i = 0; i < SIM_NAMES_MAX; i++) {
+        struct model_text *name = &sim->names[i];
+        name->len = (size_t)snprintf(name->data, sizeof name->data, "n%u", i);
+        if (i % 9 == 3) {
+            size_t len = 20 + sim_below(sim, HOLD_ID_MAX - 20);
+            memset(name->data + name->len, 'x', len - name->len);
+            name->len = len;
+        }
+    }
+    sim->names[5] = model_text(hf_bytes("a\0*[\xff", 5));
+    sim->names[6] = model_text(hf_bytes("a\0*[", 4));
+}
+
+void sim_make_profile(struct sim *sim)
+{
+    struct sim_profile *p = &sim->profile;
+    uint64_t spread = 1 + sim_below(sim, 4);
+
+    p->wide = sim_below(sim, 12) == 0;
+    p->locks = p->wide ? SIM_NAMES_MAX : 1 + sim_below(sim, 3 * spread);
+    p->owners = 2 + sim_below(sim, SIM_OWNERS_MAX - 1);
+    p->products = p->wide ? 20 : 1 + sim_below(sim, 3 * spread);
+    p->ids = p->wide ? SIM_NAMES_MAX : 1 + sim_below(sim, 6 * spread);
+    p->requests = p->wide ? SIM_NAMES_MAX : 1 + sim_below(sim, 8 * spread);
+    p->fences = 1 + sim_below(sim, 5);
+    p->ttl_max_ms = 2 + sim_below(sim, sim_chance(sim, 50) ? 20 : 5000);
+    p->request_percent = sim_below(sim, 40);
+    p->wait_percent = sim_below(sim, 100);
+    p->jump_percent = 10 + sim_below(sim, 70);
+    if (p->wide)
+        p->ttl_max_ms += 100;
+    sim->profile_until =
+        sim->step + (p->wide ? 5000 : 200) + sim_below(sim, 1500);
+    sim->bounds_due = true;
+}
+
+/* Time: a backlog grows while it nearly stands still, and is due at once. Else
+ * it is often the same instant, often the instant at which something is due or
+ * the last one before it, sometimes far ahead, sometimes back. */
+static uint64_t make_time(struct sim *sim)
+{
+    uint64_t due_us = model_next_due_us(sim->model);
+    uint64_t now_us = sim->now_us;
+
+    if (sim_chance(sim, 2) && sim_chance(sim, 50))
+        return now_us - sim_below(sim, 5000000);
+    if (sim->profile.wide) {
+        sim->now_us += sim_below(sim, 700) == 0 ? sim->profile.ttl_max_ms * 2000
+                                                : sim_below(sim, 3);
+        return sim->now_us;
+    }
+    if (!sim_chance(sim, sim->profile.jump_percent))
+        return now_us;
+    switch (sim_below(sim, 10)) {
+    case 0:
+    case 1:
+        if (due_us > now_us && due_us - now_us < DAY_US)
+            now_us = due_us;
+        break;
+    case 2:
+        if (due_us > now_us + 1 && due_us - now_us < DAY_US)
+            now_us = due_us - 1;
+        break;
+    case 3:
+        now_us += sim_below(sim, sim->profile.ttl_max_ms * 3000);
+        break;
+    case 4:
+        now_us += sim_chance(sim, 10) ? sim->profile.ttl_max_ms * 10000 : 1;
+        break;
+    default:
+        now_us += sim_below(sim, 2000);
+        break;
+    }
+    sim->now_us = now_us;
+    return now_us;
+}
+
+static struct hf_bytes pick_name(struct sim *sim, uint64_t count)
+{
+    return model_bytes(&sim->names[sim_below(sim, count)]);
+}
+
+/* The name of the pool that is equal to `text`, which may go away. */
+static struct hf_bytes pool_name(struct sim *sim, const struct model_text *text)
+{
+    unsigned i = 0;
+
+    while (!model_is(text, model_bytes(&sim->names[i])))
+        i++;
+    return model_bytes(&sim->names[i]);
+}
+
+static struct hf_bytes pick_owner(struct sim *sim)
+{
+    static const char *const owners[SIM_OWNERS_MAX - 1] = {
+        "ann", "bob", "worker-17.rack-4.example:4711:thread-12", "d", "e"};
+    static char longest[HOLD_OWNER_MAX];
+    uint64_t owner = sim_below(sim, sim->profile.owners);
+
+    if (owner < SIM_OWNERS_MAX - 1)
+        return hf_bytes_text(owners[owner]);
+    memset(longest, 'o', sizeof longest);
+    return hf_bytes(longest, sizeof longest);
+}
+
+static uint64_t pick_ttl_ms(struct sim *sim)
+{
+    uint64_t kind = sim_below(sim, 100);
+
+    if (kind == 0)
+        return HOLD_TTL_MAX_MS;
+    if (kind < 10 || sim->profile.wide)
+        return sim->profile.ttl_max_ms;
+    return 1 + sim_below(sim, sim->profile.ttl_max_ms);
+}
+
+/* A lock, by chance one that is held. */
+static struct hf_bytes pick_lock(struct sim *sim)
+{
+    const struct model *model = sim->model;
+
+    if (model->lock_count == 0 || !sim_chance(sim, sim->profile.wide ? 20 : 50))
+        return pick_name(sim, sim->profile.locks);
+    return pool_name(sim,
+                     &model->locks[sim_below(sim, model->lock_count)].name);
+}
+
+/* Mostly one that is right; then the name mostly is, too, if it is a lock's. */
+static void make_token(struct sim *sim, struct hold_command *c, bool of_lock)
+{
+    const struct model *model = sim->model;
+
+    c->token = sim_below(sim, model->seq + 2);
+    if (model->lock_count > 0 && sim_chance(sim, 80)) {
+        const struct model_lock *lock =
+            &model->locks[sim_below(sim, model->lock_count)];
+        if (of_lock && sim_chance(sim, 90))
+            c->name = pool_name(sim, &lock->name);
+        c->token = lock->token;
+    }
+    if (!of_lock && sim_chance(sim, 5))
+        c->token = sim_chance(sim, 50) ? model->seq + 1 : (uint64_t)INT64_MAX;
+}
+
+/* Gives up a wait, or a hold. */
+static void make_abandon(struct sim *sim, struct hold_command *c)
+{
+    const struct model *model = sim->model;
+
+    if (sim_chance(sim, 40)) {
+        c->name = pick_name(sim, sim->profile.locks);
+        make_token(sim, c, true);
+        return;
+    }
+    c->token = sim_below(sim, model->seq + 2);
+    if (model->waiter_count > 0 && sim_chance(sim, 80))
+        c->token = model->waiters[sim_below(sim, model->waiter_count)].ticket;
+}
+
+/* TIMEOUT was told: to a wait, a hold or a request, or several of them. */
+static void make_timeout(struct sim *sim, struct hold_command *c)
+{
+    const struct model *model = sim->model;
+
+    if (sim_chance(sim, 80))
+        make_abandon(sim, c);
+    if (model->request_count == 0 || !sim_chance(sim, 60))
+        return;
+    c->request = pool_name(
+        sim, &model->requests[sim_below(sim, model->request_count)].id);
+}
+
+static int64_t pick_total(struct sim *sim)
+{
+    if (sim_below(sim, 200) == 0)
+        return INT64_MAX;
+    return sim->profile.wide ? 100000 : (int64_t)sim_below(sim, 60);
+}
+
+static int64_t pick_change(struct sim *sim)
+{
+    uint64_t extreme = sim_below(sim, 200);
+
+    return extreme == 0   ? INT64_MAX
+           : extreme == 1 ? INT64_MIN
+                          : (int64_t)sim_below(sim, 60) - 25;
+}
+
+static void make_items(struct sim *sim, struct hold_command *c)
+{
+    const struct model_reservation *known =
+        model_find_reservation(sim->model, c->name);
+    uint64_t count = sim_chance(sim, 2) ? 40 : 1 + sim_below(sim, 4);
+
+    if (known != NULL && sim_chance(sim, 50)) {
+        for (size_t i = 0; i < known->item_count; i++)
+            hold_add_item(c, pool_name(sim, &known->items[i].sku),
+                          known->items[i].quantity);
+        return;
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t extreme = sim_below(sim, 300);
+        uint64_t quantity = extreme == 0 ? INT64_MAX : 1 + sim_below(sim, 5);
+        hold_add_item(c, pick_name(sim, sim->profile.products + (extreme == 1)),
+                      quantity);
+    }
+}
+
+/* Reservation ids: of the pool, made by the engine, or made by the engine in
+ * the near future. */
+static void make_id(struct sim *sim, struct sim_command *out, bool is_new)
+{
+    struct hold_command *c = &out->command;
+    const struct model *model = sim->model;
+
+    c->name = pick_name(sim, sim->profile.ids);
+    if (is_new) {
+        if (sim_chance(sim, 3)) {
+            model_make_id(out->id, sim->now_us,
+                          model->seq + 1 + sim_below(sim, 3));
+            c->name = hf_bytes(out->id, 26);
+        } else if (sim_chance(sim, 25)) {
+            c->name = hf_bytes(NULL, 0);
+        }
+    } else if (model->reservation_count > 0 && sim_chance(sim, 80)) {
+        const struct model_reservation *r =
+            &model->reservations[sim_below(sim, model->reservation_count)];
+        memcpy(out->id, r->id.data, r->id.len);
+        c->name = hf_bytes(out->id, r->id.len);
+    }
+}
+
+/* Values that are met now and then. */
+static uint64_t usual_bound(struct sim *sim, const char *name)
+{
+    const struct sim_profile *p = &sim->profile;
+
+    if (strcmp(name, "locks_max") == 0)
+        return p->locks - p->locks / 4;
+    if (strcmp(name, "products_max") == 0)
+        return p->products - p->products / 6;
+    if (strcmp(name, "fences_max") == 0)
+        return p->fences;
+    if (strstr(name, "_keep_ms") != NULL)
+        return sim_below(sim, p->ttl_max_ms * 3);
+    if (p->wide)
+        return strcmp(name, "waiters_max") == 0 ? 100 : SIM_NAMES_MAX;
+    return 1 + sim_below(sim, 25);
+}
+
+static void make_bounds(struct sim *sim, struct hold_command *c)
+{
+    bool wide = sim->profile.wide;
+
+    for (size_t i = 0; i < HOLD_BOUNDS_COUNT; i++) {
+        const char *name = hold_bound_rows[i].name;
+        uint64_t value = usual_bound(sim, name);
+        if (!wide && sim_chance(sim, 10))
+            value = sim_below(sim, 5);
+        /* the model has room for so many reservations only */
+        if (strcmp(name, "reservations_max") != 0 && sim_chance(sim, 5))
+            value = (uint64_t)INT64_MAX;
+        if (wide || sim_chance(sim, 90))
+            hold_add_item(c, hf_bytes_text(name), value);
+    }
+    if (sim_chance(sim, 10))
+        hold_add_item(c, hf_bytes_text("colour"), 7);
+    sim->bounds_due = false;
+}
+
+static void make_tick(struct sim *sim, struct hold_command *c)
+{
+    c->amount = (int64_t)sim_below(sim, 2); /* all that is due, or a part */
+}
+
+/* How often each is made, and what no word or option says. A write that is not
+ * here is made, too. */
+static const struct {
+    uint64_t weight;
+    void (*make)(struct sim *sim, struct hold_command *c);
+} mix[HOLD_KINDS] = {
+    [HOLD_TICK] = {40, make_tick},    [HOLD_ABANDON] = {15, make_abandon},
+    [HOLD_BOUNDS] = {0, make_bounds}, [HOLD_TIMEOUT] = {20, make_timeout},
+    [HOLD_LOCK] = {230, NULL},        [HOLD_UNLOCK] = {120, NULL},
+    [HOLD_RENEW] = {40, NULL},        [HOLD_FENCE_DEL] = {5, NULL},
+    [HOLD_STOCK_SET] = {60, NULL},    [HOLD_STOCK_ADD] = {50, NULL},
+    [HOLD_STOCK_DEL] = {5, NULL},     [HOLD_RESERVE] = {160, NULL},
+    [HOLD_CONFIRM] = {50, NULL},      [HOLD_CANCEL] = {50, NULL},
+};
+#define WEIGHT_USUAL 30u
+
+static uint64_t weight_of(unsigned kind)
+{
+    bool write = hold_operations[kind].class == CLASS_WRITE;
+
+    return write && mix[kind].weight == 0 ? WEIGHT_USUAL : mix[kind].weight;
+}
+
+static enum hold_kind pick_kind(struct sim *sim)
+{
+    uint64_t total = 0;
+    unsigned kind = 0;
+
+    if (sim->bounds_due || (!sim->profile.wide && sim_below(sim, 500) == 0))
+        return HOLD_BOUNDS;
+    if (sim_below(sim, 1500) == 0)
+        return HOLD_RESTART;
+    if (sim_below(sim, 3000) == 0)
+        return HOLD_FLUSH;
+    if (sim->profile.wide && sim_chance(sim, 70))
+        return sim_chance(sim, 60) ? HOLD_LOCK : HOLD_RESERVE;
+    for (unsigned i = 0; i < HOLD_KINDS; i++)
+        total += weight_of(i);
+    uint64_t at = sim_below(sim, total);
+    for (; at >= weight_of(kind); kind++)
+        at -= weight_of(kind);
+    return (enum hold_kind)kind;
+}
+
+/* Sends a command with a REQ again, sometimes with another argument. */
+static bool make_repeat(struct sim *sim, struct sim_command *out)
+{
+    struct hf_buf *recent = &sim->recent[sim_below(sim, SIM_RECENT)];
+    struct hold_command *c = &out->command;
+
+    if (recent->len == 0)
+        return false;
+    memcpy(out->source, recent->data, recent->len);
+    if (hold_decode(hf_bytes(out->source, recent->len), c) != HF_OK)
+        abort(); /* what was encoded can be decoded */
+    if (c->ttl_ms > 0 && c->ttl_ms < HOLD_TTL_MAX_MS && sim_chance(sim, 20))
+        c->ttl_ms++;
+    c->told = hold_kind_waits(c->kind) && sim_chance(sim, 20);
+    c->now_us = make_time(sim);
+    return true;
+}
+
+static void make_word(struct sim *sim, struct sim_command *out,
+                      enum hold_word word)
+{
+    static const char *const patterns[] = {"",       "*",  "n1*",
+                                           "?[0-5]", "a*", "*?*?[x0-9]"};
+    struct hold_command *c = &out->command;
+
+    switch (word) {
+    case WORD_NAME:
+        c->name = pick_lock(sim);
+        break;
+    case WORD_RESOURCE:
+        c->name = pick_name(sim, sim->profile.fences);
+        break;
+    case WORD_SKU:
+        c->name = pick_name(sim, sim->profile.products);
+        break;
+    case WORD_ID:
+    case WORD_NEW_ID:
+        make_id(sim, out, word == WORD_NEW_ID);
+        break;
+    case WORD_PATTERN:
+        c->name = hf_bytes_text(
+            patterns[sim_below(sim, sizeof patterns / sizeof patterns[0])]);
+        break;
+    case WORD_TOKEN:
+        make_token(sim, c, hold_operations[c->kind].words[0] == WORD_NAME);
+        break;
+    case WORD_TOTAL:
+        c->amount = pick_total(sim);
+        break;
+    case WORD_CHANGE:
+        c->amount = pick_change(sim);
+        break;
+    case WORD_SKUS:
+        c->item_count = 1 + (uint32_t)sim_below(sim, 4);
+        for (uint32_t i = 0; i < c->item_count; i++)
+            c->items[i].sku = pick_name(sim, sim->profile.products + 1);
+        break;
+    case WORD_SKIP:
+        c->amount = (int64_t)sim_below(sim, 5);
+        break;
+    case WORD_END:
+    case HOLD_WORDS:
+        break;
+    }
+}
+
+static void make_option(struct sim *sim, struct hold_command *c,
+                        enum hold_arg_bit option, bool required)
+{
+    switch (option) {
+    case ARG_OWNER:
+        if (required || sim_chance(sim, 50))
+            c->owner = pick_owner(sim);
+        break;
+    case ARG_REASON:
+        if (sim_chance(sim, 40))
+            c->reason = hf_bytes_text("changed my mind");
+        break;
+    case ARG_TTL:
+        c->ttl_ms = pick_ttl_ms(sim);
+        break;
+    case ARG_WAIT:
+        if (sim_chance(sim, sim->profile.wait_percent) &&
+            sim->model->waiter_count < MODEL_MAX / 2)
+            c->wait_ms = pick_ttl_ms(sim);
+        break;
+    case ARG_COUNT:
+        c->count = sim_below(sim, 6);
+        break;
+    case ARG_ITEM:
+        make_items(sim, c);
+        break;
+    default: /* REQ comes with any of them; pages begin at the front */
+        break;
+    }
+}
+
+/* What the operation's words and options call for. */
+static void fill(struct sim *sim, struct sim_command *out)
+{
+    struct hold_command *c = &out->command;
+    const struct hold_operation *operation = &hold_operations[c->kind];
+
+    for (unsigned i = 0; i < HOLD_WORDS_MAX; i++)
+        make_word(sim, out, (enum hold_word)operation->words[i]);
+    for (unsigned bit = 0; bit < HOLD_ARGS; bit++) {
+        if ((operation->options & HOLD_BIT(bit)) != 0)
+            make_option(sim, c, (enum hold_arg_bit)bit,
+                        (operation->required & HOLD_BIT(bit)) != 0);
+    }
+    if (mix[c->kind].make != NULL)
+        mix[c->kind].make(sim, c);
+    if (hold_kind_waits(c->kind))
+        c->told = sim_chance(sim, 4);
+}
+
+static void clear(struct hold_command *c)
+{
+    memset(c, 0, offsetof(struct hold_command, items));
+}
+
+void sim_make_write(struct sim *sim, struct sim_command *out)
+{
+    struct hold_command *c = &out->command;
+
+    clear(c);
+    if (sim_chance(sim, 5) && make_repeat(sim, out)) {
+        out->record_len = hold_encode(c, out->record);
+        return;
+    }
+    c->now_us = make_time(sim);
+    c->kind = pick_kind(sim);
+    fill(sim, out);
+    if (sim_chance(sim, sim->profile.request_percent))
+        c->request = pick_name(sim, sim->profile.requests);
+    out->record_len = hold_encode(c, out->record);
+    if (c->request.len == 0)
+        return;
+    struct hf_buf *recent = &sim->recent[sim->recent_next];
+    recent->len = 0;
+    if (hf_buf_append(recent, out->record, out->record_len) != HF_OK)
+        abort();
+    sim->recent_next = (sim->recent_next + 1) % SIM_RECENT;
+}
+
+void sim_make_ask(struct sim *sim, struct sim_command *out)
+{
+    struct hold_command *c = &out->command;
+    enum hold_kind kinds[HOLD_KINDS];
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < HOLD_KINDS; i++) {
+        if (hold_operations[i].class != CLASS_NONE &&
+            !hold_kind_is_write((enum hold_kind)i))
+            kinds[count++] = (enum hold_kind)i;
+    }
+    clear(c);
+    c->now_us = make_time(sim);
+    c->kind = kinds[sim_below(sim, count)];
+    fill(sim, out);
+}

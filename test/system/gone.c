@@ -1,0 +1,173 @@
+/* gone.c - clients that go, or have said all, while the disk hangs.
+ * tests: also under sanitizers
+ */
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "support/gate.h"
+
+static void reset(struct test_wire *wire)
+{
+    struct linger now = {.l_onoff = 1, .l_linger = 0};
+
+    CHECK_EQ(setsockopt(wire->fd, SOL_SOCKET, SO_LINGER, &now, sizeof now), 0);
+    test_wire_close(wire);
+}
+
+/* The server has noticed that only the others are connected. */
+static void await_clients(int64_t count)
+{
+    while (test_info(&watcher, "connected_clients") != count)
+        ;
+}
+
+static void check_orphan(const char *lock)
+{
+    start_new();
+    shut_with(&second);
+    int64_t before = commands();
+    TEST_SEND(&first, "LOCK %s", lock);
+    await_commands(before, 1);
+    reset(&first);
+    await_clients(2);
+    open_with(&second);
+    CHECK_DONE(test_ask(&second, "STOCK SET x 1"));
+    CHECK_ERROR(test_ask(&second, "LOCKINFO a"), "NOTFOUND");
+    stop();
+}
+
+TEST(a_lock_is_not_left_with_a_client_that_went_before_the_grant)
+{
+    check_orphan("a OWNER me TTL 3600000 WAIT 60000");
+    check_orphan("a OWNER me TTL 3600000");
+}
+
+/* Its own write hangs: not only gathered behind another. */
+TEST(a_lock_on_its_way_is_not_left_with_a_client_that_went)
+{
+    for (int i = 0; i < 2; i++) {
+        start_new();
+        test_server_shut(&server);
+        TEST_SEND(&first, "LOCK a OWNER me TTL %d%s", FOR_EVER_MS,
+                  i == 0 ? "" : " WAIT 60000");
+        await_hang();
+        reset(&first);
+        await_clients(2);
+        CHECK(test_server_signal(&server, SIGUSR1));
+        CHECK_DONE(test_ask(&second, "STOCK SET x 1"));
+        CHECK_DONE(test_ask(&second, "STOCK SET x 2"));
+        CHECK_ERROR(test_ask(&second, "LOCKINFO a"), "NOTFOUND");
+        stop();
+    }
+}
+
+TEST(a_waiter_that_sent_too_much_and_died_is_not_granted)
+{
+    static char words[700 * 1024];
+    struct hf_bytes reply;
+
+    start_new();
+    int64_t token = test_number(
+        test_ask(&second, "LOCK a OWNER holder TTL %d", FOR_EVER_MS), "token");
+    test_wire_add(&first, "LOCK a OWNER me TTL %d WAIT %d", FOR_EVER_MS,
+                  FOR_EVER_MS);
+    for (size_t i = 0; i + 6 <= sizeof words; i += 6)
+        memcpy(words + i, "PING\r\n", 6);
+    test_wire_add_raw(&first, words, sizeof words / 6 * 6);
+    send_on(&first);
+    while (test_number(test_ask(&watcher, "LOCKINFO a"), "waiting") != 1)
+        ;
+    CHECK_EQ(test_wire_read_within(&first, GLANCE_MS, &reply), HF_TIMEOUT);
+    reset(&first);
+    CHECK_DONE(test_ask(&second, "UNLOCK a %" PRId64, token));
+    CHECK_DONE(test_ask(&second, "STOCK SET x 1"));
+    CHECK_ERROR(test_ask(&second, "LOCKINFO a"), "NOTFOUND");
+    stop();
+}
+
+/* It went while the server stood still: what has expired is looked at before
+ * what was read. */
+TEST(a_client_that_went_unread_is_not_granted)
+{
+    start_new();
+    uint64_t begun_ms = test_now_ms();
+    CHECK_DONE(test_ask(&second, "LOCK a OWNER holder TTL 700"));
+    TEST_SEND(&first, "LOCK a OWNER gone TTL %d WAIT %d", FOR_EVER_MS,
+              FOR_EVER_MS);
+    while (test_now_ms() < begun_ms + 600 &&
+           test_number(test_ask(&watcher, "LOCKINFO a"), "waiting") != 1)
+        ;
+    CHECK(test_server_signal(&server, SIGSTOP));
+    reset(&first);
+    while (test_now_ms() < begun_ms + 900)
+        ;
+    CHECK(test_server_signal(&server, SIGCONT));
+    CHECK_DONE(test_ask(&second, "STOCK SET x 1"));
+    CHECK_DONE(test_ask(&second, "STOCK SET x 2"));
+    CHECK_ERROR(test_ask(&second, "LOCKINFO a"), "NOTFOUND");
+    stop();
+}
+
+TEST(a_wait_that_is_taken_over_counts_again_when_it_is_granted)
+{
+    start_new();
+    int64_t token = test_number(
+        test_ask(&watcher, "LOCK x OWNER a TTL %d", FOR_EVER_MS), "token");
+    TEST_SEND(&first, "LOCK x OWNER b TTL 1000 WAIT %d REQ r", FOR_EVER_MS);
+    while (test_number(test_ask(&watcher, "LOCKINFO x"), "waiting") == 0)
+        ;
+    shut_with(&second);
+    int64_t clients = test_info(&watcher, "connected_clients");
+    test_wire_close(&first);
+    while (test_info(&watcher, "connected_clients") == clients)
+        ;
+    test_server_connect(&server, &first);
+    int64_t before = commands();
+    TEST_SEND(&first, "LOCK x OWNER b TTL 1000 WAIT %d REQ r", FOR_EVER_MS);
+    await_commands(before, 1);
+    open_with(&second);
+    CHECK_DONE(test_ask(&watcher, "UNLOCK x %" PRId64, token));
+    CHECK_DONE(TEST_ANSWER(&first));
+    CHECK_EQ(test_info(&watcher, "lock_wait_seconds_count{result=\"granted\"}"),
+             1);
+    CHECK_EQ(test_info(&watcher, "lock_wait_seconds_count{result=\"left\"}"),
+             1);
+    stop();
+}
+
+/* A listing waits for time to pass, and its client has said all. False: what
+ * was to be over while the disk hangs was over before. */
+static bool ask_half_closed(unsigned ttl_ms)
+{
+    struct hf_bytes reply;
+
+    start_new();
+    CHECK_DONE(test_ask(&first, "STOCK SET apple 3"));
+    CHECK_DONE(test_ask(&first, "RESERVE r ITEM apple 1 TTL %u", ttl_ms));
+    uint64_t over_ms = test_now_ms() + ttl_ms + 5;
+    shut_with(&second);
+    await_ms(over_ms);
+    int64_t before = commands();
+    TEST_SEND(&first, "STOCK LIST apple");
+    CHECK_EQ(shutdown(first.fd, SHUT_WR), 0);
+    test_wire_add(&watcher, "PING"); /* read after it, or in the same turn */
+    send_on(&watcher);
+    CHECK_REPLY(TEST_ANSWER(&watcher), "+PONG");
+    CHECK(commands() > before);
+    enum hf_status status = test_wire_read_within(&first, GLANCE_MS, &reply);
+    CHECK(status == HF_TIMEOUT || status == HF_OK); /* not closed */
+    return status == HF_TIMEOUT;
+}
+
+TEST(a_half_closed_client_gets_a_listing_that_had_to_wait)
+{
+    unsigned ttl_ms = 100;
+
+    while (!ask_half_closed(ttl_ms))
+        ttl_ms *= 2;
+    open_with(&second);
+    struct hf_bytes reply = TEST_ANSWER(&first);
+    CHECK(memmem(reply.data, reply.len, "apple", 5) != NULL);
+    CHECK(test_wire_ends(&first));
+    stop();
+}

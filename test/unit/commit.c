@@ -1,0 +1,281 @@
+/* commit.c - tests of a batch for which there is no memory, of a journal that
+ * fails between two of them, and of one that hangs in two of them. The server
+ * is real, its clients are not. */
+#include "base/memory.h"
+#include "server/answer.h"
+#include "server/conn.h"
+#include "server/server.h"
+#include "support/clock.h"
+#include "support/disk.h"
+#include "support/test.h"
+
+#define NAME_BYTES 500
+
+static struct server server;
+static struct test_disk disk;
+static struct hold_command command;
+
+static void start_with(enum journal_sync durability)
+{
+    struct config config = config_default();
+    char error[JOURNAL_ERROR_MAX];
+
+    test_folder_in_memory();
+    config.dir = test_folder();
+    config.port = 0;
+    config.segment_bytes = 1u << 20;
+    config.durability = durability;
+    config.log_level = HF_LOG_ERROR;
+    config.io = test_disk_quick(&disk);
+    CHECK_EQ(server_open(&server, &config, error), HF_OK);
+}
+
+static void start(void)
+{
+    start_with(JOURNAL_NONE);
+}
+
+static void stop(void)
+{
+    server_close(&server);
+    test_disk_release(&disk);
+}
+
+/* A client that went: it counts, and is told nothing. */
+static struct conn gone(void)
+{
+    return (struct conn){.server = &server, .closing = true};
+}
+
+/* Without the journal, which has nothing to do with what is tested. */
+static const struct hold_out *apply(void)
+{
+    char record[HOLD_RECORD_MAX];
+    const struct hold_out *out;
+
+    command.now_us = server_now_us(&server);
+    size_t len = hold_encode(&command, record);
+    CHECK_EQ(hold_prepare(server.engine, &command), HF_OK);
+    do
+        out = hold_apply(server.engine, hf_bytes(record, len));
+    while (out->code == HOLD_AGAIN);
+    return out;
+}
+
+static struct hold_counts counts(void)
+{
+    struct hold_counts found;
+
+    hold_count(server.engine, &found);
+    return found;
+}
+
+TEST(a_verdict_for_which_there_is_no_memory_is_still_owed)
+{
+    enum { LOCKS = 400 };
+    char name[NAME_BYTES + 1];
+
+    start();
+    for (int i = 0; i < LOCKS; i++) {
+        snprintf(name, sizeof name, "%0*d", NAME_BYTES, i);
+        command = (struct hold_command){.kind = HOLD_LOCK,
+                                        .name = hf_bytes_text(name),
+                                        .owner = hf_bytes_text("me"),
+                                        .ttl_ms = HOLD_TTL_MAX_MS};
+        const struct hold_out *out = apply();
+        CHECK_EQ(out->code, HOLD_OK);
+        lock_wait_orphan(&server, command.name,
+                         (uint64_t)reply_get_number(out->body, FIELD_TOKEN));
+    }
+    for (uint64_t memory = 0; memory < 30; memory++) {
+        hf_memory_fail_after(memory);
+        server_turn(&server);
+        hf_memory_fail_never();
+    }
+    for (int i = 0; i < LOCKS && server.lock_waits.owed != NULL; i++)
+        server_turn(&server);
+    CHECK_EQ(counts().locks, 0);
+    CHECK_EQ(server.orphans, 0);
+    stop();
+}
+
+static void submit(struct conn *conn)
+{
+    answer_read_begin(&server);
+    submit_command(&server, conn, &command);
+}
+
+/* A setting that is none, as long as it may be. */
+static void submit_long(struct conn *conn, uint32_t items, size_t last)
+{
+    static char names[HOLD_ITEMS_MAX][HOLD_SKU_MAX];
+
+    command = (struct hold_command){.kind = HOLD_BOUNDS};
+    for (uint32_t i = 0; i < items; i++) {
+        memset(names[i], 'a', sizeof names[i]);
+        names[i][0] = (char)i;
+        CHECK_EQ(hold_add_item(
+                     &command,
+                     hf_bytes(names[i], i + 1 < items ? sizeof names[i] : last),
+                     1),
+                 HF_OK);
+    }
+    submit(conn);
+}
+
+/* More is over than the records before the question sweep, and the record that
+ * would have swept the rest does not fit any more: the journal has 64 KiB for
+ * a batch, and gets no more. */
+TEST(a_question_whose_time_cannot_pass_is_refused)
+{
+    enum { COUNT = 1000 };
+    struct conn asking = gone();
+    struct conn writing = gone();
+
+    start();
+    struct test_clock clock = {.now_ns = hf_clock_now_ns(server.clock)};
+    server.clock = test_clock(&clock);
+    command = (struct hold_command){.kind = HOLD_STOCK_SET,
+                                    .name = hf_bytes_text("apple"),
+                                    .amount = 1000000};
+    CHECK_EQ(apply()->code, HOLD_OK);
+    for (size_t last = 1; last < 20; last += 3) {
+        for (int i = 0; i < COUNT; i++) {
+            command = (struct hold_command){.kind = HOLD_RESERVE, .ttl_ms = 1};
+            CHECK_EQ(hold_add_item(&command, hf_bytes_text("apple"), 1), HF_OK);
+            CHECK_EQ(apply()->code, HOLD_OK);
+        }
+        test_clock_advance(&clock, 1000000);
+        submit_long(&writing, HOLD_ITEMS_MAX, last);
+        submit_long(&writing, HOLD_ITEMS_MAX - 9, HOLD_SKU_MAX);
+        command = (struct hold_command){.kind = HOLD_STOCK_GET};
+        CHECK_EQ(hold_add_item(&command, hf_bytes_text("apple"), 0), HF_OK);
+        submit(&asking);
+        CHECK_EQ(asking.pending, 1);
+        hf_memory_fail_after(1);
+        server_turn(&server);
+        hf_memory_fail_never();
+        CHECK_EQ(asking.pending, 0);
+        CHECK_EQ(writing.pending, 0);
+    }
+    stop();
+}
+
+TEST(who_waits_for_a_batch_goes_on_when_the_journal_fails_without_one)
+{
+    struct conn parked = gone();
+
+    start();
+    parked.parked = true;
+    server.parked = &parked;
+    test_disk_fail(&disk, TEST_DISK_WRITE, 0, EIO);
+    CHECK_EQ(log_note(server.log, 1), HF_IO);
+    CHECK(!server.failed);
+    commit_tend(&server);
+    server_turn(&server);
+    CHECK(server.failed);
+    CHECK(!parked.parked);
+    CHECK(server.parked == NULL);
+    stop();
+}
+
+/* A client that is told what it is owed, and keeps it: nothing is sent. */
+static void listening(struct conn *conn)
+{
+    *conn = (struct conn){.server = &server,
+                          .reply = {.out = &conn->out, .codec = &resp2_codec},
+                          .dirty = true};
+}
+
+static void lock_and_wait(struct conn *conn)
+{
+    command = (struct hold_command){.kind = HOLD_LOCK,
+                                    .name = hf_bytes_text("door"),
+                                    .owner = hf_bytes_text("me"),
+                                    .request = hf_bytes_text("q"),
+                                    .ttl_ms = HOLD_TTL_MAX_MS,
+                                    .wait_ms = 60};
+    submit(conn);
+}
+
+static bool was_told(struct conn *conn, const char *start)
+{
+    size_t len = strlen(start);
+    bool found =
+        conn->out.len >= len && memcmp(conn->out.data, start, len) == 0;
+
+    hf_buf_release(&conn->out);
+    return found;
+}
+
+/* The batch that hung is written, and the next one hangs. */
+static void write_one(void)
+{
+    test_disk_let_go(&disk);
+    test_disk_hold(&disk, TEST_DISK_BATCH);
+    commit_poll(&server);
+    server_turn(&server);
+}
+
+/* TIMEOUT is told while the LOCK is on its way. */
+static void time_out(struct conn *asking, struct test_clock *clock)
+{
+    start_with(JOURNAL_ALWAYS); /* else a write does not wait for the disk */
+    clock->now_ns = hf_clock_now_ns(server.clock);
+    server.clock = test_clock(clock);
+    test_disk_hold(&disk, TEST_DISK_BATCH);
+    lock_and_wait(asking);
+    server_turn(&server);
+    CHECK(server.flight_count > 0);
+    CHECK_EQ(asking->out.len, 0);
+    test_clock_advance(clock, 61 * 1000000);
+    commit_due(&server);
+    server_turn(&server);
+    CHECK(was_told(asking, "-TIMEOUT "));
+    CHECK_EQ(counts().locks, 0);
+}
+
+/* The lock was granted, after TIMEOUT was told; the record that takes it back
+ * is on its way. */
+TEST(a_timeout_is_told_again_while_its_verdict_is_on_its_way)
+{
+    struct conn asking, again;
+    struct test_clock clock;
+
+    listening(&asking);
+    listening(&again);
+    time_out(&asking, &clock);
+    write_one();
+    CHECK(server.flight_count > 0);
+    CHECK_EQ(counts().locks, 1);
+    lock_and_wait(&again);
+    CHECK(was_told(&again, "-TIMEOUT "));
+    write_one();
+    CHECK(server.flight_count == 0);
+    CHECK_EQ(counts().locks, 0);
+    lock_and_wait(&again);
+    CHECK(was_told(&again, "-TIMEOUT "));
+    CHECK_EQ(asking.out.len, 0);
+    stop();
+}
+
+/* The lock stays held, since nothing can be written; but who was told TIMEOUT
+ * is not told of it. */
+TEST(a_timeout_stands_when_the_journal_fails_before_its_verdict)
+{
+    struct conn asking, again;
+    struct test_clock clock;
+
+    listening(&asking);
+    listening(&again);
+    time_out(&asking, &clock);
+    test_disk_fail(&disk, TEST_DISK_BATCH, 0, EIO); /* of the verdict */
+    write_one();
+    CHECK_EQ(counts().locks, 1);
+    write_one();
+    CHECK(server.failed);
+    CHECK_EQ(server.orphans, 0);
+    lock_and_wait(&again);
+    CHECK(was_told(&again, "-JOURNAL "));
+    stop();
+}

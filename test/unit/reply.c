@@ -1,0 +1,144 @@
+/* reply.c - tests of the sentences in which a refusal is told. */
+#include "server/reply.h"
+
+#include "support/engine.h"
+
+TEST_ONE_THREAD;
+
+static struct hf_buf out;
+
+/* What a client reads, `age_ms` after it was decided. */
+static void told(enum hold_code code, struct hf_bytes body, uint64_t age_ms,
+                 const char *expected)
+{
+    struct reply reply = {.out = &out, .codec = &resp2_codec};
+
+    reply_init();
+    out.len = 0;
+    reply_write(&reply, code, body, age_ms);
+    CHECK(!reply.failed);
+    CHECK(out.len > 3 && out.data[0] == '-');
+    CHECK(memcmp(out.data + out.len - 2, "\r\n", 2) == 0);
+    CHECK_TEXT(out.data + 1, out.len - 3, expected);
+}
+
+static void refused(const struct hold_out *answer, const char *expected)
+{
+    CHECK(answer != NULL);
+    told(answer->code, answer->body, 0, expected);
+}
+
+TEST(refusals_of_locks_and_fences)
+{
+    engine_start();
+    engine_lock("door", "ann", 500, 0);
+    const struct hold_out *busy = engine_lock("door", "bob", 500, 0);
+    refused(busy,
+            "BUSY lock 'door' is held by 'ann' for 500 ms more, 0 waiting");
+    told(busy->code, busy->body, 499,
+         "BUSY lock 'door' is held by 'ann' for 1 ms more, 0 waiting");
+    told(busy->code, busy->body, 501,
+         "BUSY lock 'door' is held by 'ann' for 0 ms more, 0 waiting");
+    engine_lock("door", "bob", 100, 50);
+    engine_lock("door", "eve", 100, 60);
+    refused(engine_lock("door", "joe", 500, 0),
+            "BUSY lock 'door' is held by 'ann' for 500 ms more, 2 waiting");
+    engine_now_us += 50 * MS;
+    const struct hold_out *late = engine_tick();
+    CHECK_EQ(late->answer_count, 1);
+    told(late->answers[0].code, late->answers[0].body, 0,
+         "TIMEOUT waited 50 ms for the lock, 1 others wait");
+    refused(engine_unlock("door", 99),
+            "NOTHELD lock 'door' is not held with token 99");
+    refused(engine_renew("gate", 98, 5),
+            "LOST lock 'gate' is no longer held with token 98");
+    refused(engine_info("gate"), "NOTFOUND nobody holds lock 'gate'");
+    engine_fence("disk", 2);
+    refused(engine_fence("disk", 1),
+            "STALE token 1 is older than 2, the newest seen for 'disk'");
+    engine_start();
+    engine_lock("door", "ann", 500, 0);
+    refused(engine_fence("disk", 7),
+            "BADARG the token 7 was never given, the newest is 1");
+    refused(engine_fence_delete("tape"), "NOTFOUND no fence 'tape'");
+    engine_bound("locks_max", 1);
+    refused(engine_lock("gate", "bob", 500, 0),
+            "OVERLOADED locks_max of 1 is reached");
+    told(HOLD_NOTHELD, hf_bytes("", 0), 0, "NOTHELD everything was flushed");
+    told(HOLD_LOST, hf_bytes("", 0), 0, "LOST everything was flushed");
+    told(HOLD_MOVED, hf_bytes("", 0), 0,
+         "CONFLICT the request goes on in a newer connection");
+}
+
+TEST(refusals_of_stock_and_reservations)
+{
+    engine_start();
+    engine_set("apple", 5);
+    refused(engine_reserve("r1", "apple 6", 500),
+            "SHORT sku 'apple': requested 6, available 5");
+    engine_reserve("r1", "apple 3", 500);
+    engine_reserve("r2", "apple 1", 500);
+    engine_confirm("r2");
+    refused(engine_set("apple", 2),
+            "SHORT sku 'apple': total 2 is below 3 reserved and 1 sold");
+    refused(engine_delete("apple"), "STATE sku 'apple' has 3 reserved");
+    refused(engine_cancel("r2", ""), "STATE reservation 'r2' is CONFIRMED");
+    refused(engine_reserve("r3", "pear 1", 500), "NOTFOUND no product 'pear'");
+    refused(engine_confirm("nope"), "NOTFOUND no reservation 'nope'");
+    engine_request = "q";
+    engine_set("plum", 1);
+    refused(engine_set("plum", 2), "CONFLICT id 'q' was used with other "
+                                   "arguments");
+    engine_request = NULL;
+    engine_now_us += 507 * MS;
+    refused(engine_confirm("r1"), "EXPIRED reservation 'r1' expired 7 ms ago");
+}
+
+static void answered(const struct reply_codec *codec, struct hf_bytes body,
+                     uint64_t age_ms, const char *expected)
+{
+    struct reply reply = {.out = &out, .codec = codec};
+
+    reply_init();
+    out.len = 0;
+    reply_write(&reply, HOLD_OK, body, age_ms);
+    CHECK(!reply.failed);
+    CHECK_TEXT(out.data, out.len, expected);
+}
+
+TEST(values_are_told_in_the_words_of_the_protocol)
+{
+    engine_start();
+    answered(&resp2_codec, hf_bytes("", 0), 0, "+OK\r\n");
+    const struct hold_out *lock = engine_lock("door", "ann", 500, 0);
+    answered(&resp3_codec, lock->body, 0,
+             "%4\r\n$5\r\ntoken\r\n:1\r\n$7\r\nsafe_ms\r\n:500\r\n"
+             "$5\r\ncount\r\n:1\r\n$9\r\nwaited_ms\r\n:0\r\n");
+    answered(&resp2_codec, lock->body, 501,
+             "*8\r\n$5\r\ntoken\r\n:1\r\n$7\r\nsafe_ms\r\n:0\r\n"
+             "$5\r\ncount\r\n:1\r\n$9\r\nwaited_ms\r\n:0\r\n");
+    engine_set("apple", 5);
+    answered(&resp3_codec, engine_reserve("r1", "apple 3", 500)->body, 1,
+             "%4\r\n$2\r\nid\r\n$2\r\nr1\r\n$6\r\nstatus\r\n$7\r\n"
+             "PENDING\r\n$10\r\nexpires_ms\r\n:499\r\n$5\r\nitems\r\n"
+             "*1\r\n%2\r\n$3\r\nsku\r\n$5\r\napple\r\n"
+             "$8\r\nquantity\r\n:3\r\n");
+}
+
+/* 128 bytes of a name are shown, and that it is longer. */
+TEST(long_names_are_cut_and_odd_ones_do_not_end_the_sentence)
+{
+    char name[130];
+    char expected[200];
+
+    engine_start();
+    memset(name, 'n', sizeof name);
+    for (unsigned len = 127; len <= 129; len++) {
+        name[len] = '\0';
+        snprintf(expected, sizeof expected,
+                 "NOTFOUND nobody holds lock '%.128s%s'", name,
+                 len > 128 ? "..." : "");
+        refused(engine_info(name), expected);
+        name[len] = 'n';
+    }
+}

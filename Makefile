@@ -6,6 +6,7 @@
 #   build/fuzz/       the fuzz targets, built by clang
 #   build/log/        what each test program printed
 
+, := ,
 SHELL := /bin/bash
 .DEFAULT_GOAL := all
 MAKEFLAGS += --no-builtin-rules
@@ -235,10 +236,13 @@ $(BUILD)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(CC) $(HF_CFLAGS) -c -o $@ $<
 
+# The allocator is wrapped so that no test stops a thread inside it.
+ALLOCATOR := $(addprefix -Wl$(,)--wrap=hf_,alloc alloc_zeroed realloc \
+	alloc_aligned alloc_lines alloc_huge free)
 $(TESTS): $(BUILD)/test/%: $(BUILD)/obj/test/%.o $(call obj,$(SUPPORT_SRC)) \
 		$(SHOWN) $(APP) $(STORES) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(HF_CFLAGS) -o $@ $^ $(LIBS)
+	$(CC) $(HF_CFLAGS) $(ALLOCATOR) -o $@ $^ $(LIBS)
 
 # The server on a disk that fails as the test says.
 $(FAULTY): $(call obj,test/support/faulty/main.c test/support/fault.c) \

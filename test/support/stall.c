@@ -1,4 +1,5 @@
-/* stall.c - holds threads inside a signal handler. */
+/* stall.c - holds threads inside a signal handler, or where they leave the
+ * allocator. */
 #include "support/stall.h"
 
 #include <errno.h>
@@ -6,6 +7,7 @@
 
 #include "base/atomic.h"
 #include "base/futex.h"
+#include "base/memory.h"
 #include "support/test.h"
 
 #define STALL_SIGNAL     (SIGRTMIN + 3)
@@ -44,19 +46,74 @@ static bool wait_while(struct stall *stall, uint32_t value,
     return true;
 }
 
+/* Of this thread, between it and its handler. */
+static _Thread_local volatile sig_atomic_t allocating;
+static _Thread_local struct stall *volatile postponed;
+
 /* System calls and atomics only: safe wherever the thread was. */
-static void hold(int signal_number, siginfo_t *info, void *context)
+static void stand_still(struct stall *stall)
 {
-    struct stall *stall = info->si_value.sival_ptr;
     int kept = errno;
 
-    (void)signal_number;
-    (void)context;
     set(stall, STOPPED);
     wait_while(stall, STOPPED, HF_FOREVER);
     /* The last touch: from here on the place is another's. */
     hf_u32_store(&stall->word, FREE, __ATOMIC_RELAXED);
     errno = kept;
+}
+
+static void hold(int signal_number, siginfo_t *info, void *context)
+{
+    (void)signal_number;
+    (void)context;
+    if (allocating)
+        postponed = info->si_value.sival_ptr;
+    else
+        stand_still(info->si_value.sival_ptr);
+}
+
+/* The calls of base/memory.h in a test program, by the linker's --wrap. */
+static void enter(void)
+{
+    allocating = 1;
+}
+
+static void leave(void)
+{
+    allocating = 0; /* from here on a signal stops it at once */
+    struct stall *stall = postponed;
+
+    if (stall == NULL)
+        return;
+    postponed = NULL;
+    stand_still(stall);
+}
+
+#define WRAPPED(name, parameters, arguments)    \
+    void *__real_##name parameters;             \
+    void *__wrap_##name parameters;             \
+    void *__wrap_##name parameters              \
+    {                                           \
+        enter();                                \
+        void *memory = __real_##name arguments; \
+        leave();                                \
+        return memory;                          \
+    }
+
+WRAPPED(hf_alloc, (size_t bytes), (bytes))
+WRAPPED(hf_alloc_zeroed, (size_t bytes), (bytes))
+WRAPPED(hf_realloc, (void *old, size_t bytes), (old, bytes))
+WRAPPED(hf_alloc_aligned, (size_t alignment, size_t bytes), (alignment, bytes))
+WRAPPED(hf_alloc_lines, (size_t bytes), (bytes))
+WRAPPED(hf_alloc_huge, (void), ())
+
+void __real_hf_free(void *memory);
+void __wrap_hf_free(void *memory);
+void __wrap_hf_free(void *memory)
+{
+    enter();
+    __real_hf_free(memory);
+    leave();
 }
 
 static void nothing(int signal_number)

@@ -3,6 +3,7 @@
 
 #include "base/atomic.h"
 #include "base/futex.h"
+#include "base/memory.h"
 #include "base/thread.h"
 #include "holdfast/clock.h"
 #include "support/test.h"
@@ -130,4 +131,43 @@ TEST(a_thread_that_sleeps_can_be_stopped)
     hf_futex_wake(&counter.end.value, 1);
     stall_resume(stall);
     pthread_join(counter.thread, NULL);
+}
+
+/* Blocks too large for a thread's own cache go back to the arena of whoever
+ * allocated them. */
+static void exchange(struct hf_atomic_ptr *block)
+{
+    hf_free(hf_ptr_swap(block, hf_alloc(4096), __ATOMIC_ACQ_REL));
+}
+
+struct exchanger {
+    struct hf_atomic_ptr block;
+    struct hf_atomic_u32 end;
+};
+
+static void *exchange_until_end(void *argument)
+{
+    struct exchanger *exchanger = argument;
+
+    while (!hf_u32_load(&exchanger->end, __ATOMIC_RELAXED))
+        exchange(&exchanger->block);
+    return NULL;
+}
+
+TEST(a_stopped_thread_is_not_inside_the_allocator)
+{
+    struct exchanger exchanger = {0};
+    pthread_t thread;
+
+    stall_init();
+    CHECK_EQ(pthread_create(&thread, NULL, exchange_until_end, &exchanger), 0);
+    for (int i = 0; i < 300; i++) {
+        struct stall *stall = stall_stop(thread);
+        for (int k = 0; k < 20; k++)
+            exchange(&exchanger.block);
+        stall_resume(stall);
+    }
+    hf_u32_store(&exchanger.end, 1, __ATOMIC_RELAXED);
+    pthread_join(thread, NULL);
+    hf_free(exchanger.block.value);
 }

@@ -11,8 +11,8 @@
  *
  * The thread may stop with any lock held but the allocator's: inside a call of
  * base/memory.h it stops at the end of that call (test programs are linked with
- * wrappers of these calls), so that the others can allocate. Until the thread is
- * resumed the caller waits for nothing else that it could hold.
+ * wrappers of these calls), so that the others can allocate. Until the thread
+ * is resumed the caller waits for nothing else that it could hold.
  *
  * A system call in which the thread slept ends with EINTR once it goes on; what
  * sleeps by base/futex.h looks again and goes back to sleep. Under a thread

@@ -51,7 +51,7 @@ static inline const struct hold_out *
 drive_write(struct hold_engine *engine, const struct hold_command *command)
 {
     static char record[HOLD_RECORD_MAX];
-    if (hold_refuse(engine, command) != NULL)
+    if (hold_answer_now(engine, command) != NULL)
         drive_fail("refused", "a command that must succeed");
     if (hold_prepare(engine, command))
         drive_fail("prepare", "out of memory");

@@ -148,8 +148,8 @@ static void locked_close(void *self)
     struct locked *locked = self;
 
     for (unsigned i = 0; i < locked->stripes; i++) {
-        hf_index_release(&locked->stripe[i].index);
-        hf_texts_release(&locked->stripe[i].texts);
+        hf_index_destroy(&locked->stripe[i].index);
+        hf_texts_destroy(&locked->stripe[i].texts);
     }
     free(locked);
 }

@@ -225,7 +225,7 @@ static void put_transaction(struct etcd *etcd, enum compare_target target,
     part.len = 0;
     put_bytes(&part, operation, request->data, request->len);
     put_bytes(&etcd->message, 2, part.data, part.len);
-    hf_buf_release(&part);
+    hf_buf_destroy(&part);
 }
 
 static void begin(struct load_client *client)
@@ -248,7 +248,7 @@ static void begin(struct load_client *client)
     put_bytes(&put, 2, "owner", 5);
     put_number(&put, 3, etcd->lease);
     put_transaction(etcd, COMPARE_CREATED, 2, &put);
-    hf_buf_release(&put);
+    hf_buf_destroy(&put);
     call(client, "/etcdserverpb.KV/Txn");
 }
 
@@ -264,7 +264,7 @@ static void unlock(struct load_client *client)
         struct hf_buf erase = {0};
         put_bytes(&erase, 1, etcd->key, etcd->key_len);
         put_transaction(etcd, COMPARE_VALUE, 3, &erase);
-        hf_buf_release(&erase);
+        hf_buf_destroy(&erase);
         call(client, "/etcdserverpb.KV/Txn");
     }
     load_released(client);

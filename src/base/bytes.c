@@ -179,11 +179,11 @@ size_t hf_buf_hand_out(struct hf_buf *buf, char *out, size_t cap)
             memcpy(out, buf->data, kept);
         out[kept] = '\0';
     }
-    hf_buf_release(buf);
+    hf_buf_destroy(buf);
     return len;
 }
 
-void hf_buf_release(struct hf_buf *buf)
+void hf_buf_destroy(struct hf_buf *buf)
 {
     hf_free(buf->data);
     *buf = (struct hf_buf){0};

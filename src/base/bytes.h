@@ -66,7 +66,7 @@ enum hf_status hf_buf_format(struct hf_buf *buf, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Drops the first `len` bytes. */
 void hf_buf_consume(struct hf_buf *buf, size_t len);
-void hf_buf_release(struct hf_buf *buf);
+void hf_buf_destroy(struct hf_buf *buf);
 /* The same, after a copy of the text to `out`, cut at `cap` and terminated if
  * cap > 0; NULL for none. Returns the length it has uncut. */
 size_t hf_buf_hand_out(struct hf_buf *buf, char *out, size_t cap);

@@ -18,7 +18,7 @@ void hf_heap_init(struct hf_heap *heap,
         .moved = moved, .context = context, .account = account};
 }
 
-void hf_heap_release(struct hf_heap *heap)
+void hf_heap_destroy(struct hf_heap *heap)
 {
     hf_free(heap->entries);
     heap->entries = NULL;

@@ -36,7 +36,7 @@ struct hf_heap {
 void hf_heap_init(struct hf_heap *heap,
                   void (*moved)(void *context, uint32_t ref, uint32_t position),
                   void *context, size_t *account);
-void hf_heap_release(struct hf_heap *heap);
+void hf_heap_destroy(struct hf_heap *heap);
 /* Empties it, tells nobody, keeps the memory. */
 void hf_heap_clear(struct hf_heap *heap);
 

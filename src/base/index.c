@@ -79,11 +79,11 @@ enum hf_status hf_index_init(struct hf_index *index, size_t record_bytes,
     hf_slab_init(&index->slab, record_bytes, account);
     enum hf_status status = add_segment(index);
     if (status != HF_OK)
-        hf_index_release(index);
+        hf_index_destroy(index);
     return status;
 }
 
-void hf_index_release(struct hf_index *index)
+void hf_index_destroy(struct hf_index *index)
 {
     for (uint32_t i = 0; i < index->segment_count; i += block_segments(i))
         hf_free(index->segments[i]);
@@ -91,7 +91,7 @@ void hf_index_release(struct hf_index *index)
     index->segments = NULL;
     index->segment_count = 0;
     index->segment_cap = 0;
-    hf_slab_release(&index->slab);
+    hf_slab_destroy(&index->slab);
 }
 
 void hf_index_expect(struct hf_index *index, uint64_t count)

@@ -48,7 +48,7 @@ struct hf_index {
 enum hf_status hf_index_init(struct hf_index *index, size_t record_bytes,
                              struct hf_texts *texts, struct hf_hash_seed seed,
                              size_t *account);
-void hf_index_release(struct hf_index *index);
+void hf_index_destroy(struct hf_index *index);
 /* Makes buckets for `count` records of an empty index at once: loading so many
  * then splits none. Without memory, and beyond HF_INDEX_EXPECT_MAX, it makes
  * fewer, which is only slower. */

@@ -43,7 +43,7 @@ static uint32_t block_chunks(const struct hf_slab *slab, uint32_t first)
     return (uint32_t)(HF_HUGE_BYTES / chunk_bytes(slab));
 }
 
-void hf_slab_release(struct hf_slab *slab)
+void hf_slab_destroy(struct hf_slab *slab)
 {
     for (uint32_t i = 0; i < slab->chunk_count; i += block_chunks(slab, i))
         hf_free(slab->chunks[i]);

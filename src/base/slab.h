@@ -41,7 +41,7 @@ struct hf_slab {
 /* item_bytes: at least 8, a multiple of 8. Allocates nothing. */
 void hf_slab_init(struct hf_slab *slab, size_t item_bytes, size_t *account);
 /* Also of a zeroed struct that was never initialised. */
-void hf_slab_release(struct hf_slab *slab);
+void hf_slab_destroy(struct hf_slab *slab);
 /* Frees every item and keeps the memory, so that promises stay good. */
 void hf_slab_clear(struct hf_slab *slab);
 

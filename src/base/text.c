@@ -37,10 +37,10 @@ void hf_texts_init(struct hf_texts *texts, size_t *account)
         hf_slab_init(&texts->slabs[i], class_bytes(i), account);
 }
 
-void hf_texts_release(struct hf_texts *texts)
+void hf_texts_destroy(struct hf_texts *texts)
 {
     for (uint32_t i = 0; i < HF_TEXT_CLASSES; i++)
-        hf_slab_release(&texts->slabs[i]);
+        hf_slab_destroy(&texts->slabs[i]);
 }
 
 void hf_texts_clear(struct hf_texts *texts)

@@ -50,7 +50,7 @@ static inline struct hf_slab *hf_texts_slab(struct hf_texts *texts, size_t len)
 }
 
 void hf_texts_init(struct hf_texts *texts, size_t *account);
-void hf_texts_release(struct hf_texts *texts);
+void hf_texts_destroy(struct hf_texts *texts);
 /* Drops every text and keeps the memory. */
 void hf_texts_clear(struct hf_texts *texts);
 

@@ -18,7 +18,7 @@ int args_wrong(const struct args_spec *spec, const char *format, ...)
     return CLI_USAGE;
 }
 
-void args_help(const struct args_spec *spec)
+static void help(const struct args_spec *spec)
 {
     printf("usage: holdfast %s %s\n\n%s\n", spec->name, spec->usage,
            spec->about);
@@ -109,7 +109,7 @@ int args_parse(const struct args_spec *spec, int argc, char **argv,
             break;
         }
         if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
-            args_help(spec);
+            help(spec);
             return CLI_DONE;
         }
         /* a lone dash and negative numbers are words */

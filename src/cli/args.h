@@ -81,6 +81,4 @@ int args_parse(const struct args_spec *spec, int argc, char **argv,
 int args_wrong(const struct args_spec *spec, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-void args_help(const struct args_spec *spec);
-
 #endif

@@ -138,7 +138,7 @@ static void print_json(const struct bench *bench, const struct load *load)
                (unsigned long long)bench->after.products,
                stock_fault(bench, load) == NULL ? "true" : "false");
     printf("}\n");
-    hf_buf_release(&error);
+    hf_buf_destroy(&error);
 }
 
 static int fail(const struct bench *bench, const char *what,

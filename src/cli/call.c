@@ -36,7 +36,7 @@ static int refused(const struct call *call, struct hf_bytes sentence)
     (void)show_text(&text, sentence);
     fprintf(stderr, "holdfast %s: %.*s\n", call->name, (int)text.len,
             text.data != NULL ? text.data : "");
-    hf_buf_release(&text);
+    hf_buf_destroy(&text);
     for (size_t i = 0; i < sizeof busy_codes / sizeof *busy_codes; i++) {
         if (hf_bytes_is(code, busy_codes[i]))
             return CLI_BUSY;
@@ -82,7 +82,7 @@ int call_print(const struct call *call, struct hf_bytes reply)
     if (status != HF_OK)
         fprintf(stderr, "holdfast %s: the answer cannot be shown: %s\n",
                 call->name, hf_status_text(status));
-    hf_buf_release(&text);
+    hf_buf_destroy(&text);
     return status == HF_OK && fflush(stdout) == 0 ? CLI_DONE : CLI_FAILED;
 }
 

@@ -20,7 +20,9 @@ uint64_t client_now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-enum hf_status client_address_init(struct client_address *address)
+/* The built-in address, or that of the environment: HOLDFAST_URL=host:port,
+ * [v6]:port, or host alone. HF_INVALID: the variable is malformed. */
+static enum hf_status address_init(struct client_address *address)
 {
     const char *url = getenv("HOLDFAST_URL");
     size_t len;
@@ -55,7 +57,7 @@ enum hf_status client_address_init(struct client_address *address)
 int client_args(const struct args_spec *spec, int argc, char **argv,
                 struct client_address *address, struct args *out)
 {
-    if (client_address_init(address) != HF_OK)
+    if (address_init(address) != HF_OK)
         return args_wrong(spec, "HOLDFAST_URL is not host:port");
     return args_parse(spec, argc, argv, out);
 }
@@ -187,8 +189,8 @@ void client_close(struct client *client)
 {
     if (client->fd >= 0)
         close(client->fd);
-    hf_buf_release(&client->in);
-    hf_buf_release(&client->out);
+    hf_buf_destroy(&client->in);
+    hf_buf_destroy(&client->out);
     *client = (struct client){
         .fd = -1, .reached = client->reached, .error = client->error};
 }

@@ -40,9 +40,6 @@ struct client_address {
                     "server's port (7420, or from HOLDFAST_URL)",   \
                     (address)->port, 1, 65535)
 
-/* The built-in address, or that of the environment: HOLDFAST_URL=host:port,
- * [v6]:port, or host alone. HF_INVALID: the variable is malformed. */
-enum hf_status client_address_init(struct client_address *address);
 /* args_parse for a command that has CLIENT_OPTIONS(address). */
 int client_args(const struct args_spec *spec, int argc, char **argv,
                 struct client_address *address, struct args *out);

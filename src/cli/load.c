@@ -375,13 +375,13 @@ void load_close(struct load *load)
             close(conn->fd);
             record_closed(load->record, conn->index + 1);
         }
-        hf_buf_release(&conn->in);
-        hf_buf_release(&conn->out);
-        hf_buf_release(&conn->first);
-        hf_buf_release(&conn->second);
+        hf_buf_destroy(&conn->in);
+        hf_buf_destroy(&conn->out);
+        hf_buf_destroy(&conn->first);
+        hf_buf_destroy(&conn->second);
         hf_free(conn->tokens);
     }
-    hf_buf_release(&load->pattern);
+    hf_buf_destroy(&load->pattern);
     hf_free(load->conns);
     load->conns = NULL;
     hf_spread_close(load->times);

@@ -77,11 +77,11 @@ void proof_free(struct proof *proof)
     if (proof == NULL)
         return;
     hold_free(proof->engine);
-    hf_index_release(&proof->held);
-    hf_index_release(&proof->pending);
-    hf_texts_release(&proof->texts);
-    hf_buf_release(&proof->events);
-    hf_buf_release(&proof->names);
+    hf_index_destroy(&proof->held);
+    hf_index_destroy(&proof->pending);
+    hf_texts_destroy(&proof->texts);
+    hf_buf_destroy(&proof->events);
+    hf_buf_destroy(&proof->names);
     hf_free(proof);
 }
 
@@ -257,7 +257,7 @@ static enum hf_status check_items(struct proof *proof, struct hf_bytes id)
         reply_next(body, &at);
         status = check_product(proof, sku);
     }
-    hf_buf_release(&copy);
+    hf_buf_destroy(&copy);
     return status;
 }
 

@@ -139,7 +139,7 @@ static void print_json(const char *dir, const struct proof_result *r,
         printf(", \"%s\": %llu", fields[i].name,
                (unsigned long long)fields[i].value);
     printf(", \"digest\": \"%016llx\"}\n", (unsigned long long)r->digest);
-    hf_buf_release(&path);
+    hf_buf_destroy(&path);
 }
 
 int verify_failed(const char *dir, const char *text, bool json)
@@ -153,7 +153,7 @@ int verify_failed(const char *dir, const char *text, bool json)
         printf("{\"ok\": false, \"error\": %.*s}\n", (int)quoted.len,
                quoted.data);
     }
-    hf_buf_release(&quoted);
+    hf_buf_destroy(&quoted);
     return CLI_FAILED;
 }
 
@@ -260,6 +260,6 @@ int repair_main(int argc, char **argv)
         fprintf(stderr, "holdfast repair: %s\n", error);
         result = CLI_FAILED;
     }
-    hf_buf_release(&text);
+    hf_buf_destroy(&text);
     return result;
 }

@@ -50,7 +50,7 @@ static void print_json(const char *path, const struct history_report *r)
                (unsigned long long)r->found[i].other);
     }
     printf("]}\n");
-    hf_buf_release(&text);
+    hf_buf_destroy(&text);
 }
 
 int verify_history(const char *path, bool json)

@@ -293,7 +293,7 @@ static void log_free(struct hf_log *log)
     while ((buffer = hf_locals_next(&log->buffers, &slot)) != NULL)
         /* Relaxed: nobody else is there any more. */
         hf_free(hf_ptr_load(&buffer->bytes, __ATOMIC_RELAXED));
-    hf_locals_release(&log->buffers);
+    hf_locals_destroy(&log->buffers);
     hf_log_file_close(log);
     hf_free(log);
 }

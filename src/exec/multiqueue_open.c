@@ -88,7 +88,7 @@ static void queue_free(struct hf_multiqueue *queue)
 {
     for (uint32_t i = 0; i < queue->opts.classes; i++)
         hf_free(queue->classes[i].waits);
-    hf_slab_release(&queue->records);
+    hf_slab_destroy(&queue->records);
     hf_free(queue);
 }
 

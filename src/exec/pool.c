@@ -98,7 +98,7 @@ void hf_pool_close(struct hf_pool *pool)
     assert(status == HF_OK); /* not from a task */
     (void)status;
     hf_listed_remove(&pool->listed);
-    hf_locals_release(&pool->locals);
+    hf_locals_destroy(&pool->locals);
     while (pool->blocks != NULL) {
         struct pool_block *block = pool->blocks;
         pool->blocks = block->next;

@@ -18,7 +18,7 @@ void hf_scheduler_release(struct hf_scheduler *scheduler)
     /* Release: what we did with it. Acquire: what the others did. */
     if (hf_u32_sub(&scheduler->references, 1, __ATOMIC_ACQ_REL) != 1)
         return;
-    hf_timers_release(&scheduler->timers);
+    hf_timers_destroy(&scheduler->timers);
     hf_free(scheduler);
 }
 

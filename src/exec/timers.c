@@ -35,10 +35,10 @@ void hf_timers_init(struct timers *timers)
     hf_heap_init(&timers->heap, moved, NULL, &timers->bytes);
 }
 
-void hf_timers_release(struct timers *timers)
+void hf_timers_destroy(struct timers *timers)
 {
-    hf_heap_release(&timers->heap);
-    hf_slab_release(&timers->slab);
+    hf_heap_destroy(&timers->heap);
+    hf_slab_destroy(&timers->slab);
 }
 
 /* There is room for it, by a promise. */

@@ -63,7 +63,7 @@ struct timers {
 };
 
 void hf_timers_init(struct timers *timers);
-void hf_timers_release(struct timers *timers);
+void hf_timers_destroy(struct timers *timers);
 
 /* A task like `form`, which waits for its time; NULL without memory. */
 struct timer *hf_timers_add(struct timers *timers, const struct timer *form,

@@ -31,7 +31,8 @@ static void subtract(struct window_sums *from, const struct window_sums *sums)
     from->slow -= sums->slow;
 }
 
-void hf_breaker_window_age(struct window *window, uint64_t now_ns)
+/* Forgets what is too old; an older now_ns than before forgets nothing. */
+static void age(struct window *window, uint64_t now_ns)
 {
     if (window->part_ns == 0)
         return;
@@ -71,7 +72,7 @@ void hf_breaker_window_add(struct window *window, bool failed, bool slow,
         add_to_circle(window, failed, slow);
         return;
     }
-    hf_breaker_window_age(window, now_ns);
+    age(window, now_ns);
     if (window->all.calls == UINT32_MAX)
         return;
     add(&window->parts[window->index % WINDOW_PARTS], failed, slow);

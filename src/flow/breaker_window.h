@@ -38,7 +38,5 @@ struct window {
 void hf_breaker_window_clear(struct window *window);
 void hf_breaker_window_add(struct window *window, bool failed, bool slow,
                            uint64_t now_ns);
-/* Forgets what is too old; an older now_ns than before forgets nothing. */
-void hf_breaker_window_age(struct window *window, uint64_t now_ns);
 
 #endif

@@ -40,12 +40,12 @@ static void limiter_fill(const struct hf_listed *listed,
 static void limiter_free(struct hf_limiter *limiter)
 {
     if (limiter->shards != NULL)
-        hf_limiter_shards_release(limiter);
-    hf_limiter_top_release(limiter);
-    hf_limiter_holds_release(limiter);
-    hf_limiter_rules_release(limiter);
-    hf_limiter_arena_release(&limiter->arena);
-    hf_locals_release(&limiter->locals);
+        hf_limiter_shards_destroy(limiter);
+    hf_limiter_top_destroy(limiter);
+    hf_limiter_holds_destroy(limiter);
+    hf_limiter_rules_destroy(limiter);
+    hf_limiter_arena_destroy(&limiter->arena);
+    hf_locals_destroy(&limiter->locals);
     hf_free(limiter);
 }
 

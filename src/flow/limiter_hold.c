@@ -121,7 +121,7 @@ static struct limiter_hold *table_take(struct hf_limiter *limiter,
     return hold;
 }
 
-void hf_limiter_holds_release(struct hf_limiter *limiter)
+void hf_limiter_holds_destroy(struct hf_limiter *limiter)
 {
     struct limiter_hold_table *table = &limiter->holds;
 

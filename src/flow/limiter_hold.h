@@ -52,7 +52,7 @@ uint64_t hf_limiter_holds_wait(const struct limiter_open *open, uint64_t count,
 /* The cell's words mean nothing any more: ends its part in all holds. (c) */
 void hf_limiter_holds_forget(struct hf_limiter *limiter,
                              struct limiter_open *open);
-void hf_limiter_holds_release(struct hf_limiter *limiter);
+void hf_limiter_holds_destroy(struct hf_limiter *limiter);
 
 enum hf_status hf_limiter_hold_parts(struct hf_limiter *limiter,
                                      struct limiter_local *local,

@@ -54,7 +54,7 @@ enum hf_status hf_limiter_array_set(struct hf_atomic_ptr *array, uint32_t place,
     return HF_OK;
 }
 
-void hf_limiter_array_release(struct hf_atomic_ptr *array)
+void hf_limiter_array_destroy(struct hf_atomic_ptr *array)
 {
     struct limiter_array *items = hf_ptr_load(array, __ATOMIC_RELAXED);
 
@@ -97,11 +97,11 @@ enum hf_status hf_limiter_arena_init(struct limiter_arena *arena)
     return add_block(arena);
 }
 
-void hf_limiter_arena_release(struct limiter_arena *arena)
+void hf_limiter_arena_destroy(struct limiter_arena *arena)
 {
     for (uint32_t i = 0; i < arena->block_count; i++)
         hf_free(limiter_array_at(&arena->blocks, i));
-    hf_limiter_array_release(&arena->blocks);
+    hf_limiter_array_destroy(&arena->blocks);
 }
 
 uint32_t hf_limiter_arena_take(struct limiter_arena *arena, uint32_t granules)

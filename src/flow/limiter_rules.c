@@ -563,7 +563,7 @@ enum hf_status hf_limiter_rules_init(struct hf_limiter *limiter,
     return define(limiter, "default", rule != NULL ? rule : &classic, NULL);
 }
 
-void hf_limiter_rules_release(struct hf_limiter *limiter)
+void hf_limiter_rules_destroy(struct hf_limiter *limiter)
 {
     for (uint32_t i = 0; i < VERSIONS_MAX / VERSION_CHUNK; i++)
         hf_free(hf_ptr_load(&limiter->rules.versions[i], __ATOMIC_RELAXED));

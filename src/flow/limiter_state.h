@@ -234,14 +234,14 @@ struct hf_limiter {
 /* ---- limiter_memory.c ---- */
 
 enum hf_status hf_limiter_arena_init(struct limiter_arena *arena);
-void hf_limiter_arena_release(struct limiter_arena *arena);
+void hf_limiter_arena_destroy(struct limiter_arena *arena);
 /* The first of so many granules, 64-byte aligned and zeroed; 0: no memory. At
  * most CHUNK_MAX bytes. */
 uint32_t hf_limiter_arena_take(struct limiter_arena *arena, uint32_t granules);
 /* Puts `item` at `place` of an array that may have to grow. HF_NOMEM. */
 enum hf_status hf_limiter_array_set(struct hf_atomic_ptr *array, uint32_t place,
                                     void *item);
-void hf_limiter_array_release(struct hf_atomic_ptr *array);
+void hf_limiter_array_destroy(struct hf_atomic_ptr *array);
 /* A cell for a key of that length, 0 without memory; and back. (m) */
 uint32_t hf_limiter_cell_take(struct hf_limiter *limiter,
                               struct limiter_shard *shard, uint32_t key_len);
@@ -281,7 +281,7 @@ limiter_cell_at(const struct hf_limiter *limiter, uint32_t number)
 
 enum hf_status hf_limiter_shards_init(struct hf_limiter *limiter,
                                       uint32_t count);
-void hf_limiter_shards_release(struct hf_limiter *limiter);
+void hf_limiter_shards_destroy(struct hf_limiter *limiter);
 
 /* The cell of a key under the shard's lock, or 0: certain. */
 uint32_t hf_limiter_find_locked(struct hf_limiter *limiter,
@@ -387,7 +387,7 @@ limiter_shard_of(const struct hf_limiter *limiter, uint64_t hash)
 
 enum hf_status hf_limiter_rules_init(struct hf_limiter *limiter,
                                      const struct hf_limiter_rule *rule);
-void hf_limiter_rules_release(struct hf_limiter *limiter);
+void hf_limiter_rules_destroy(struct hf_limiter *limiter);
 
 static inline struct limiter_version *
 limiter_version_at(const struct hf_limiter *limiter, uint32_t number)
@@ -592,6 +592,6 @@ enum hf_status hf_limiter_await(struct hf_limiter *limiter,
 void hf_limiter_top_note(struct hf_limiter *limiter,
                          struct limiter_local *local, uint64_t id,
                          const struct hf_limiter_ask *ask, const char *rule);
-void hf_limiter_top_release(struct hf_limiter *limiter);
+void hf_limiter_top_destroy(struct hf_limiter *limiter);
 
 #endif

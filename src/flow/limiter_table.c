@@ -245,7 +245,7 @@ enum hf_status hf_limiter_shards_init(struct hf_limiter *limiter,
     return HF_OK;
 }
 
-void hf_limiter_shards_release(struct hf_limiter *limiter)
+void hf_limiter_shards_destroy(struct hf_limiter *limiter)
 {
     for (uint32_t i = 0; i < limiter->shard_count; i++) {
         struct limiter_shard *shard = &limiter->shards[i];
@@ -255,7 +255,7 @@ void hf_limiter_shards_release(struct hf_limiter *limiter)
                     limiter->holds.cap != 0;
         for (uint32_t j = 0; owns && j < buckets; j++)
             hf_limiter_chain_clear(limiter, bucket_at(shard, j));
-        hf_limiter_array_release(&shard->segments);
+        hf_limiter_array_destroy(&shard->segments);
     }
     hf_free(limiter->shards);
 }

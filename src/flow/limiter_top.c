@@ -195,7 +195,7 @@ size_t hf_limiter_top(struct hf_limiter *limiter, struct hf_limiter_top *rows,
     return count;
 }
 
-void hf_limiter_top_release(struct hf_limiter *limiter)
+void hf_limiter_top_destroy(struct hf_limiter *limiter)
 {
     struct limiter_top_table *table;
     uint32_t slot = 0;

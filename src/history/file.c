@@ -334,8 +334,8 @@ enum hf_status history_load(struct history **out, const char *path, char *error)
     status = read_all(path, &text, error);
     if (status == HF_OK)
         status = read_lines(&reader, hf_buf_bytes(&text), path, error);
-    hf_buf_release(&text);
-    hf_buf_release(&reader.text);
+    hf_buf_destroy(&text);
+    hf_buf_destroy(&reader.text);
     hf_free(reader.words);
     hf_free(reader.ends);
     if (status == HF_OK)

@@ -23,8 +23,8 @@ void history_free(struct history *history)
         (void)fclose(history->file);
     hf_free(history->events);
     hf_free(history->ids);
-    hf_buf_release(&history->bytes);
-    hf_buf_release(&history->line);
+    hf_buf_destroy(&history->bytes);
+    hf_buf_destroy(&history->line);
     hf_free(history);
 }
 

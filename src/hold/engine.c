@@ -39,10 +39,10 @@ void hold_free(struct hold_engine *e)
     if (e == NULL)
         return;
     for (size_t i = 0; i < SUBJECTS; i++)
-        hf_index_release(subject_index(e, &hold_subjects[i]));
-    hf_texts_release(&e->texts);
-    hf_heap_release(&e->due);
-    out_release(e);
+        hf_index_destroy(subject_index(e, &hold_subjects[i]));
+    hf_texts_destroy(&e->texts);
+    hf_heap_destroy(&e->due);
+    out_destroy(e);
     hf_free(e);
 }
 
@@ -257,8 +257,8 @@ enum hf_status hold_replay(struct hold_engine *e, struct hf_bytes record)
     return HF_OK;
 }
 
-/* The part of hold_refuse for a command with a REQ. An answer that was given
- * stands whatever is due, for everything else time must pass first. */
+/* The part of hold_answer_now for a command with a REQ. An answer that was
+ * given stands whatever is due, for everything else time must pass first. */
 static bool refuse_request(struct hold_engine *e, const struct hold_command *c,
                            bool due)
 {
@@ -272,8 +272,8 @@ static bool refuse_request(struct hold_engine *e, const struct hold_command *c,
     return request_repeat(e, c, hf_buf_bytes(&e->record));
 }
 
-const struct hold_out *hold_refuse(struct hold_engine *e,
-                                   const struct hold_command *c)
+const struct hold_out *hold_answer_now(struct hold_engine *e,
+                                       const struct hold_command *c)
 {
     uint64_t now_us = e->now_us;
     bool answered;
@@ -303,7 +303,7 @@ static bool ask_is_early(const struct hold_engine *e,
 
     if (!hold_is_behind(e))
         return false;
-    return subject == NULL ||
+    return subject == NULL || subject->is_over == NULL ||
            subject->is_over(e, find_target(e, c, subject).number);
 }
 

@@ -113,8 +113,8 @@ enum hf_status hold_replay(struct hold_engine *engine, struct hf_bytes record);
 /* The answer to `command`, if it can be told without changing anything: the
  * stored answer of a repeated REQ, or a refusal while nothing is due. Else
  * NULL: journal it. */
-const struct hold_out *hold_refuse(struct hold_engine *engine,
-                                   const struct hold_command *command);
+const struct hold_out *hold_answer_now(struct hold_engine *engine,
+                                       const struct hold_command *command);
 
 /* Answers a command of the kinds that need no journal. NULL: time must pass
  * first, because the answer depends on something that is due at the command's

@@ -36,7 +36,7 @@ bool fence_check(struct hold_engine *e, const struct hold_command *c,
         if (c->token == 0)
             return true; /* not older than nothing, and nothing to keep */
         return hf_index_count(&e->fences) >= e->bounds.fences_max &&
-               refuse_overload(e, "fences_max", e->bounds.fences_max);
+               refuse_overload(e, "fences-max", e->bounds.fences_max);
     }
     struct fence *fence = fence_at(e, at.number);
     if (c->token >= fence->newest)

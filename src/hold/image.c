@@ -120,15 +120,6 @@ static enum hf_status walk_list(struct walk *walk,
 }
 
 /* Those that are in a list come with it. */
-static bool is_listed(const struct subject *subject, const void *record)
-{
-    if (subject == &hold_subjects[SUBJECT_RESERVATION])
-        return ((const struct reservation *)record)->status !=
-               RESERVATION_PENDING;
-    return subject == &hold_subjects[SUBJECT_REQUEST] &&
-           ((const struct request *)record)->waiter == 0;
-}
-
 static enum hf_status walk_index(struct walk *walk,
                                  const struct subject *subject)
 {
@@ -136,36 +127,32 @@ static enum hf_status walk_index(struct walk *walk,
     enum hf_status status = HF_OK;
 
     for (uint32_t i = 1; status == HF_OK && i < hf_index_top(index); i++) {
-        const void *record = hf_index_used(index, i);
-        if (record == NULL || is_listed(subject, record))
+        const char *record = hf_index_used(index, i);
+        if (record == NULL ||
+            (subject->is_listed != NULL && subject->is_listed(record)))
             continue;
         status = walk_record(walk, subject, record, 0);
-        if (status == HF_OK && subject == &hold_subjects[SUBJECT_LOCK])
-            status = walk_list(walk, &hold_subjects[SUBJECT_WAITER],
-                               &((const struct lock *)record)->queue, 0);
+        if (status == HF_OK && subject->members != NULL)
+            status =
+                walk_list(walk, subject->members,
+                          (const void *)(record + subject->member_list), 0);
+    }
+    for (int i = 0; status == HF_OK && i < SUBJECT_LISTS; i++) {
+        const char *list = (const char *)walk->e + subject->lists[i];
+        if (subject->lists[i] > 0)
+            status = walk_list(walk, subject, (const void *)list, 1);
     }
     return status;
 }
 
 static enum hf_status walk_all(struct walk *walk)
 {
-    static const unsigned indexes[] = {SUBJECT_LOCK, SUBJECT_PRODUCT,
-                                       SUBJECT_FENCE, SUBJECT_RESERVATION,
-                                       SUBJECT_REQUEST};
-    struct hold_engine *e = walk->e;
-    const struct subject *requests = &hold_subjects[SUBJECT_REQUEST];
     enum hf_status status = walk_head(walk);
 
-    for (size_t i = 0;
-         status == HF_OK && i < sizeof indexes / sizeof indexes[0]; i++)
-        status = walk_index(walk, &hold_subjects[indexes[i]]);
-    if (status == HF_OK)
-        status =
-            walk_list(walk, &hold_subjects[SUBJECT_RESERVATION], &e->ended, 1);
-    if (status == HF_OK)
-        status = walk_list(walk, requests, &e->done, 1);
-    if (status == HF_OK)
-        status = walk_list(walk, requests, &e->refused, 1);
+    for (size_t i = 0; status == HF_OK && i < SUBJECTS; i++) {
+        if (!hold_subjects[i].is_member)
+            status = walk_index(walk, &hold_subjects[i]);
+    }
     return status;
 }
 

@@ -53,18 +53,18 @@ bool lock_check(struct hold_engine *e, const struct hold_command *c,
 {
     if (at.number == 0) {
         if (hf_index_count(&e->locks) >= e->bounds.locks_max)
-            return refuse_overload(e, "locks_max", e->bounds.locks_max);
+            return refuse_overload(e, "locks-max", e->bounds.locks_max);
         return false;
     }
     struct lock *lock = lock_at(e, at.number);
     if (owned_by(e, lock, c->owner)) {
         if (lock->count == HOLD_COUNT_MAX)
-            return refuse_overload(e, "count_max", HOLD_COUNT_MAX);
+            return refuse_overload(e, "count-max", HOLD_COUNT_MAX);
         return false;
     }
     if (c->wait_ms > 0) {
         if (lock->waiting >= e->bounds.waiters_max)
-            return refuse_overload(e, "waiters_max", e->bounds.waiters_max);
+            return refuse_overload(e, "waiters-max", e->bounds.waiters_max);
         return false;
     }
     struct hf_buf *body = refuse(e, HOLD_BUSY, 4);

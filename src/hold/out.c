@@ -43,7 +43,7 @@ enum hf_status out_init(struct hold_engine *e)
     return out_reserve(e, 16);
 }
 
-void out_release(struct hold_engine *e)
+void out_destroy(struct hold_engine *e)
 {
     hf_free(e->body.data);
     hf_free(e->event_names.data);

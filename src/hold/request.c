@@ -116,7 +116,7 @@ uint32_t request_oldest(const struct hold_engine *e)
 static bool refuse_full(struct hold_engine *e)
 {
     e->requests_refused++;
-    return refuse_overload(e, "requests_max", e->bounds.requests_max);
+    return refuse_overload(e, "requests-max", e->bounds.requests_max);
 }
 
 bool request_refuse(struct hold_engine *e, struct hf_bytes id)
@@ -248,6 +248,11 @@ enum hf_status request_loaded(struct hold_engine *e, uint32_t number,
         return HF_CORRUPT;
     waiter_at(e, request->waiter)->request = number;
     return HF_OK;
+}
+
+bool request_is_answered(const void *record)
+{
+    return ((const struct request *)record)->waiter == 0;
 }
 
 uint64_t request_link(const struct hold_engine *e, const void *record)

@@ -190,7 +190,7 @@ bool reserve_check(struct hold_engine *e, const struct hold_command *c,
         return true;
     if (hf_index_count(&e->reservations) >= e->bounds.reservations_max &&
         e->ended.first == 0)
-        return refuse_overload(e, "reservations_max",
+        return refuse_overload(e, "reservations-max",
                                e->bounds.reservations_max);
     return false;
 }
@@ -289,6 +289,11 @@ void reservation_expire(struct hold_engine *e, uint32_t number)
              e->now_us - r->expires_us);
     emit_age(e, r->created_us);
     end(e, number, RESERVATION_EXPIRED, seq);
+}
+
+bool reservation_has_ended(const void *record)
+{
+    return ((const struct reservation *)record)->status != RESERVATION_PENDING;
 }
 
 bool reservation_is_over(const struct hold_engine *e, uint32_t number)

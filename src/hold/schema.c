@@ -18,6 +18,7 @@
         offsetof(struct kind, field), sizeof(((struct kind *)NULL)->field) \
     }
 #define T(kind, field) offsetof(struct kind, field)
+#define LIST(field)    offsetof(struct hold_engine, field)
 #define LINK \
     {        \
         0, 8 \
@@ -27,12 +28,14 @@ const struct subject hold_subjects[SUBJECTS] = {
     [SUBJECT_LOCK] = {OF(lock, locks), ENDS(lock), IMAGE('L'),
                       NUMBERS(N(lock, token), N(lock, expires_us),
                               N(lock, acquired_us), N(lock, count)),
-                      TEXTS(T(lock, owner)), .loaded = lock_loaded},
+                      TEXTS(T(lock, owner)), .loaded = lock_loaded,
+                      .members = &hold_subjects[SUBJECT_WAITER],
+                      .member_list = offsetof(struct lock, queue)},
     [SUBJECT_WAITER] = {OF(waiter, waiters), .image = 'W',
                         NUMBERS(LINK, N(waiter, ticket), N(waiter, deadline_us),
                                 N(waiter, queued_us), N(waiter, ttl_ms)),
                         TEXTS(T(waiter, owner)), .link = waiter_link,
-                        .loaded = waiter_loaded},
+                        .loaded = waiter_loaded, .is_member = true},
     [SUBJECT_PRODUCT] = {OF(product, products), IMAGE('P'),
                          NUMBERS(N(product, total), N(product, reserved),
                                  N(product, sold), N(product, version),
@@ -45,14 +48,17 @@ const struct subject hold_subjects[SUBJECTS] = {
                  N(reservation, status)),
          TEXTS(T(reservation, owner), T(reservation, reason),
                T(reservation, items)),
-         .loaded = reservation_loaded},
+         .loaded = reservation_loaded, .lists = {LIST(ended)},
+         .is_listed = reservation_has_ended},
     [SUBJECT_FENCE] = {OF(fence, fences), IMAGE('F'),
                        NUMBERS(N(fence, newest))},
     [SUBJECT_REQUEST] = {OF(request, requests), IMAGE('Q'),
                          NUMBERS(N(request, fingerprint), N(request, stored_us),
                                  N(request, code), LINK),
                          TEXTS(T(request, reply)), .link = request_link,
-                         .loaded = request_loaded},
+                         .loaded = request_loaded,
+                         .lists = {LIST(done), LIST(refused)},
+                         .is_listed = request_is_answered},
 };
 
 #define LOCK_TTL_MS        30000u

@@ -1,4 +1,4 @@
-/* schema.h - what can be asked of the engine: two tables.
+/* schema.h - what can be asked of the engine, in tables.
  *
  * Arguments say what a command carries: how clients name it, its type and
  * range, and where it stands in `struct hold_command`. Operations say what
@@ -10,7 +10,7 @@
  *   `-----' `--' `----------'
  *    name   words  options: an argument each, in any order
  *
- * To add an operation: a kind in command.h, a row in schema.c, and the
+ * To add an operation: a kind in kinds.h, a row in schema.c, and the
  * functions that it names.
  */
 #ifndef HOLD_SCHEMA_H

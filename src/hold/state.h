@@ -248,6 +248,7 @@ struct subject_number {
 };
 #define SUBJECT_NUMBERS 5
 #define SUBJECT_TEXTS   3
+#define SUBJECT_LISTS   2
 
 typedef uint64_t subject_link_fn(const struct hold_engine *e,
                                  const void *record);
@@ -268,6 +269,15 @@ struct subject {
     struct subject_number numbers[SUBJECT_NUMBERS];
     uint16_t texts[SUBJECT_TEXTS]; /* places */
     subject_link_fn *link;
+    /* Where the order is part of the state: lists of the engine's, as places in
+     * it, whose records have a place in that order. */
+    uint32_t lists[SUBJECT_LISTS];
+    bool (*is_listed)(const void *record); /* in one of them */
+    /* Records that come with each of this kind, from the list at this place
+     * in it; NULL: none. They are not walked on their own. */
+    const struct subject *members;
+    uint16_t member_list;
+    bool is_member;
     /* The record was read: does the rest. HF_CORRUPT, HF_NOMEM. */
     subject_loaded_fn *loaded;
 };
@@ -296,7 +306,7 @@ hold_run_fn run_tick, run_restart, run_bounds, run_flush, run_end_early;
 
 /* out.c - what a call gives */
 enum hf_status out_init(struct hold_engine *e);
-void out_release(struct hold_engine *e);
+void out_destroy(struct hold_engine *e);
 void out_reset(struct hold_engine *e);
 /* Room for an answer to every waiter, this many of them. */
 enum hf_status out_reserve(struct hold_engine *e, size_t waiters);
@@ -378,6 +388,7 @@ hold_check_fn reserve_check, ending_check;
 hold_change_fn reserve, reservation_end, reservation_extend;
 hold_run_fn reservation_show;
 subject_loaded_fn reservation_loaded;
+bool reservation_has_ended(const void *record);
 bool reservation_is_over(const struct hold_engine *e, uint32_t number);
 void reservation_expire(struct hold_engine *e, uint32_t number);
 /* Forgets the reservation that ended first. */
@@ -397,6 +408,7 @@ size_t promise_take_reply(struct hold_engine *e, size_t len);
 
 /* request.c */
 subject_loaded_fn request_loaded;
+bool request_is_answered(const void *record);
 subject_link_fn request_link;
 /* The request that is remembered under this id, or 0. */
 uint32_t request_find(const struct hold_engine *e, struct hf_bytes id);

@@ -61,7 +61,7 @@ bool stock_set_check(struct hold_engine *e, const struct hold_command *c,
 {
     if (at.number == 0) {
         if (hf_index_count(&e->products) >= e->bounds.products_max)
-            return refuse_overload(e, "products_max", e->bounds.products_max);
+            return refuse_overload(e, "products-max", e->bounds.products_max);
         return false;
     }
     struct product *product = product_at(e, at.number);
@@ -95,7 +95,7 @@ bool stock_add_check(struct hold_engine *e, const struct hold_command *c,
         return refuse_unknown(e, c->name);
     struct product *product = product_at(e, at.number);
     if (__builtin_add_overflow((int64_t)product->total, c->amount, &total))
-        return refuse_overload(e, "stock_max", HOLD_STOCK_MAX);
+        return refuse_overload(e, "stock-max", HOLD_STOCK_MAX);
     if (total >= 0 && (uint64_t)total >= committed(product))
         return false;
     struct hf_buf *body = refuse(e, HOLD_SHORT, 3);

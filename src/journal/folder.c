@@ -235,11 +235,11 @@ enum hf_status folder_list(struct folder *folder, struct folder_list *list,
     sort(list->segments, list->segment_count);
     sort(list->snapshots, list->snapshot_count);
     if (status != HF_OK)
-        folder_list_release(list);
+        folder_list_destroy(list);
     return status;
 }
 
-void folder_list_release(struct folder_list *list)
+void folder_list_destroy(struct folder_list *list)
 {
     hf_free(list->segments);
     hf_free(list->snapshots);

@@ -61,7 +61,7 @@ void folder_close(struct folder *folder);
 
 enum hf_status folder_list(struct folder *folder, struct folder_list *list,
                            char *error);
-void folder_list_release(struct folder_list *list);
+void folder_list_destroy(struct folder_list *list);
 
 void folder_segment_name(char *name, uint64_t first);
 void folder_snapshot_name(char *name, uint64_t last);

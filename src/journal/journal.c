@@ -387,7 +387,7 @@ static enum hf_status journal_stop(struct log *log)
     if (journal->building->count > 0)
         return HF_INVALID;
     journal_settle(journal);
-    maker_release(&journal->maker);
+    maker_destroy(&journal->maker);
     enum hf_status status = journal_flush(log);
     if (status != HF_OK)
         return status;

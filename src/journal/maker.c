@@ -29,7 +29,7 @@ static void join(struct maker *maker)
     maker->task = NULL;
 }
 
-void maker_release(struct maker *maker)
+void maker_destroy(struct maker *maker)
 {
     /* Relaxed: it only has to be seen some time. */
     hf_u32_store(&maker->unwanted, 1, __ATOMIC_RELAXED);
@@ -127,7 +127,7 @@ static enum hf_status make(struct maker *maker, uint64_t *bytes, char *error)
     struct copy copy = {.maker = maker,
                         .state = maker->machine.create(maker->machine.context)};
     if (copy.state == NULL) {
-        folder_list_release(&list);
+        folder_list_destroy(&list);
         return journal_say(error, HF_NOMEM, "no memory for a second state");
     }
     status = replay(maker, &list, &copy, error);
@@ -141,7 +141,7 @@ static enum hf_status make(struct maker *maker, uint64_t *bytes, char *error)
     }
     if (status == HF_OK)
         maker_clean(maker->folder, maker->keeper, &list, maker->last);
-    folder_list_release(&list);
+    folder_list_destroy(&list);
     return status;
 }
 

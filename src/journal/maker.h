@@ -38,7 +38,7 @@ void maker_init(struct maker *maker, struct manifest *manifest,
                 struct keeper *keeper, const struct journal_opts *opts,
                 uint64_t newest, uint64_t bytes);
 /* Ends the task: nobody waits for a snapshot that a later run can make. */
-void maker_release(struct maker *maker);
+void maker_destroy(struct maker *maker);
 
 /* Starts one of all batches up to `last`, whose segments are sealed. Anything
  * but HF_OK: the pool has not taken it; counted as a failure. */

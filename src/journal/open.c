@@ -280,7 +280,7 @@ static enum hf_status start(struct journal *journal,
     } else {
         manifest_close(&journal->manifest);
     }
-    folder_list_release(&found.list);
+    folder_list_destroy(&found.list);
     return status;
 }
 
@@ -391,7 +391,7 @@ void journal_close(struct log *log)
     struct journal_io *io = journal->folder.io;
 
     journal_settle(journal);
-    maker_release(&journal->maker);
+    maker_destroy(&journal->maker);
     keeper_close(&journal->keeper);
     if (journal->segment.fd >= 0) {
         if (journal->sync == JOURNAL_INTERVAL)
@@ -445,7 +445,7 @@ enum hf_status journal_read(const char *dir,
     } else if (state != NULL) {
         machine->destroy(state);
     }
-    folder_list_release(&found.list);
+    folder_list_destroy(&found.list);
 no_list:
     folder_close(&folder);
 no_folder:

@@ -310,7 +310,7 @@ enum hf_status walk_run(struct walk *walk, char *error)
         return no_start(walk, error);
     segment_reader_init(&reader, walk->folder);
     enum hf_status status = walk_from(walk, &reader, error);
-    segment_reader_release(&reader);
+    segment_reader_destroy(&reader);
     return status;
 }
 

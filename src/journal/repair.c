@@ -383,7 +383,7 @@ enum hf_status journal_repair_on(struct journal_io *io, const char *dir,
                  : folder_list(&repair.folder, &repair.list, error);
     if (status == HF_OK)
         status = repair_folder(&repair, apply);
-    folder_list_release(&repair.list);
+    folder_list_destroy(&repair.list);
     folder_close(&repair.folder);
     return status;
 }

@@ -143,7 +143,7 @@ void segment_reader_init(struct segment_reader *reader, struct folder *folder)
     *reader = (struct segment_reader){.folder = folder, .fd = -1};
 }
 
-void segment_reader_release(struct segment_reader *reader)
+void segment_reader_destroy(struct segment_reader *reader)
 {
     if (reader->fd >= 0)
         close(reader->fd);

@@ -55,7 +55,7 @@ struct segment_reader {
 };
 
 void segment_reader_init(struct segment_reader *reader, struct folder *folder);
-void segment_reader_release(struct segment_reader *reader);
+void segment_reader_destroy(struct segment_reader *reader);
 
 /* Turns to the segment named `first`. HF_NOTFOUND; HF_CORRUPT: the header is
  * damaged or belongs to another name; HF_IO; HF_NOMEM. */

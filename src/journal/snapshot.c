@@ -247,6 +247,6 @@ enum hf_status snapshot_load(struct folder *folder,
     if (status == HF_OK)
         *bytes = in.bytes;
     close(in.fd);
-    hf_buf_release(&in.piece);
+    hf_buf_destroy(&in.piece);
     return status;
 }

@@ -158,13 +158,13 @@ static void dispose(struct hf_cache *cache)
          i++) {
         struct cache_segment *segment = &cache->segments[i];
         hf_free(hf_ptr_load(&segment->table, __ATOMIC_RELAXED));
-        hf_cache_policy_release(&segment->policy);
-        hf_heap_release(&segment->due);
+        hf_cache_policy_destroy(&segment->policy);
+        hf_heap_destroy(&segment->due);
     }
     hf_epoch_close(cache->epoch); /* releases what is retired */
     hf_free(cache->segments);
     hf_free(cache->stamps);
-    hf_locals_release(&cache->locals);
+    hf_locals_destroy(&cache->locals);
     hf_free(cache);
 }
 

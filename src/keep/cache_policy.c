@@ -66,7 +66,7 @@ enum hf_status hf_cache_policy_init(struct cache_policy *policy,
     return kind == HF_CACHE_S3FIFO ? hf_cache_s3fifo_init(policy, keys) : HF_OK;
 }
 
-void hf_cache_policy_release(struct cache_policy *policy)
+void hf_cache_policy_destroy(struct cache_policy *policy)
 {
     hf_free(policy->sketch.words);
     hf_free(policy->shadows);

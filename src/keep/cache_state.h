@@ -347,7 +347,7 @@ size_t hf_cache_due_sweep(struct cache_segment *segment, uint64_t now_ns,
 enum hf_status hf_cache_policy_init(struct cache_policy *policy,
                                     enum hf_cache_policy kind, uint64_t max,
                                     uint64_t keys);
-void hf_cache_policy_release(struct cache_policy *policy);
+void hf_cache_policy_destroy(struct cache_policy *policy);
 void hf_cache_policy_added(struct cache_segment *segment,
                            struct cache_entry *entry);
 /* `entry` takes the place of `old`, and was asked for. */

@@ -141,7 +141,7 @@ static void destroy(struct hf_dedup *dedup)
 {
     for (size_t i = 0; dedup->shards != NULL && i >> dedup->shard_bits == 0;
          i++) {
-        hf_dedup_run_release(&dedup->shards[i]);
+        hf_dedup_run_destroy(&dedup->shards[i]);
         hf_free(dedup->shards[i].table.slots);
     }
     if (dedup->fd >= 0)

@@ -318,7 +318,7 @@ enum hf_status hf_dedup_run_forget(struct hf_dedup *dedup, uint64_t offset)
                                                                    : HF_IO;
 }
 
-void hf_dedup_run_release(struct dedup_shard *shard)
+void hf_dedup_run_destroy(struct dedup_shard *shard)
 {
     for (size_t i = 0; i < shard->run_count; i++)
         run_free(&shard->runs[i]);

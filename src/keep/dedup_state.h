@@ -152,6 +152,6 @@ enum dedup_answer hf_dedup_run_find(struct hf_dedup *dedup,
 void hf_dedup_run_expire(struct hf_dedup *dedup, struct dedup_shard *shard);
 /* The entry at `offset` of the file counts no more. */
 enum hf_status hf_dedup_run_forget(struct hf_dedup *dedup, uint64_t offset);
-void hf_dedup_run_release(struct dedup_shard *shard);
+void hf_dedup_run_destroy(struct dedup_shard *shard);
 
 #endif

@@ -31,7 +31,7 @@ static bool set_defaults(struct hf_lender_opts *opts)
 
 static void free_all(struct hf_lender *lender)
 {
-    hf_locals_release(&lender->locals);
+    hf_locals_destroy(&lender->locals);
     hf_free(lender->checks);
     hf_free(lender->slots);
     hf_free(lender);

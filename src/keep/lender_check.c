@@ -120,7 +120,7 @@ static bool start_check(struct hf_lender *lender, uint32_t index)
 
     /* Relaxed: the pool publishes it. */
     hf_u32_store(&lender->checks[index].state, CHECK_RUNNING, __ATOMIC_RELAXED);
-    lender_hold(lender);
+    lender_retain(lender);
     if (hf_pool_submit(lender->opts.pool, check_task, slot, &opts, &future) !=
         HF_OK) {
         hf_lender_release(lender);

@@ -90,12 +90,12 @@ static enum hf_status borrow_held(struct hf_lender *lender,
     int code = 0;
 
     if (held)
-        lender_hold(lender);
+        lender_retain(lender);
     if (*index != LENDER_NONE)
         status = hf_lender_check(lender, *index, deadline_ns, &code);
     if (*index == LENDER_NONE || code != 0) {
         if (!held)
-            lender_hold(lender);
+            lender_retain(lender);
         held = true;
         status = borrow_wait(lender, deadline_ns, index, code, now_ns);
     }
@@ -239,7 +239,7 @@ return_long(struct hf_lender *lender, const struct hf_loan *loan, uint64_t word)
     struct lender_slot *slot = &lender->slots[index];
     int code = 0;
 
-    lender_hold(lender); /* it is there while the loan is */
+    lender_retain(lender); /* it is there while the loan is */
     if (lender->opts.unfair && lender->opts.reset == NULL &&
         back_unfair(lender, slot, word)) {
         hf_lender_release(lender);
@@ -292,7 +292,7 @@ enum hf_status hf_lender_discard(struct hf_lender *lender,
         lender_count(&lender->refused);
         return HF_INVALID;
     }
-    lender_hold(lender);
+    lender_retain(lender);
     hf_lender_destroy(lender, index, HF_LENDER_BROKEN, 0);
     hf_lender_release(lender);
     return HF_OK;

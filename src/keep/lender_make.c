@@ -223,7 +223,7 @@ static void make_elsewhere(struct hf_lender *lender, uint32_t index)
     struct lender_slot *slot = &lender->slots[index];
     struct hf_future *future;
 
-    lender_hold(lender);
+    lender_retain(lender);
     if (hf_pool_submit(lender->opts.pool, make_task, slot, &opts, &future) !=
         HF_OK) {
         (void)hf_lender_make(lender, index, false);
@@ -272,7 +272,7 @@ void hf_lender_end(struct hf_lender *lender, uint32_t index,
 void hf_lender_destroy(struct hf_lender *lender, uint32_t index,
                        enum hf_lender_event why, int code)
 {
-    lender_hold(lender);
+    lender_retain(lender);
     hf_mutex_lock(&lender->mutex);
     lender->leaving++;
     hf_mutex_unlock(&lender->mutex);

@@ -223,7 +223,7 @@ bool hf_lender_claim(struct lender_slot *slot, uint64_t *word);
 void hf_lender_put_back(struct hf_lender *lender, uint32_t index);
 void hf_lender_drop(struct hf_lender *lender, uint32_t index, int code);
 
-static inline void lender_hold(struct hf_lender *lender)
+static inline void lender_retain(struct hf_lender *lender)
 {
     /* Relaxed: the caller knows that it is there. */
     hf_u32_add(&lender->references, 1, __ATOMIC_RELAXED);

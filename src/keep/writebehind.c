@@ -112,7 +112,7 @@ static void discard_all(struct hf_writebehind *behind)
 static void free_all(struct hf_writebehind *behind)
 {
     discard_all(behind);
-    hf_wb_log_release(behind);
+    hf_wb_log_destroy(behind);
     hf_free(behind->table);
     hf_free(behind->flight);
     hf_free(behind->batch);

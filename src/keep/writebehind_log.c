@@ -325,7 +325,7 @@ static void lead(struct hf_writebehind *behind, struct wb_op *mine)
     log->failed = failed || broken;
     bool wake = settle(behind, ops, status);
     if (log->frame.cap > FRAME_BYTES_KEPT)
-        hf_buf_release(&log->frame);
+        hf_buf_destroy(&log->frame);
     struct wb_op *next = log->head;
     log->led = next != NULL;
     if (next != NULL)
@@ -403,7 +403,7 @@ void hf_wb_log_trim(struct hf_writebehind *behind, bool all)
     }
 }
 
-void hf_wb_log_release(struct hf_writebehind *behind)
+void hf_wb_log_destroy(struct hf_writebehind *behind)
 {
     struct wb_log *log = &behind->log;
 
@@ -412,7 +412,7 @@ void hf_wb_log_release(struct hf_writebehind *behind)
         hf_free(log->oldest);
         log->oldest = next;
     }
-    hf_buf_release(&log->frame);
+    hf_buf_destroy(&log->frame);
     if (log->fd >= 0)
         close(log->fd);
     if (log->lock_fd >= 0)

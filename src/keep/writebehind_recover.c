@@ -337,7 +337,7 @@ static enum hf_status read_segment(struct hf_writebehind *behind,
     reader.size = (uint64_t)about.st_size;
     enum hf_status status = read_whole(&reader, first, youngest);
     close(reader.fd);
-    hf_buf_release(&reader.frame);
+    hf_buf_destroy(&reader.frame);
     if (status != HF_OK)
         return status;
     /* Its name is that of the next one to be written. */
@@ -407,7 +407,7 @@ static enum hf_status read_segments(struct hf_writebehind *behind)
                      ? read_segment(behind, first, i + 1 == count)
                      : HF_CORRUPT;
     }
-    hf_buf_release(&firsts);
+    hf_buf_destroy(&firsts);
     return status;
 }
 

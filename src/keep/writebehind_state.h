@@ -248,7 +248,7 @@ enum hf_status hf_wb_log_put(struct hf_writebehind *behind, struct wb_op *op);
 /* Removes the segments that are not needed any more: up to the floor, or all
  * if nothing is dirty at the end. Without the mutex. */
 void hf_wb_log_trim(struct hf_writebehind *behind, bool all);
-void hf_wb_log_release(struct hf_writebehind *behind);
+void hf_wb_log_destroy(struct hf_writebehind *behind);
 /* Names of segments. */
 #define WB_SEGMENT_NAME_BYTES 32
 void hf_wb_segment_name(char out[WB_SEGMENT_NAME_BYTES], uint64_t first);
@@ -267,7 +267,7 @@ struct hf_hash_seed hf_wb_header_seed(void);
 /* ---- writebehind_recover.c ---- */
 
 /* Locks the folder, reads what is there, makes it dirty and cuts a torn end.
- * On failure hf_wb_log_release() cleans up. */
+ * On failure hf_wb_log_destroy() cleans up. */
 enum hf_status hf_wb_log_open(struct hf_writebehind *behind,
                               const struct hf_disk *disk);
 

@@ -174,6 +174,6 @@ int commands_main(int argc, char **argv)
     if (table_markdown(&text) != HF_OK)
         return CLI_FAILED;
     fwrite(text.data, 1, text.len, stdout);
-    hf_buf_release(&text);
+    hf_buf_destroy(&text);
     return CLI_DONE;
 }

@@ -11,7 +11,7 @@ void hf_rule_free(struct hf_rule *rule)
 {
     if (rule == NULL)
         return;
-    hf_past_release(&rule->past);
+    hf_past_destroy(&rule->past);
     hf_spread_close(rule->now);
     hf_free(rule->name);
     hf_free(rule->metric);
@@ -45,7 +45,7 @@ enum hf_status hf_rule_new(const struct hf_alert *alert, struct hf_rule **out)
         return HF_INVALID;
     enum hf_status status = hf_meter_check(&metric, HF_METER_GAUGE, &labels);
     if (status) {
-        hf_buf_release(&labels);
+        hf_buf_destroy(&labels);
         return status;
     }
     struct hf_rule *rule = hf_alloc_zeroed(sizeof *rule);
@@ -58,7 +58,7 @@ enum hf_status hf_rule_new(const struct hf_alert *alert, struct hf_rule **out)
         rule->metric = hf_meter_copy(alert->metric);
         rule->labels = hf_meter_copy(labels.data);
     }
-    hf_buf_release(&labels);
+    hf_buf_destroy(&labels);
     if (rule == NULL || rule->name == NULL || rule->metric == NULL ||
         rule->labels == NULL) {
         hf_rule_free(rule);

@@ -112,7 +112,7 @@ void hf_histogram_close(struct hf_histogram *histogram)
             hf_free(hf_ptr_load(&table[c], __ATOMIC_RELAXED));
         hf_free(table);
     }
-    hf_locals_release(&histogram->stripes);
+    hf_locals_destroy(&histogram->stripes);
     hf_free(histogram);
 }
 

@@ -53,7 +53,7 @@ enum hf_status hf_meter_open(struct hf_meter **meter,
         &made->by_name, sizeof(struct hf_meter_entry), &made->texts,
         (struct hf_hash_seed){{1, 2}}, &made->index_bytes);
     if (status) {
-        hf_texts_release(&made->texts);
+        hf_texts_destroy(&made->texts);
         hf_free(made);
         return status;
     }
@@ -99,8 +99,8 @@ void hf_meter_close(struct hf_meter *meter)
         free_family(family);
         family = next;
     }
-    hf_index_release(&meter->by_name);
-    hf_texts_release(&meter->texts);
+    hf_index_destroy(&meter->by_name);
+    hf_texts_destroy(&meter->texts);
     hf_free(meter);
 }
 
@@ -344,8 +344,8 @@ static enum hf_status obtain(struct hf_meter *meter, struct wish *wish,
         status = find_or_make(meter, wish, key.data, out);
         hf_mutex_unlock(&meter->mutex);
     }
-    hf_buf_release(&key);
-    hf_buf_release(&labels);
+    hf_buf_destroy(&key);
+    hf_buf_destroy(&labels);
     return status;
 }
 
@@ -361,7 +361,7 @@ struct hf_series *hf_meter_find(struct hf_meter *meter, const char *name,
         series = entry == NULL ? NULL : entry->series;
         hf_mutex_unlock(&meter->mutex);
     }
-    hf_buf_release(&buf);
+    hf_buf_destroy(&buf);
     return series;
 }
 

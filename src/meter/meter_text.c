@@ -244,7 +244,7 @@ enum hf_status hf_meter_write(struct hf_meter *meter, unsigned flags,
     enum hf_status status = write_all(meter, flags, &buf);
     if (!status)
         status = write(context, buf.len == 0 ? "" : buf.data, buf.len);
-    hf_buf_release(&buf);
+    hf_buf_destroy(&buf);
     return status;
 }
 

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 
-void hf_past_release(struct hf_past *past)
+void hf_past_destroy(struct hf_past *past)
 {
     for (uint32_t i = 0; past->edges != NULL && i < past->slices; i++)
         hf_spread_close(past->edges[i].reading.spread);
@@ -24,7 +24,7 @@ enum hf_status hf_past_init(struct hf_past *past, uint64_t slice_ns,
         return HF_NOMEM;
     for (uint32_t i = 0; layout != NULL && i < slices; i++)
         if (hf_spread_make(&past->edges[i].reading.spread, layout)) {
-            hf_past_release(past);
+            hf_past_destroy(past);
             return HF_NOMEM;
         }
     return HF_OK;

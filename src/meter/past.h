@@ -45,7 +45,7 @@ struct hf_past {
 /* HF_NOMEM. Spreads are made if layout is not NULL. */
 enum hf_status hf_past_init(struct hf_past *past, uint64_t slice_ns,
                             uint32_t slices, const struct hf_layout *layout);
-void hf_past_release(struct hf_past *past);
+void hf_past_destroy(struct hf_past *past);
 
 /* The first reading; forgets all others. */
 enum hf_status hf_past_begin(struct hf_past *past, uint64_t now_ns,

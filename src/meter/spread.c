@@ -157,7 +157,9 @@ enum hf_status hf_spread_add(struct hf_spread *spread,
     return HF_OK;
 }
 
-void hf_spread_narrow(struct hf_spread *spread)
+/* Makes min and max those of the places that have values, but not wider than
+ * they were. */
+static void narrow(struct hf_spread *spread)
 {
     uint32_t first = 0;
     uint32_t last = hf_layout_places(&spread->layout);
@@ -197,7 +199,7 @@ enum hf_status hf_spread_subtract(struct hf_spread *spread,
             spread->chunks[c][p] -= what->chunks[c][p];
     spread->count -= what->count;
     spread->sum -= what->sum;
-    hf_spread_narrow(spread);
+    narrow(spread);
     return HF_OK;
 }
 

@@ -21,9 +21,6 @@ uint64_t *hf_spread_chunk(struct hf_spread *spread, uint32_t chunk);
 /* Chunks for all that `like` has, so that adding it cannot fail. */
 enum hf_status hf_spread_promise(struct hf_spread *spread,
                                  const struct hf_spread *like);
-/* Makes min and max those of the places that have values, but not wider than
- * they were. */
-void hf_spread_narrow(struct hf_spread *spread);
 
 static inline uint64_t hf_spread_at(const struct hf_spread *spread,
                                     uint32_t place)

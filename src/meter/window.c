@@ -32,7 +32,7 @@ const struct hf_layout *hf_window_layout(const struct hf_window *window)
 
 static void release(struct hf_window *window)
 {
-    hf_past_release(&window->past);
+    hf_past_destroy(&window->past);
     hf_spread_close(window->now);
     hf_histogram_close(window->values);
     hf_adder_destroy(&window->adder);

@@ -20,7 +20,7 @@
 /* "$0\r\n\r\n" */
 #define SHORTEST_BULK 6u
 
-#define PROTOCOL "ERR Protocol error: "
+#define PROTOCOL "Protocol error: "
 
 static enum hf_status invalid(struct resp_request *out, const char *error)
 {

@@ -1,6 +1,7 @@
 /* reply.h - one form for all replies; the codec of a protocol writes it.
  *
- *   handler --> reply_map(2) key number key text --> codec --> bytes in `out`
+ *   handler --> reply_put_map(2) key number key text --> codec --> bytes in
+ * `out`
  *
  * A handler puts values one after the other and does not know the protocol.
  * A list of n is followed by n values, a map of n by n times a key and a

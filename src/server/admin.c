@@ -199,13 +199,12 @@ static void submit_bound(struct server *server, struct conn *conn,
                          const char *name, uint64_t value)
 {
     struct hold_command *c = &server->command;
-    char underscored[32];
+    size_t row = 0;
 
-    snprintf(underscored, sizeof underscored, "%s", name);
-    for (char *at = underscored; *at != '\0'; at++)
-        *at = *at == '-' ? '_' : *at;
+    while (strcmp(hold_bound_rows[row].setting, name) != 0)
+        row++; /* it is one of them */
     *c = (struct hold_command){.kind = HOLD_BOUNDS};
-    (void)hold_add_item(c, hf_bytes_text(underscored), value);
+    (void)hold_add_item(c, hf_bytes_text(hold_bound_rows[row].name), value);
     submit_command(server, conn, c);
 }
 

@@ -1,6 +1,6 @@
 /* admin.h - commands about the connection and the server itself.
  *
- * Each writes its whole reply to the connection's output. The number of
+ * Each puts its whole reply into the connection's reply. The number of
  * arguments has been checked against the table.
  */
 #ifndef SERVER_ADMIN_H

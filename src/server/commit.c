@@ -62,7 +62,7 @@ static void answer_write(struct server *server, struct entry *entry,
         admin_bounds_changed(server, entry->conn);
     if (entry->conn == NULL)
         return; /* the server's own */
-    bool granted = entry->kind == HOLD_LOCK && out->code == HOLD_OK;
+    bool granted = hold_kind_waits(entry->kind) && out->code == HOLD_OK;
     answer_applied(server, entry->conn, out->code, out->body);
     uint64_t took_ns = answer_note(server, entry->kind, entry->came_ns);
     entry->succeeded = out->code == HOLD_OK && out->stored;
@@ -92,7 +92,7 @@ static bool apply_write(struct server *server, struct entry *entry,
     } while (out->code == HOLD_AGAIN);
     if (entry->wait == NULL)
         answer_write(server, entry, record, out);
-    else if (entry->kind != HOLD_LOCK)
+    else if (entry->verdict)
         lock_wait_judged(server, entry->wait);
     else if (entry->told)
         lock_wait_drop(server, entry->wait);
@@ -122,7 +122,7 @@ static void apply_ask(struct server *server, const struct batch *batch,
     bool is_write = hold_kind_is_write(c->kind);
     bool leads = batch->record_count > 0 && batch->end == HF_OK;
     if (leads || log_leads(server->log))
-        out = is_write ? hold_refuse(server->engine, c)
+        out = is_write ? hold_answer_now(server->engine, c)
                        : hold_ask(server->engine, c);
     if (out == NULL && is_write && !server->failed) {
         submit_refuse_share(server, entry->conn);
@@ -142,7 +142,7 @@ static void apply_ask(struct server *server, const struct batch *batch,
 static void refuse_write(struct server *server, const struct entry *entry,
                          enum hf_status why)
 {
-    if (entry->wait != NULL && entry->kind != HOLD_LOCK && why != HF_IO) {
+    if (entry->verdict && why != HF_IO) {
         lock_wait_owe_again(server, entry->wait); /* a verdict stands */
     } else if (entry->wait != NULL) {
         struct conn *conn = entry->wait->base.conn;
@@ -280,11 +280,12 @@ static bool apply_ended(struct server *server)
  */
 static bool is_over(const struct entry *entry)
 {
-    if (entry->kind != HOLD_LOCK)
+    if (entry->verdict)
         return false;
     if (entry->wait != NULL)
         return entry->wait->end != END_NONE;
-    return entry->conn != NULL && is_gone(entry->conn);
+    return hold_kind_waits(entry->kind) && entry->conn != NULL &&
+           is_gone(entry->conn);
 }
 
 /* Such a LOCK is not journaled if it cannot be asked for again. If a TIMEOUT
@@ -339,6 +340,15 @@ static bool hand_over(struct server *server, struct batch *batch)
     return takes;
 }
 
+static bool batch_is_full(const struct server *server,
+                          const struct batch *batch)
+{
+    size_t bytes = batch->records.len + batch->count * RECORD_HEAD_BYTES;
+
+    return bytes + batch->count * sizeof(struct entry) > BATCH_FULL_BYTES ||
+           bytes > server->config.segment_bytes / 2;
+}
+
 /* Makes a batch of the verdicts that are owed. */
 static void gather_verdicts(struct server *server)
 {
@@ -346,7 +356,7 @@ static void gather_verdicts(struct server *server)
     struct hold_command *c = &server->command;
     struct lock_wait *wait;
 
-    while (!commit_batch_is_full(server, batch) &&
+    while (!batch_is_full(server, batch) &&
            lock_wait_verdict(server, c, &wait)) {
         struct entry *entry = NULL;
         if (entry_reserve(batch, c) == HF_OK)
@@ -358,6 +368,7 @@ static void gather_verdicts(struct server *server)
         }
         entry_put(batch, entry, c);
         entry->wait = wait;
+        entry->verdict = true;
     }
 }
 
@@ -457,19 +468,10 @@ uint64_t commit_waiting_ns(const struct server *server)
     return hf_clock_now_ns(server->clock) - batch->begun_ns;
 }
 
-bool commit_batch_is_full(const struct server *server,
-                          const struct batch *batch)
-{
-    size_t bytes = batch->records.len + batch->count * RECORD_HEAD_BYTES;
-
-    return bytes + batch->count * sizeof(struct entry) > BATCH_FULL_BYTES ||
-           bytes > server->config.segment_bytes / 2;
-}
-
 bool commit_is_full(const struct server *server)
 {
     return !server->failed && /* else what comes is refused, not gathered */
-           commit_batch_is_full(server, &server->building);
+           batch_is_full(server, &server->building);
 }
 
 bool commit_is_idle(const struct server *server)

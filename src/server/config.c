@@ -1,6 +1,8 @@
 /* config.c - defaults and the table of numbers. */
 #include "server/config.h"
 
+#include <assert.h>
+
 struct config config_default(void)
 {
     return (struct config){
@@ -163,5 +165,6 @@ size_t config_numbers(struct config *c,
     at = add_bounds(at, &c->bounds, keeps, HOLD_BOUNDS_COUNT);
     memcpy(at, last, sizeof last);
     at += sizeof last / sizeof last[0];
-    return (size_t)(at - out);
+    assert(at == out + CONFIG_NUMBERS_MAX);
+    return CONFIG_NUMBERS_MAX;
 }

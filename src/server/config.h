@@ -64,8 +64,10 @@ struct config_number {
     const char *help;
 };
 
-/* The numbers of `config`; returns how many (at most CONFIG_NUMBERS_MAX). */
-#define CONFIG_NUMBERS_MAX 24
+/* The numbers of `config`: the server's own and the engine's bounds; returns
+ * how many. */
+#define CONFIG_OWN_NUMBERS 14
+#define CONFIG_NUMBERS_MAX (CONFIG_OWN_NUMBERS + HOLD_BOUNDS_COUNT)
 size_t config_numbers(struct config *config,
                       struct config_number out[CONFIG_NUMBERS_MAX]);
 

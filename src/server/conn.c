@@ -149,7 +149,7 @@ static size_t run_requests(struct conn *conn, char *data, size_t len)
             break;
         }
         if (status != HF_OK) {
-            answer_line(server, conn, HOLD_ERR, server->request.error);
+            answer_error(server, conn, HOLD_ERR, "%s", server->request.error);
             report_misbehaved(&server->report, conn, "protocol error",
                               server->request.error);
             conn->quitting = true;
@@ -226,9 +226,9 @@ static void free_if_done(struct conn *conn)
 {
     if (!conn->closed || conn->pending > 0 || conn->dirty || conn->parked)
         return;
-    hf_buf_release(&conn->in);
-    hf_buf_release(&conn->out);
-    hf_buf_release(&conn->sending);
+    hf_buf_destroy(&conn->in);
+    hf_buf_destroy(&conn->out);
+    hf_buf_destroy(&conn->sending);
     if (conn->server->spare_conn == NULL) {
         conn->server->spare_conn = conn;
         memset(conn, 0, sizeof *conn);
@@ -342,7 +342,7 @@ static void send_owed(struct conn *conn)
 static void shrink(struct hf_buf *buf)
 {
     if (buf->len == 0 && buf->cap > KEEP_BYTES)
-        hf_buf_release(buf);
+        hf_buf_destroy(buf);
 }
 
 static void go_on(struct conn *conn)

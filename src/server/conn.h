@@ -112,8 +112,9 @@ bool conn_any_owed(const struct server *server);
 /* True while later requests have to wait for an earlier one's answer. */
 bool conn_is_blocked(const struct conn *conn);
 
-/* table.c: runs one decoded request. False: it must wait until nothing of the
- * connection is pending, and is to be decoded again then. */
+/* table.c: runs one decoded request. False: not now, because something of the
+ * connection is pending, a batch is full or the turn's budget is spent; it is
+ * to be decoded again then. */
 struct resp_request;
 bool table_run(struct server *server, struct conn *conn,
                struct resp_request *request);

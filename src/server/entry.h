@@ -18,12 +18,13 @@ struct lock_wait;
 /* One request of a batch: to be journaled, or a question queued in order. */
 struct entry {
     struct conn *conn; /* NULL: the server's own, or the wait leads to it */
-    struct lock_wait *wait; /* a LOCK that may wait, or the verdict on one */
+    struct lock_wait *wait; /* a request that may wait, or see `verdict` */
     uint64_t came_ns;       /* when it was read */
     enum hold_kind kind;
     uint32_t at; /* where its record is in the batch's */
     uint32_t len;
     enum hf_status refused; /* not HF_OK: could not be taken */
+    bool verdict;           /* on `wait`: the server's own */
     bool ask;               /* not journaled */
     bool shared;            /* counted in its client's share of REQ ids */
     bool succeeded;         /* and stays so */

@@ -1,7 +1,9 @@
-/* errors.h - the errors that the server itself gives: a code and a sentence
- * into which the facts go, for answer_error().
+/* errors.h - every sentence that an error tells a client.
  *
- * Refusals of the engine are in reply.c, what is wrong with a word in parse.c.
+ *   ERROR_    what the server itself refuses: a code and a sentence into which
+ *             the facts go, for answer_error()
+ *   WRONG_    what is wrong with the words of a request: -BADARG
+ *   REFUSALS  what the engine refuses: see reply.c
  */
 #ifndef SERVER_ERRORS_H
 #define SERVER_ERRORS_H
@@ -9,7 +11,8 @@
 #include "hold/reply.h"
 
 /* Requests. */
-#define ERROR_COUNT HOLD_BADARG, "wrong number of arguments, the form is: %s %s"
+#define WRONG_COUNT "wrong number of arguments, the form is: %s %s"
+#define ERROR_COUNT HOLD_BADARG, WRONG_COUNT
 
 #define ERROR_UNKNOWN \
     HOLD_ERR, "unknown command '%.*s' (with '%.*s'), HELP lists all commands"
@@ -73,8 +76,82 @@
     HOLD_OVERLOADED,                                                   \
         "this client has filled its share of the REQ ids remembered: " \
         "requests-share of requests-max"
-#define ERROR_STOPPING HOLD_TIMED_OUT, "the server stops, nobody waits any more"
+#define ERROR_STOPPING HOLD_TIMED_OUT, "the server stops"
 #define ERROR_STALLED \
     HOLD_TIMED_OUT, "waited for the lock while the disk did not answer"
+
+/* Words. Those without % are followed by the word that is meant. */
+#define WRONG_WORD    "%s: '%.*s'%s"
+#define WRONG_EMPTY   "%s is empty"
+#define WRONG_LONG    "%s has %zu bytes, at most %zu are allowed"
+#define WRONG_NUMBER  "%s must be a whole number from %llu to %llu, not '%.*s'"
+#define WRONG_INTEGER "not a whole number"
+#define WRONG_CHANGE  "the change must not be 0"
+#define WRONG_ITEMS   "at most %u different products in one reservation"
+#define WRONG_SUM     "the quantities add up to too much for sku"
+#define WRONG_SKUS    "at most %u products in one request"
+#define WRONG_MISSING "an argument is missing"
+#define WRONG_OPTION  "unknown option"
+#define WRONG_TWICE   "option given twice"
+#define WRONG_VALUE   "a value is missing after"
+
+/* Words of limits. */
+#define WRONG_ALGORITHM \
+    "ALGORITHM is BUCKET, GCRA, FIXED, SLIDING, LOG or LEASES"
+#define WRONG_KEEPS     "KEEP has at most three numbers"
+#define WRONG_KEEP      "KEEP exceeds the burst (%llu)"
+#define WRONG_POLICY    "a policy's name has 1 to 31 bytes"
+#define WRONG_POLICIES  "at most 16 policies in one call"
+#define WRONG_NO_POLICY "no policy '%.*s', LIMIT DEFINE makes one"
+#define WRONG_RULE      "RATE and PER are required, or POLICY"
+#define WRONG_DEFINE    "RATE and PER are required"
+#define WRONG_BURST     "BURST is for BUCKET and GCRA"
+#define WRONG_SLOTS     "the maximum RATE of LOG and LEASES is 10000"
+#define WRONG_RATE                                                         \
+    "invalid limit: the maximum is 1e9 permits per second, and 146 years " \
+    "to earn a burst"
+#define WRONG_ACTIONS "PEEK, REFUND and HOLD cannot be combined"
+#define WRONG_WAIT    "WAIT cannot be combined with PEEK or REFUND"
+#define WRONG_REQ     "REQ and WAIT cannot be combined"
+#define WRONG_PEEK    "PEEK and REQ cannot be combined"
+#define WRONG_ALSO    "ALSO requires POLICY or RATE for the first key"
+#define WRONG_OWN \
+    "BURST, ALGORITHM, KEEP and SHADOW require RATE; a policy has its own"
+
+/* As redis-cell says it, without a code. */
+#define CELL_INTEGER "Cell error: Store error: Couldn't parse as integer: %.*s"
+#define CELL_ZERO    "Cell error: Store error: Zero rates are not supported"
+
+/* Refusals of the engine: the first row counts that has the code and whose
+ * field is among the facts; ANY: any facts will do. In a sentence `{field}` is
+ * the fact, `{-field}` a time that is left, counted from now on. */
+#define REFUSALS(ROW, ANY)                                                    \
+    ROW(BUSY, ANY,                                                            \
+        "lock '{name}' is held by '{owner}' for {-expires_ms} ms more, "      \
+        "{waiting} waiting")                                                  \
+    ROW(TIMED_OUT, ANY,                                                       \
+        "waited {waited_ms} ms for the lock, {waiting} others wait")          \
+    ROW(NOTHELD, FIELD_NAME, "lock '{name}' is not held with token {token}")  \
+    ROW(NOTHELD, ANY, "everything was flushed")                               \
+    ROW(LOST, ANY, "lock '{name}' is no longer held with token {token}")      \
+    ROW(STALE, ANY,                                                           \
+        "token {token} is older than {newest}, the newest seen for '{name}'") \
+    ROW(SHORT, FIELD_AVAILABLE,                                               \
+        "sku '{sku}': requested {requested}, available {available}")          \
+    ROW(SHORT, ANY,                                                           \
+        "sku '{sku}': total {requested} is below {reserved} reserved and "    \
+        "{sold} sold")                                                        \
+    ROW(STATE, FIELD_SKU, "sku '{sku}' has {reserved} reserved")              \
+    ROW(STATE, ANY, "reservation '{id}' is {status}")                         \
+    ROW(EXPIRED, ANY, "reservation '{id}' expired {expires_ms} ms ago")       \
+    ROW(NOTFOUND, FIELD_SKU, "no product '{sku}'")                            \
+    ROW(NOTFOUND, FIELD_ID, "no reservation '{id}'")                          \
+    ROW(NOTFOUND, FIELD_RESOURCE, "no fence '{resource}'")                    \
+    ROW(NOTFOUND, ANY, "nobody holds lock '{name}'")                          \
+    ROW(CONFLICT, ANY, "id '{id}' was used with other arguments")             \
+    ROW(OVERLOADED, ANY, "{name} of {maximum} is reached")                    \
+    ROW(BADARG, ANY,                                                          \
+        "the token {token} was never given, the newest is {newest}")          \
+    ROW(MOVED, ANY, "the request goes on in a newer connection")
 
 #endif

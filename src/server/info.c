@@ -133,7 +133,7 @@ void admin_info(struct server *server, struct conn *conn,
                 tell(&info, figure_at(k));
     }
     reply_put_bytes(&conn->reply, hf_buf_bytes(&info.text));
-    hf_buf_release(&info.text);
+    hf_buf_destroy(&info.text);
 }
 
 static enum hf_status put_text(void *context, const char *text, size_t len)

@@ -238,15 +238,13 @@ void limit_cell(struct server *server, struct conn *conn,
     if (limit_parse_words(&limit_cell_numbers, request->args + 2,
                           request->count - 2, &words, &at, text) != HF_OK) {
         struct hf_bytes bad = request->args[at + 1];
-        snprintf(text, sizeof text,
-                 "Cell error: Store error: Couldn't parse as integer: %.*s",
+        snprintf(text, sizeof text, CELL_INTEGER,
                  (int)(bad.len < 64 ? bad.len : 64), bad.data);
         answer_line(server, conn, HOLD_ERR, text);
         return;
     }
     if (words.permits == 0 || words.period_s == 0) {
-        answer_line(server, conn, HOLD_ERR,
-                    "Cell error: Store error: Zero rates are not supported");
+        answer_line(server, conn, HOLD_ERR, CELL_ZERO);
         return;
     }
     throttle(server, conn, THROTTLE_CELL, &words, server->heard_ns);

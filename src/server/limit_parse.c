@@ -1,9 +1,9 @@
 /* limit_parse.c - the arguments of the commands about limits. */
 #include <assert.h>
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "holdfast/rate.h"
+#include "server/errors.h"
 #include "server/limit.h"
 
 #define NS_PER_MS      UINT64_C(1000000)
@@ -165,9 +165,7 @@ static enum hf_status algorithm(struct reading *r)
         r->rule->rate.kind = (enum hf_rate_kind)i;
         return HF_OK;
     }
-    return parse_wrong(
-        &r->parse, "ALGORITHM is BUCKET, GCRA, FIXED, SLIDING, LOG or LEASES",
-        word);
+    return parse_wrong(&r->parse, WRONG_ALGORITHM, word);
 }
 
 /* The next piece of a list with commas. */
@@ -192,8 +190,7 @@ static enum hf_status keep(struct reading *r)
     for (unsigned i = 1; list.data != NULL; i++) {
         struct hf_bytes word = piece(&list);
         if (i == HF_LIMITER_CLASSES)
-            return parse_wrong(&r->parse, "KEEP has at most three numbers",
-                               word);
+            return parse_wrong(&r->parse, WRONG_KEEPS, word);
         if (parse_number(word, "KEEP", 0, LIMIT_RATE_MAX,
                          &r->rule->keep_back[i], r->parse.error) != HF_OK)
             return HF_INVALID;
@@ -213,10 +210,9 @@ static enum hf_status policies(struct reading *r, struct hf_bytes key)
         struct hf_bytes word = piece(&list);
         if (word.len == 0 || word.len >= sizeof name ||
             memchr(word.data, '\0', word.len) != NULL)
-            return parse_wrong(&r->parse, "a policy's name has 1 to 31 bytes",
-                               word);
+            return parse_wrong(&r->parse, WRONG_POLICY, word);
         if (call->count == HF_LIMITER_ASKS_MAX)
-            return misses(r, "at most 16 policies in one call");
+            return misses(r, WRONG_POLICIES);
         memcpy(name, word.data, word.len);
         name[word.len] = '\0';
         if (call->count == 0)
@@ -225,8 +221,8 @@ static enum hf_status policies(struct reading *r, struct hf_bytes key)
         *ask = (struct hf_limiter_ask){.key = key.data, .key_len = key.len};
         if (hf_limiter_find(r->limits->limiter, name, &ask->rule, NULL) !=
             HF_OK) {
-            snprintf(r->parse.error, PARSE_ERROR_MAX,
-                     "no policy '%.*s', LIMIT DEFINE makes one", PRINTED(word));
+            snprintf(r->parse.error, PARSE_ERROR_MAX, WRONG_NO_POLICY,
+                     PRINTED(word));
             return HF_NOTFOUND;
         }
         call->count++;
@@ -266,14 +262,14 @@ static enum hf_status finish_rule(struct reading *r)
     struct hf_rate_plan plan;
 
     if (permits == 0 || r->words.per_ms == 0)
-        return misses(r, "RATE and PER are required, or POLICY");
+        return misses(r, r->call != NULL ? WRONG_RULE : WRONG_DEFINE);
     if (!has_burst && burst != 0)
-        return misses(r, "BURST is for BUCKET and GCRA");
+        return misses(r, WRONG_BURST);
     for (unsigned i = 1; i < HF_LIMITER_CLASSES; i++) {
         if (r->rule->keep_back[i] <= keeps)
             continue;
-        snprintf(r->parse.error, PARSE_ERROR_MAX,
-                 "KEEP exceeds the burst (%" PRIu64 ")", keeps);
+        snprintf(r->parse.error, PARSE_ERROR_MAX, WRONG_KEEP,
+                 (unsigned long long)keeps);
         return HF_INVALID;
     }
     rate->permits = (uint32_t)permits;
@@ -283,11 +279,9 @@ static enum hf_status finish_rule(struct reading *r)
         rate->burst = (uint32_t)permits;
     if ((rate->kind == HF_RATE_LOG || rate->kind == HF_RATE_LEASES) &&
         rate->permits > LIMIT_SLOTS_MAX)
-        return misses(r, "the maximum RATE of LOG and LEASES is 10000");
+        return misses(r, WRONG_SLOTS);
     if (hf_rate_plan_make(&plan, rate) != HF_OK)
-        return misses(r,
-                      "invalid limit: the maximum is 1e9 permits per second, "
-                      "and 146 years to earn a burst");
+        return misses(r, WRONG_RATE);
     return HF_OK;
 }
 
@@ -346,13 +340,13 @@ static enum hf_status check_together(struct reading *r)
                        (call->hold_ms > 0 ? 1u : 0);
 
     if (actions > 1)
-        return misses(r, "PEEK, REFUND and HOLD cannot be combined");
+        return misses(r, WRONG_ACTIONS);
     if (call->wait_ms > 0 && (call->peek || call->refund))
-        return misses(r, "WAIT cannot be combined with PEEK or REFUND");
+        return misses(r, WRONG_WAIT);
     if (call->request.len > 0 && call->wait_ms > 0)
-        return misses(r, "REQ and WAIT cannot be combined");
+        return misses(r, WRONG_REQ);
     if (call->request.len > 0 && call->peek)
-        return misses(r, "PEEK and REQ cannot be combined");
+        return misses(r, WRONG_PEEK);
     return HF_OK;
 }
 
@@ -394,15 +388,14 @@ enum hf_status limit_parse(struct limits *limits, const struct hf_bytes *args,
     fill(&r, out);
     uint32_t seen = r.parse.seen;
     if ((seen & BIT(ALSO)) != 0 && (seen & (BIT(POLICY) | BIT(RATE))) == 0)
-        return misses(&r, "ALSO requires POLICY or RATE for the first key");
+        return misses(&r, WRONG_ALSO);
     if (out->has_own && out->has_policy && (seen & BIT(RATE)) == 0)
-        return misses(&r, "BURST, ALGORITHM, KEEP and SHADOW require RATE; a "
-                          "policy has its own");
+        return misses(&r, WRONG_OWN);
     if (out->has_own || !out->has_policy) {
         if (finish_rule(&r) != HF_OK)
             return HF_INVALID;
         if (out->count == HF_LIMITER_ASKS_MAX)
-            return misses(&r, "at most 16 policies in one call");
+            return misses(&r, WRONG_POLICIES);
         out->asks[out->count++] =
             (struct hf_limiter_ask){.own = &out->own,
                                     .key = r.words.key.data,

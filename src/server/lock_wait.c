@@ -14,7 +14,7 @@
 
 /* The engine ends a wait in time while nothing is on its way to the disk; that
  * is looked at again. */
-#define LOOK_AGAIN_NS (100 * NS_PER_MS)
+#define LOOK_AGAIN_NS (5 * NS_PER_MS)
 
 enum hf_status lock_waits_open(struct lock_waits *waits)
 {
@@ -35,9 +35,9 @@ enum hf_status lock_waits_open(struct lock_waits *waits)
 
 void lock_waits_close(struct lock_waits *waits)
 {
-    hf_index_release(&waits->tickets);
-    hf_index_release(&waits->requests);
-    hf_texts_release(&waits->texts);
+    hf_index_destroy(&waits->tickets);
+    hf_index_destroy(&waits->requests);
+    hf_texts_destroy(&waits->texts);
 }
 
 /* ---- How a wait is found. ---- */

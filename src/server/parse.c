@@ -5,12 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "server/errors.h"
+
 #define PRINTED(bytes) (int)((bytes).len < 64 ? (bytes).len : 64), (bytes).data
 
 enum hf_status parse_wrong(struct parse *p, const char *what,
                            struct hf_bytes value)
 {
-    snprintf(p->error, PARSE_ERROR_MAX, "%s: '%.*s'%s", what, PRINTED(value),
+    snprintf(p->error, PARSE_ERROR_MAX, WRONG_WORD, what, PRINTED(value),
              value.len > 64 ? "..." : "");
     return HF_INVALID;
 }
@@ -23,11 +25,9 @@ enum hf_status parse_text(struct hf_bytes text, const char *what, size_t max,
         return HF_OK;
     }
     if (text.len == 0)
-        snprintf(error, PARSE_ERROR_MAX, "%s is empty", what);
+        snprintf(error, PARSE_ERROR_MAX, WRONG_EMPTY, what);
     else
-        snprintf(error, PARSE_ERROR_MAX,
-                 "%s has %zu bytes, at most %zu are allowed", what, text.len,
-                 max);
+        snprintf(error, PARSE_ERROR_MAX, WRONG_LONG, what, text.len, max);
     return HF_INVALID;
 }
 
@@ -38,10 +38,8 @@ enum hf_status parse_number(struct hf_bytes text, const char *what,
     uint64_t number;
 
     if (hf_parse_u64(text, &number) != HF_OK || number < min || number > max) {
-        snprintf(error, PARSE_ERROR_MAX,
-                 "%s must be a whole number from %llu to %llu, not "
-                 "'%.*s'",
-                 what, (unsigned long long)min, (unsigned long long)max,
+        snprintf(error, PARSE_ERROR_MAX, WRONG_NUMBER, what,
+                 (unsigned long long)min, (unsigned long long)max,
                  PRINTED(text));
         return HF_INVALID;
     }
@@ -55,9 +53,9 @@ static enum hf_status take_signed(struct parse *p, const struct hold_arg *arg)
     int64_t *out = (void *)((char *)p->out + arg->place);
 
     if (hf_parse_i64(text, out) != HF_OK)
-        return parse_wrong(p, "not a whole number", text);
+        return parse_wrong(p, WRONG_INTEGER, text);
     if (*out == 0 && arg->type == TYPE_CHANGE)
-        return parse_wrong(p, "the change must not be 0", text);
+        return parse_wrong(p, WRONG_CHANGE, text);
     return HF_OK;
 }
 
@@ -75,12 +73,10 @@ static enum hf_status take_item(struct parse *p)
     case HF_OK:
         return HF_OK;
     case HF_FULL:
-        snprintf(p->error, PARSE_ERROR_MAX,
-                 "at most %u different products in one reservation",
-                 HOLD_ITEMS_MAX);
+        snprintf(p->error, PARSE_ERROR_MAX, WRONG_ITEMS, HOLD_ITEMS_MAX);
         return HF_INVALID;
     default:
-        return parse_wrong(p, "the quantities add up to too much for sku", sku);
+        return parse_wrong(p, WRONG_SUM, sku);
     }
 }
 
@@ -89,8 +85,7 @@ static enum hf_status take_skus(struct parse *p)
     struct hold_command *out = p->out;
 
     if (p->count - p->at > HOLD_ITEMS_MAX) {
-        snprintf(p->error, PARSE_ERROR_MAX,
-                 "at most %u products in one request", HOLD_ITEMS_MAX);
+        snprintf(p->error, PARSE_ERROR_MAX, WRONG_SKUS, HOLD_ITEMS_MAX);
         return HF_INVALID;
     }
     while (p->at < p->count) {
@@ -149,7 +144,7 @@ static size_t values_of(const struct hold_arg *option)
 
 static enum hf_status missing_one(struct parse *p)
 {
-    snprintf(p->error, PARSE_ERROR_MAX, "an argument is missing");
+    snprintf(p->error, PARSE_ERROR_MAX, WRONG_MISSING);
     p->missing = true;
     return HF_INVALID;
 }
@@ -181,13 +176,13 @@ static enum hf_status take_options(struct parse *p)
         struct hf_bytes word = p->args[p->at++];
         unsigned found = find_option(vocabulary, word, shape->options);
         if (found == NO_OPTION)
-            return parse_wrong(p, "unknown option", word);
+            return parse_wrong(p, WRONG_OPTION, word);
         const struct hold_arg *option = &vocabulary->options[found];
         if ((seen & HOLD_BIT(found)) != 0 && !option->many)
-            return parse_wrong(p, "option given twice", word);
+            return parse_wrong(p, WRONG_TWICE, word);
         if (p->count - p->at < values_of(option)) {
             p->missing = true;
-            return parse_wrong(p, "a value is missing after", word);
+            return parse_wrong(p, WRONG_VALUE, word);
         }
         seen |= HOLD_BIT(found);
         enum hf_status status = take(p, option);

@@ -3,6 +3,8 @@
 
 #include <assert.h>
 
+#include "server/errors.h"
+
 #define SENTENCE_BYTES 2048u
 /* The longest fact shown in a sentence. */
 #define FACT_MAX 128u
@@ -79,80 +81,45 @@ static size_t write_values(struct reply *reply, struct hf_bytes body, size_t at,
 
 /* ---- Refusals. ---- */
 
-/* The first row counts that has the code and whose field is among the facts
- * and neither 0 nor empty; -1: any facts will do. In a sentence `{field}` is
- * the fact, `{-field}` a time that is left, counted from now on. */
-#define ANY (-1)
+#define ANY                        (-1)
+#define ROW(code, field, sentence) {HOLD_##code, field, sentence},
 static const struct {
     enum hold_code code;
     int field;
     const char *sentence;
-} sentences[] = {
-    {HOLD_BUSY, ANY,
-     "lock '{name}' is held by '{owner}' for {-expires_ms} ms more, {waiting} "
-     "waiting"},
-    {HOLD_TIMED_OUT, ANY,
-     "waited {waited_ms} ms for the lock, {waiting} others wait"},
-    {HOLD_NOTHELD, FIELD_NAME, "lock '{name}' is not held with token {token}"},
-    {HOLD_LOST, FIELD_NAME,
-     "lock '{name}' is no longer held with token {token}"},
-    {HOLD_NOTHELD, ANY, "everything was flushed"},
-    {HOLD_LOST, ANY, "everything was flushed"},
-    {HOLD_STALE, ANY,
-     "token {token} is older than {newest}, the newest seen for '{name}'"},
-    {HOLD_SHORT, FIELD_SOLD,
-     "sku '{sku}': total {requested} is below {reserved} reserved and {sold} "
-     "sold"},
-    {HOLD_SHORT, FIELD_RESERVED,
-     "sku '{sku}': total {requested} is below {reserved} reserved and {sold} "
-     "sold"},
-    {HOLD_SHORT, ANY,
-     "sku '{sku}': requested {requested}, available {available}"},
-    {HOLD_STATE, FIELD_SKU, "sku '{sku}' has {reserved} reserved"},
-    {HOLD_STATE, ANY, "reservation '{id}' is {status}"},
-    {HOLD_EXPIRED, ANY, "reservation '{id}' expired {expires_ms} ms ago"},
-    {HOLD_NOTFOUND, FIELD_SKU, "no product '{sku}'"},
-    {HOLD_NOTFOUND, FIELD_ID, "no reservation '{id}'"},
-    {HOLD_NOTFOUND, FIELD_RESOURCE, "no fence '{resource}'"},
-    {HOLD_NOTFOUND, ANY, "nobody holds lock '{name}'"},
-    {HOLD_CONFLICT, ANY, "id '{id}' was used with other arguments"},
-    {HOLD_OVERLOADED, ANY, "{name} of {maximum} is reached"},
-    {HOLD_BADARG, ANY,
-     "the token {token} was never given, the newest is {newest}"},
-    {HOLD_MOVED, ANY, "the request goes on in a newer connection"},
-};
+} sentences[] = {REFUSALS(ROW, ANY)};
+#undef ROW
 #define SENTENCES (sizeof sentences / sizeof sentences[0])
 
-static const char *sentence_of(enum hold_code code, struct hf_bytes body)
+/* The fact of that name, in a flat map. */
+static bool find_fact(struct hf_bytes body, struct hf_bytes name,
+                      struct reply_node *out)
 {
-    size_t i = 0;
-
-    for (; i < SENTENCES; i++) {
-        int field = sentences[i].field;
-        if (sentences[i].code == code &&
-            (field == ANY ||
-             reply_get_number(body, (enum hold_field)field) != 0 ||
-             reply_get_text(body, (enum hold_field)field).len > 0))
-            break;
-    }
-    assert(i < SENTENCES); /* every refusal has one */
-    return sentences[i].sentence;
-}
-
-/* The fact of that name; the facts are a flat map. */
-static struct reply_node fact_of(struct hf_bytes body, struct hf_bytes name)
-{
-    struct reply_node node = {.kind = REPLY_TEXT, .text = hf_bytes("", 0)};
     size_t at = 0;
     uint32_t count = body.len > 0 ? reply_next(body, &at).count : 0;
 
     for (uint32_t i = 0; i < count; i++) {
         enum hold_field field = reply_next_field(body, &at);
-        struct reply_node found = reply_next(body, &at);
+        *out = reply_next(body, &at);
         if (hf_bytes_equal(reply_fields[field].name, name))
-            return found;
+            return true;
     }
-    return node;
+    return false;
+}
+
+static const char *sentence_of(enum hold_code code, struct hf_bytes body)
+{
+    struct reply_node fact;
+    size_t i = 0;
+
+    for (; i < SENTENCES; i++) {
+        int field = sentences[i].field;
+        if (sentences[i].code == code &&
+            (field == ANY || find_fact(body, reply_fields[field].name, &fact)))
+            break;
+    }
+    assert(i < SENTENCES); /* every refusal has one */
+    return sentences[i].sentence;
 }
 
 /* A fact at the end of the sentence, at most FACT_MAX bytes and an ellipsis. */
@@ -191,9 +158,9 @@ static struct hf_bytes make_sentence(enum hold_code code, struct hf_bytes body,
         bool left = *++from == '-';
         const char *end = strchr(from, '}');
         from += left;
-        struct reply_node fact =
-            fact_of(body, hf_bytes(from, (size_t)(end - from)));
-        at = put_fact(at, &fact, left ? age_ms : 0);
+        struct reply_node fact;
+        if (find_fact(body, hf_bytes(from, (size_t)(end - from)), &fact))
+            at = put_fact(at, &fact, left ? age_ms : 0);
         from = end;
     }
     return hf_bytes(out, (size_t)(at - out));

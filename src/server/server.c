@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "journal/disk.h"
 #include "server/conn.h"
 #include "server/machine.h"
 #include "server/reply.h"
@@ -523,7 +522,7 @@ static void release_batch(struct batch *batch)
             conn_unpend(batch->entries[i].conn);
     }
     hf_free(batch->entries);
-    hf_buf_release(&batch->records);
+    hf_buf_destroy(&batch->records);
 }
 
 /* Everything that was accepted has been journaled and applied; not so when the

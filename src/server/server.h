@@ -2,7 +2,7 @@
  *
  *   conn.c    read, decode, find the command
  *               |
- *   submit.c    +--> hold_refuse, hold_ask: answered now, without the log
+ *   submit.c    +--> hold_answer_now, hold_ask: answered now, without the log
  *               v
  *             the batch being gathered
  *               |        one commit per turn
@@ -194,8 +194,6 @@ uint64_t commit_waiting_ns(const struct server *server);
 bool commit_is_idle(const struct server *server);
 /* True if the batch has enough: connections are read further after it. */
 bool commit_is_full(const struct server *server);
-bool commit_batch_is_full(const struct server *server,
-                          const struct batch *batch);
 
 /* server.c - callback of the loop */
 void server_due(uv_timer_t *handle);

@@ -26,8 +26,8 @@ enum hf_status shares_open(struct shares *shares)
 
 void shares_close(struct shares *shares)
 {
-    hf_index_release(&shares->clients);
-    hf_texts_release(&shares->texts);
+    hf_index_destroy(&shares->clients);
+    hf_texts_destroy(&shares->texts);
 }
 
 static uint64_t part_of(const struct server *server)

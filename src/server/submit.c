@@ -74,7 +74,7 @@ static void queue_write(struct server *server, struct conn *conn,
     if (conn == NULL)
         return;
     conn->pending++;
-    if (command->kind == HOLD_LOCK && command->request.len == 0)
+    if (hold_kind_waits(command->kind) && command->request.len == 0)
         server->building.may_orphan = true;
     entry->shared = command->request.len > 0;
     if (entry->shared)
@@ -113,7 +113,7 @@ static void queue_wait(struct server *server, struct conn *conn,
     if (entry->wait != NULL) {
         batch->wait_count++;
         entry->wait->known = !log_leads(server->log) &&
-                             hold_refuse(server->engine, command) != NULL;
+                             hold_answer_now(server->engine, command) != NULL;
         return;
     }
     batch->count--;
@@ -182,7 +182,7 @@ static const struct hold_out *answer_of(struct server *server,
     if (server->orphans > 0 && (!is_write || command->request.len == 0))
         return NULL;
     if (is_write)
-        return hold_refuse(server->engine, command);
+        return hold_answer_now(server->engine, command);
     return hold_ask(server->engine, command);
 }
 

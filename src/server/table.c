@@ -271,8 +271,7 @@ enum hf_status parse_command(const struct command *command,
     out->ttl_ms = hold_operations[command->kind].ttl_ms;
     enum hf_status status = parse_shape(&p);
     if (p.missing)
-        snprintf(error, PARSE_ERROR_MAX,
-                 "wrong number of arguments, the form is: %s %s", command->name,
+        snprintf(error, PARSE_ERROR_MAX, WRONG_COUNT, command->name,
                  command->syntax);
     return status;
 }

@@ -38,8 +38,8 @@ void waits_close(struct waits *waits)
         waits->first = wait->next;
         hf_free(wait);
     }
-    hf_heap_release(&waits->due);
-    hf_slab_release(&waits->numbers);
+    hf_heap_destroy(&waits->due);
+    hf_slab_destroy(&waits->numbers);
 }
 
 /* ---- Coming and going. ---- */

@@ -206,9 +206,9 @@ static void close_store(void *context)
     struct store_postgres *store = context;
 
     for (uint32_t i = 0; i < store->count; i++) {
-        hf_store_link_release(&store->channels[i].link);
+        hf_store_link_destroy(&store->channels[i].link);
         for (int j = 0; j < 3; j++)
-            hf_buf_release(&store->channels[i].arrays[j]);
+            hf_buf_destroy(&store->channels[i].arrays[j]);
     }
     hf_free(store->channels);
     hf_free(store->conninfo);
@@ -302,7 +302,7 @@ static enum hf_status make_table(struct store_postgres *store)
         status = hf_store_link_run(&link, sql);
     if (status != HF_OK)
         (void)hf_store_ready_fail(&store->ready, status, link.text);
-    hf_store_link_release(&link);
+    hf_store_link_destroy(&link);
     return status == HF_NOTFOUND ? HF_FAILED : status;
 }
 

@@ -240,7 +240,7 @@ enum hf_status hf_store_link_make(struct store_link *link, bool *again)
     return HF_OK;
 }
 
-void hf_store_link_release(struct store_link *link)
+void hf_store_link_destroy(struct store_link *link)
 {
     drop(link);
 }

@@ -33,7 +33,7 @@ struct store_link {
  *
  * HF_OK: there is a connection. `*again`: one that is not the first. */
 enum hf_status hf_store_link_make(struct store_link *link, bool *again);
-void hf_store_link_release(struct store_link *link);
+void hf_store_link_destroy(struct store_link *link);
 /* One command without results. */
 enum hf_status hf_store_link_run(struct store_link *link, const char *sql);
 /* The prepared statement, all parameters and results in binary. On HF_OK

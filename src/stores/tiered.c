@@ -155,8 +155,8 @@ static void destroy(struct hf_tiered *tiered)
         hf_tiered_remote_close(tiered);
     for (struct tiered_near *near;
          (near = hf_locals_next(&tiered->nears, &slot)) != NULL;)
-        hf_tiered_near_release(tiered, near);
-    hf_locals_release(&tiered->nears);
+        hf_tiered_near_destroy(tiered, near);
+    hf_locals_destroy(&tiered->nears);
     hf_cache_close(tiered->l2);
     hf_free(tiered->host);
     hf_free(tiered);
@@ -225,7 +225,7 @@ void hf_tiered_shutdown(struct hf_tiered *tiered)
     hf_u32_store(&tiered->shut, 1, __ATOMIC_RELEASE);
     hf_cache_shutdown(tiered->l2);
     if (tiered->remote != NULL)
-        hf_tiered_remote_shut(tiered->remote);
+        hf_tiered_remote_shutdown(tiered->remote);
 }
 
 void hf_tiered_close(struct hf_tiered *tiered)

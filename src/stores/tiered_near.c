@@ -81,7 +81,7 @@ void hf_tiered_near_keep(struct hf_tiered *tiered, struct tiered_near *near,
         .block = block, .hash = hash, .stamp = stamp, .until_ns = until_ns};
 }
 
-void hf_tiered_near_release(struct hf_tiered *tiered, struct tiered_near *near)
+void hf_tiered_near_destroy(struct hf_tiered *tiered, struct tiered_near *near)
 {
     for (uint32_t i = 0; near->entries != NULL && i < tiered->opts.l1_count;
          i++)

@@ -231,7 +231,7 @@ enum hf_status hf_tiered_remote_open(struct hf_tiered *tiered)
     return status;
 }
 
-void hf_tiered_remote_shut(struct tiered_remote *remote)
+void hf_tiered_remote_shutdown(struct tiered_remote *remote)
 {
     hf_event_wake_all(&remote->heard_event);
     hf_event_wake_all(&remote->answered);

@@ -99,7 +99,7 @@ struct tiered_block *hf_tiered_near_find(struct hf_tiered *tiered,
 void hf_tiered_near_keep(struct hf_tiered *tiered, struct tiered_near *near,
                          struct tiered_block *block, uint64_t stamp,
                          uint64_t until_ns);
-void hf_tiered_near_release(struct hf_tiered *tiered, struct tiered_near *near);
+void hf_tiered_near_destroy(struct hf_tiered *tiered, struct tiered_near *near);
 
 /* tiered_remote.c */
 
@@ -151,7 +151,7 @@ enum hf_status hf_tiered_remote_change(
     uint64_t deadline_ns,
     enum hf_status (*drop)(void *context, const void *key, size_t key_len));
 /* Those who wait look whether they still may. */
-void hf_tiered_remote_shut(struct tiered_remote *remote);
+void hf_tiered_remote_shutdown(struct tiered_remote *remote);
 void hf_tiered_remote_stats(const struct tiered_remote *remote,
                             struct hf_tiered_stats *out);
 

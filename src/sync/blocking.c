@@ -107,7 +107,7 @@ void hf_blocking_shutdown(struct hf_blocking *queue)
     bool first = !queue->shut;
     queue->shut = true;
     if (first && queue->buffer == NULL)
-        hf_handoff_shut(queue);
+        hf_handoff_shutdown(queue);
     hf_mutex_unlock(&queue->mutex);
     if (first && queue->buffer != NULL) {
         hf_event_wake_all(&queue->items);

@@ -250,7 +250,7 @@ static size_t handoff_drain(struct hf_blocking *queue, void **items, size_t max)
     return count;
 }
 
-void hf_handoff_shut(struct hf_blocking *queue)
+void hf_handoff_shutdown(struct hf_blocking *queue)
 {
     struct blocking_handoff_state *in = &queue->in.handoff;
     struct handoff_node *next;

@@ -36,8 +36,8 @@ static enum hf_status order_open(struct hf_blocking *queue)
 
 static void order_release(struct hf_blocking *queue)
 {
-    hf_heap_release(&queue->in.order.heap);
-    hf_slab_release(&queue->in.order.slab);
+    hf_heap_destroy(&queue->in.order.heap);
+    hf_slab_destroy(&queue->in.order.slab);
 }
 
 static struct order_item *item_at(struct blocking_order_state *in, uint32_t ref)

@@ -168,7 +168,7 @@ static inline struct blocking_new blocking_new(const struct hf_blocking *queue,
 enum hf_status hf_handoff_transfer(struct hf_blocking *queue, void *item,
                                    uint64_t rank, uint64_t deadline_ns);
 /* The queue is locked and was shut: who waits leaves. */
-void hf_handoff_shut(struct hf_blocking *queue);
+void hf_handoff_shutdown(struct hf_blocking *queue);
 /* The queue is locked and not empty. */
 uint64_t hf_handoff_oldest_ns(const struct hf_blocking *queue);
 

@@ -148,7 +148,7 @@ void hf_epoch_close(struct hf_epoch *epoch)
     struct hf_epoch_reader *reader;
     while ((reader = hf_locals_next(&epoch->readers, &slot)) != NULL)
         free_list(epoch, reader->list);
-    hf_locals_release(&epoch->readers);
+    hf_locals_destroy(&epoch->readers);
     hf_free(epoch);
 }
 

@@ -20,7 +20,7 @@ enum hf_status hf_locals_init(struct hf_locals *locals, size_t bytes)
     return locals->first == NULL ? HF_NOMEM : HF_OK;
 }
 
-void hf_locals_release(struct hf_locals *locals)
+void hf_locals_destroy(struct hf_locals *locals)
 {
     for (uint32_t chunk = 0; chunk < HF_LOCALS_CHUNKS; chunk++)
         /* Relaxed: nobody else is there any more. */
@@ -40,7 +40,7 @@ void *hf_locals_object_new(size_t bytes, size_t record_bytes)
 void hf_locals_object_free(void *object)
 {
     if (object != NULL)
-        hf_locals_release(object);
+        hf_locals_destroy(object);
     hf_free(object);
 }
 

@@ -35,7 +35,7 @@ enum hf_status hf_locals_init(struct hf_locals *locals, size_t bytes);
 void *hf_locals_object_new(size_t bytes, size_t record_bytes);
 void hf_locals_object_free(void *object);
 /* Nobody may be inside a call. */
-void hf_locals_release(struct hf_locals *locals);
+void hf_locals_destroy(struct hf_locals *locals);
 
 /* The record of a slot; made if it was not there. NULL without memory. */
 void *hf_locals_make(struct hf_locals *locals, uint32_t slot);

@@ -506,6 +506,6 @@ void hf_queue_close(struct hf_queue *queue)
     }
     for (int i = 0; i < SPARES; i++)
         hf_free(hf_ptr_load(&queue->spares[i], __ATOMIC_ACQUIRE));
-    hf_locals_release(&queue->announcers);
+    hf_locals_destroy(&queue->announcers);
     hf_free(queue);
 }

@@ -360,7 +360,7 @@ static enum hf_status make_slots(struct hf_ring *ring)
 
 static void ring_free(struct hf_ring *ring)
 {
-    hf_locals_release(&ring->locals);
+    hf_locals_destroy(&ring->locals);
     hf_free(ring->words);
     hf_free(ring->cells);
     hf_free(ring->items);

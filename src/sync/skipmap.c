@@ -104,7 +104,7 @@ enum hf_status hf_skipmap_open(struct hf_skipmap **out,
         map->opts.seed = SEED_DEFAULT;
     enum hf_status status = open_parts(map);
     if (status != HF_OK) {
-        hf_locals_release(&map->locals);
+        hf_locals_destroy(&map->locals);
         hf_free(map->head);
         hf_free(map);
         return status;
@@ -136,7 +136,7 @@ void hf_skipmap_close(struct hf_skipmap *map)
         node = next;
     }
     hf_epoch_close(map->epoch);
-    hf_locals_release(&map->locals);
+    hf_locals_destroy(&map->locals);
     hf_free(map->head);
     hf_free(map);
 }

@@ -514,7 +514,7 @@ void hf_stack_close(struct hf_stack *stack)
     if (stack == NULL)
         return;
     hf_listed_remove(&stack->listed);
-    hf_locals_release(&stack->locals);
+    hf_locals_destroy(&stack->locals);
     for (uint32_t chunk = 0; chunk < CHUNKS; chunk++)
         /* Relaxed: nobody else is there any more. */
         hf_free(hf_ptr_load(&stack->chunks[chunk], __ATOMIC_RELAXED));

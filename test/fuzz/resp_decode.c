@@ -53,7 +53,7 @@ static void check_round_trip(void)
         for (size_t i = 0; i < again.count; i++)
             assert(hf_bytes_equal(again.args[i], request.args[i]));
     }
-    hf_buf_release(&buf);
+    hf_buf_destroy(&buf);
 }
 
 static void decode_all(const uint8_t *data, size_t size)

@@ -206,7 +206,7 @@ struct journal_io *test_disk_quick(struct test_disk *disk)
     return &disk->io;
 }
 
-void test_disk_release(struct test_disk *disk)
+void test_disk_destroy(struct test_disk *disk)
 {
     disk->under->close(disk->under);
     pthread_cond_destroy(&disk->changed);

@@ -59,11 +59,11 @@ struct test_disk {
     uint64_t offset;
 };
 
-/* `under` is closed by test_disk_release. */
+/* `under` is closed by test_disk_destroy. */
 void test_disk_init(struct test_disk *disk, struct journal_io *under);
 /* In front of a plain disk, and quick. Returns what to give to the journal. */
 struct journal_io *test_disk_quick(struct test_disk *disk);
-void test_disk_release(struct test_disk *disk);
+void test_disk_destroy(struct test_disk *disk);
 
 /* From now on call number `at` (from 0) of the kinds in `watched` fails with
  * `error`. */

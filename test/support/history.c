@@ -57,7 +57,7 @@ enum hf_status test_save_history(const struct history *history,
         status = HF_IO;
     for (size_t i = 0; status == HF_OK && i < history->count; i++)
         status = write_event(history, &history->events[i], &line, file);
-    hf_buf_release(&line);
+    hf_buf_destroy(&line);
     int saved = errno;
     if (fclose(file) != 0 && status == HF_OK) {
         status = HF_IO;

@@ -264,7 +264,7 @@ void rig_copy(const struct rig *from, struct rig *to)
             continue;
         struct hf_buf data = rig_read_file(rig_path(from, name));
         rig_write_file(rig_path(to, name), data.data, data.len);
-        hf_buf_release(&data);
+        hf_buf_destroy(&data);
     }
     to->acked = from->acked;
     to->tried = from->tried;

@@ -32,7 +32,7 @@ void test_load_init(struct load *load, uint64_t seed)
     }
 }
 
-void test_load_release(struct load *load)
+void test_load_destroy(struct load *load)
 {
     for (int i = 0; i < LOAD_WORKERS; i++)
         test_wire_close(&load->workers[i].wire);

@@ -89,7 +89,7 @@ struct load {
 
 /* All empty; the seed decides everything that the workers will ask. */
 void test_load_init(struct load *load, uint64_t seed);
-void test_load_release(struct load *load);
+void test_load_destroy(struct load *load);
 
 /* Writes down. */
 void test_load_mark(struct load *load, uint32_t client,

@@ -75,7 +75,7 @@ static void show_all(struct hf_buf *out)
 
 struct test_scene *test_scene_open(void)
 {
-    hf_buf_release(&scene.before); /* what a failed test left */
+    hf_buf_destroy(&scene.before); /* what a failed test left */
     scene.growth_kb = TEST_SCENE_GROWTH_KB;
     test_server_begin(&scene.server, &scene.good,
                       &(struct test_server_opts){.dir = NULL});
@@ -126,7 +126,7 @@ void test_scene_close(struct test_scene *one)
         test_fail(__FILE__, __LINE__, "it showed %.*s, and now %.*s",
                   (int)one->before.len, one->before.data, (int)after.len,
                   after.data);
-    hf_buf_release(&after);
+    hf_buf_destroy(&after);
     test_server_finish(&one->server, &one->good);
-    hf_buf_release(&one->before);
+    hf_buf_destroy(&one->before);
 }

@@ -248,7 +248,7 @@ int test_server_end(struct test_server *server)
     }
     int status = test_daemon_reap(server->pid);
     close(server->output);
-    hf_buf_release(&server->said);
+    hf_buf_destroy(&server->said);
     *server = (struct test_server){.pid = 0, .output = -1};
     return status;
 }

@@ -118,7 +118,7 @@ static void put_map(struct hf_buf *out, const struct hf_bytes *words,
     }
     CHECK_EQ(resp_map(out, 2, fields), HF_OK);
     CHECK_EQ(hf_buf_append(out, values.data, values.len), HF_OK);
-    hf_buf_release(&values);
+    hf_buf_destroy(&values);
 }
 
 void told_answer(struct told *told, uint32_t client, uint64_t id,
@@ -139,7 +139,7 @@ void told_answer(struct told *told, uint32_t client, uint64_t id,
     CHECK_EQ(history_answer(told->history, tick(told), client, id,
                             hf_buf_bytes(&reply)),
              HF_OK);
-    hf_buf_release(&reply);
+    hf_buf_destroy(&reply);
 }
 
 void told_mark(struct told *told, uint32_t client, uint64_t id,

@@ -56,8 +56,8 @@ void test_wire_close(struct test_wire *wire)
 {
     if (wire->fd > 0)
         close(wire->fd);
-    hf_buf_release(&wire->out);
-    hf_buf_release(&wire->in);
+    hf_buf_destroy(&wire->out);
+    hf_buf_destroy(&wire->in);
     *wire = (struct test_wire){.fd = -1};
 }
 

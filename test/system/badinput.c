@@ -483,7 +483,7 @@ static void expect_flood_to_end(const char *head, const char *unit, size_t len)
     while (flood.len < len)
         CHECK_EQ(hf_buf_append(&flood, unit, strlen(unit)), HF_OK);
     expect_close(scene, head, flood.data, flood.len);
-    hf_buf_release(&flood);
+    hf_buf_destroy(&flood);
     test_scene_close(scene);
 }
 
@@ -517,7 +517,7 @@ TEST(a_request_that_is_too_long_as_a_whole_ends_the_connection)
     }
     expect_close(scene, "100 arguments of 60000 bytes", request.data,
                  request.len);
-    hf_buf_release(&request);
+    hf_buf_destroy(&request);
     test_scene_close(scene);
 }
 

@@ -201,7 +201,7 @@ TEST(refusals_make_room_and_nobody_fills_the_whole_table)
     CHECK_DONE(test_ask(&wire, "CONFIG SET requests-share 100"));
     reply = test_ask(&other, "STOCK SET more 2 REQ full");
     CHECK_ERROR(reply, "OVERLOADED");
-    CHECK(memmem(reply.data, reply.len, "requests_max", 12) != NULL);
+    CHECK(memmem(reply.data, reply.len, "requests-max", 12) != NULL);
     CHECK(info("requests_refused_total") >= 1);
     CHECK_DONE(test_ask(&wire, "FLUSHALL"));
     CHECK_DONE(test_ask(&wire, "CONFIG SET requests-share 1"));

@@ -175,7 +175,7 @@ static void check_folder(const char *dir)
     if (status != 0)
         test_fail(__FILE__, __LINE__, "verify ended with %d: %s", status,
                   said.data);
-    hf_buf_release(&said);
+    hf_buf_destroy(&said);
     if (crash->told < ENOUGH)
         return;
     for (int kind = 0; kind < LOAD_KINDS; kind++) {
@@ -229,7 +229,7 @@ static int rounds(int usual)
 static void prepare(const char *durability)
 {
     if (crash != NULL)
-        test_load_release(&crash->load);
+        test_load_destroy(&crash->load);
     hf_free(crash);
     crash = hf_alloc_zeroed(sizeof *crash);
     CHECK(crash != NULL);
@@ -261,7 +261,7 @@ static void run(const char *durability, int count)
     CHECK_EQ(test_server_stop(&crash->server), 0);
     check_history(durability);
     check_folder(crash->opts.dir);
-    test_load_release(&crash->load);
+    test_load_destroy(&crash->load);
     hf_free(crash);
     crash = NULL;
 }

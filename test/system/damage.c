@@ -171,7 +171,7 @@ TEST(damage_in_the_middle_is_refused_and_can_be_repaired)
     CHECK_DONE(test_ask(&wire, "LOCK again OWNER tester"));
     test_wire_close(&wire);
     CHECK_EQ(test_server_stop(&server), 0);
-    hf_buf_release(&said);
+    hf_buf_destroy(&said);
 }
 
 TEST(damage_at_any_byte_of_a_batch_is_noticed)
@@ -197,7 +197,7 @@ TEST(damage_at_any_byte_of_a_batch_is_noticed)
     CHECK_EQ(count_locks(), WRITES);
     test_wire_close(&wire);
     CHECK_EQ(test_server_stop(&server), 0);
-    hf_buf_release(&said);
+    hf_buf_destroy(&said);
 }
 
 /* One line of notice, and nothing lost but the torn batch. */
@@ -297,7 +297,7 @@ static void refused_and_repaired(const char *const *words)
     CHECK_EQ(test_holdfast(&said, verify), 0);
     expect_words(&said, (const char *const[]){"skips sequence numbers", NULL});
     start();
-    hf_buf_release(&said);
+    hf_buf_destroy(&said);
 }
 
 TEST(after_a_clean_stop_damage_to_the_last_batch_is_refused)
@@ -418,7 +418,7 @@ static bool verifies_clean(void)
 
     CHECK_EQ(test_holdfast(&said, verify), 0);
     bool clean = strstr(said.data, "skips sequence numbers") == NULL;
-    hf_buf_release(&said);
+    hf_buf_destroy(&said);
     return clean;
 }
 
@@ -466,7 +466,7 @@ TEST(a_folder_has_one_server_at_a_time)
     expect_refusal(&said);
     expect_words(&said, (const char *const[]){test_folder(), NULL});
     CHECK_REPLY(test_ask(&scene->good, "PING"), "+PONG");
-    hf_buf_release(&said);
+    hf_buf_destroy(&said);
     test_scene_close(scene);
 }
 
@@ -504,8 +504,8 @@ TEST(an_orderly_end_keeps_everything_and_says_so)
     CHECK_EQ(test_number(test_ask(&wire, "STOCK GET sku-4"), "sold"), 2);
     test_wire_close(&wire);
     CHECK_EQ(test_server_stop(&server), 0);
-    hf_buf_release(&before);
-    hf_buf_release(&after);
+    hf_buf_destroy(&before);
+    hf_buf_destroy(&after);
 }
 
 TEST(time_never_goes_back_over_restarts)

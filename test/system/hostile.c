@@ -161,7 +161,7 @@ static void ignore_replies_to(const char *command)
            open ? "stalled" : "closed", sent);
     CHECK(sent < DEAF_BYTES_MAX);
     test_scene_check(scene);
-    hf_buf_release(&text);
+    hf_buf_destroy(&text);
     for (int i = 0; i < 1000; i++)
         CHECK_DONE(test_ask(&scene->good, "STOCK DEL filler-%d", i));
     test_scene_close(scene); /* which one that never reads cannot hold up */

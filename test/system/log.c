@@ -214,7 +214,7 @@ TEST(a_start_that_fails_is_told)
                                    "serve", "--port", "0", "--dir", data,
                                    "--log-file", scene.path, NULL}) != 0);
     CHECK(strstr(said.data, "holdfast serve: ") != NULL);
-    hf_buf_release(&said);
+    hf_buf_destroy(&said);
     CHECK(strstr(read_log(), " error start failed version=") != NULL);
     /* a log that cannot be is a mistake of the command line */
     CHECK(test_holdfast(&said,
@@ -223,7 +223,7 @@ TEST(a_start_that_fails_is_told)
                                               "/nowhere/at/all", NULL}) == 1);
     CHECK(strstr(said.data, "cannot open the log /nowhere/at/all: No such "
                             "file") != NULL);
-    hf_buf_release(&said);
+    hf_buf_destroy(&said);
     end();
 }
 

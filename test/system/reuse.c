@@ -223,8 +223,8 @@ TEST(idle_connections_keep_no_large_buffers)
         CHECK_EQ(test_wire_send(wire), HF_OK);
         reply = TEST_ANSWER(wire);
         CHECK(reply.len > LARGE);
-        hf_buf_release(&wire->in);
-        hf_buf_release(&wire->out);
+        hf_buf_destroy(&wire->in);
+        hf_buf_destroy(&wire->out);
         wire->at = 0;
     }
     uint64_t after_kb = test_server_memory_kb(&server);
@@ -261,8 +261,8 @@ TEST(idle_connections_keep_nothing_of_what_they_read_late)
         for (int j = 0; j < LISTS; j++) {
             CHECK_DONE(TEST_ANSWER(wire));
         }
-        hf_buf_release(&wire->in);
-        hf_buf_release(&wire->out);
+        hf_buf_destroy(&wire->in);
+        hf_buf_destroy(&wire->out);
         wire->at = 0;
     }
     uint64_t after_kb = test_server_memory_kb(&server);

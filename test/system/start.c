@@ -36,7 +36,7 @@ static void fail_to_start(const char *port)
         CHECK(strstr(said.data, "address already in use") != NULL);
         said.len = 0;
     }
-    hf_buf_release(&said);
+    hf_buf_destroy(&said);
 }
 
 /* Neither is a clean end forgotten, nor an unclean one. */
@@ -78,7 +78,7 @@ TEST(an_address_that_is_none_is_refused_before_anything_is_made)
         1);
     CHECK(strstr(said.data, "'nowhere' is not an IP address") != NULL);
     CHECK(access(dir, F_OK) != 0);
-    hf_buf_release(&said);
+    hf_buf_destroy(&said);
 }
 
 /* Faults are for a server of the tests' own. */

@@ -19,6 +19,7 @@ clean() {
     done
     put include/holdfast/rate.h '#include <stdint.h>' 'uint64_t rate(void);'
     put include/holdfast/status.h 'int status(void);'
+    put src/base/status.c '#include "holdfast/status.h"'
     put src/base/bytes.h '#include <stddef.h>' 'size_t bytes(void);'
     put src/flow/rate.c '#include "holdfast/rate.h"' '' '#include "base/bytes.h"'
     put src/hold/lock.h '#include "base/bytes.h"' '#include "holdfast/status.h"'
@@ -61,6 +62,12 @@ put src/server/loop.c '#include "flow/rate.h"'
 finds "src/server/loop.c:1: server must not reach below the library: flow/rate.h"
 put src/hold/lock.c '#include "holdfast/rate.h"'
 finds "src/hold/lock.c:1: hold must not include holdfast/rate.h of flow"
+put src/hold/lock.c '#include "base/thread.h"'
+finds "src/hold/lock.c:1: hold is pure and must not include base/thread.h"
+put src/server/loop.c '#include <flow/rate.h>'
+finds "src/server/loop.c:1: <flow/rate.h> is ours: include it with quotes"
+put include/holdfast/lone.h 'int lone(void);'
+finds "include/holdfast/lone.h:1: folder nobody has no include rule in tools/tidy"
 put src/flow/rate.c '#include "rate.h"'
 finds 'src/flow/rate.c:1: include "rate.h" must name its folder'
 put src/flow/rate.c '#include "hold/lock.h"'

@@ -122,7 +122,7 @@ TEST(glob_work_is_bounded_for_hostile_patterns)
         CHECK_EQ(hf_buf_append(&pattern, "*a", 2), HF_OK);
     CHECK_EQ(hf_buf_append(&pattern, "b", 1), HF_OK);
     CHECK(!hf_bytes_match(hf_buf_bytes(&pattern), hf_bytes(text, sizeof text)));
-    hf_buf_release(&pattern);
+    hf_buf_destroy(&pattern);
 }
 
 static uint64_t steps_of(const char *pattern, const char *text)
@@ -189,11 +189,11 @@ TEST(buffer_appends_grows_and_is_empty_after_release)
         CHECK_EQ(hf_buf_append(&buf, "0123456789", 10), HF_OK);
     CHECK_EQ(buf.len, 10000);
     CHECK_TEXT(buf.data + 9990, 10, "0123456789");
-    hf_buf_release(&buf);
+    hf_buf_destroy(&buf);
     CHECK(buf.data == NULL);
     CHECK_EQ(buf.len, 0);
     CHECK_EQ(buf.cap, 0);
-    hf_buf_release(&buf); /* an empty buffer may be released again */
+    hf_buf_destroy(&buf); /* an empty buffer may be released again */
 }
 
 TEST(reserved_room_is_there_without_another_allocation)
@@ -207,7 +207,7 @@ TEST(reserved_room_is_there_without_another_allocation)
     for (int i = 0; i < 1000; i++)
         CHECK_EQ(hf_buf_append(&buf, "x", 1), HF_OK);
     CHECK_EQ(hf_memory_count(), before);
-    hf_buf_release(&buf);
+    hf_buf_destroy(&buf);
 }
 
 TEST(buffers_grow_in_few_steps)
@@ -218,7 +218,7 @@ TEST(buffers_grow_in_few_steps)
     for (int i = 0; i < 1 << 20; i++)
         CHECK_EQ(hf_buf_append(&buf, "x", 1), HF_OK);
     CHECK(hf_memory_count() - before <= 20);
-    hf_buf_release(&buf);
+    hf_buf_destroy(&buf);
 }
 
 TEST(a_size_that_overflows_is_out_of_memory_and_changes_nothing)
@@ -230,7 +230,7 @@ TEST(a_size_that_overflows_is_out_of_memory_and_changes_nothing)
     CHECK_EQ(hf_buf_reserve(&buf, SIZE_MAX - 3), HF_NOMEM);
     CHECK_EQ(hf_buf_reserve(&buf, SIZE_MAX / 2 + 1), HF_NOMEM);
     CHECK_TEXT(buf.data, buf.len, "abc");
-    hf_buf_release(&buf);
+    hf_buf_destroy(&buf);
 }
 
 TEST(a_failed_allocation_leaves_the_buffer_as_it_was)
@@ -251,7 +251,7 @@ TEST(a_failed_allocation_leaves_the_buffer_as_it_was)
     CHECK(buf.data == data);
     CHECK_EQ(buf.cap, cap);
     CHECK_TEXT(buf.data, buf.len, "abcd");
-    hf_buf_release(&buf);
+    hf_buf_destroy(&buf);
 
     hf_memory_fail_after(0);
     CHECK_EQ(hf_buf_append(&buf, "x", 1), HF_NOMEM);
@@ -270,7 +270,7 @@ TEST(format_appends_text_without_an_end_mark)
     CHECK_EQ(hf_buf_format(&buf, "%500s", "x"), HF_OK);
     CHECK_EQ(buf.len, 8 + 500);
     CHECK_EQ(buf.data[buf.len - 1], 'x');
-    hf_buf_release(&buf);
+    hf_buf_destroy(&buf);
 }
 
 /* Formatting writes an end mark behind the text, which needs room as well. */
@@ -281,7 +281,7 @@ TEST(format_that_fills_a_buffer_stays_inside_it)
         CHECK_EQ(hf_buf_format(&buf, "%*d", width, 1), HF_OK);
         CHECK_EQ(buf.len, width);
         CHECK(buf.cap > buf.len);
-        hf_buf_release(&buf);
+        hf_buf_destroy(&buf);
     }
 }
 
@@ -299,7 +299,7 @@ TEST(consume_drops_from_the_front)
     CHECK_EQ(buf.len, 0);
     CHECK_EQ(hf_buf_append(&buf, "x", 1), HF_OK);
     CHECK_TEXT(buf.data, buf.len, "x");
-    hf_buf_release(&buf);
+    hf_buf_destroy(&buf);
 }
 
 static void check_u64(const char *text, enum hf_status status, uint64_t number)

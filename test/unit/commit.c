@@ -38,7 +38,7 @@ static void start(void)
 static void stop(void)
 {
     server_close(&server);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 /* A client that went: it counts, and is told nothing. */
@@ -204,7 +204,7 @@ static bool was_told(struct conn *conn, const char *start)
     bool found =
         conn->out.len >= len && memcmp(conn->out.data, start, len) == 0;
 
-    hf_buf_release(&conn->out);
+    hf_buf_destroy(&conn->out);
     return found;
 }
 

@@ -61,7 +61,7 @@ TEST(an_empty_heap_has_no_first)
     hf_heap_remove(&f->heap, 1);
     CHECK_EQ(f->positions[5], 0);
     CHECK(hf_heap_first(&f->heap) == NULL);
-    hf_heap_release(&f->heap);
+    hf_heap_destroy(&f->heap);
 }
 
 TEST(ties_decide_between_equal_times)
@@ -76,7 +76,7 @@ TEST(ties_decide_between_equal_times)
         CHECK_EQ(hf_heap_first(&f->heap)->ref, order[i]);
         hf_heap_remove(&f->heap, 1);
     }
-    hf_heap_release(&f->heap);
+    hf_heap_destroy(&f->heap);
 }
 
 TEST(random_use_agrees_with_a_search_and_positions_are_told)
@@ -112,7 +112,7 @@ TEST(random_use_agrees_with_a_search_and_positions_are_told)
         hf_heap_remove(&f->heap, 1);
     }
     CHECK_EQ(naive_first(f), REFS);
-    hf_heap_release(&f->heap);
+    hf_heap_destroy(&f->heap);
 }
 
 TEST(the_order_of_leaving_does_not_depend_on_the_order_of_coming)
@@ -135,7 +135,7 @@ TEST(the_order_of_leaving_does_not_depend_on_the_order_of_coming)
             hf_heap_remove(&f->heap, 1);
         }
     }
-    hf_heap_release(&f->heap);
+    hf_heap_destroy(&f->heap);
 }
 
 TEST(a_promised_add_needs_no_memory_and_others_may_fail_cleanly)
@@ -158,7 +158,7 @@ TEST(a_promised_add_needs_no_memory_and_others_may_fail_cleanly)
     hf_memory_fail_never();
     CHECK_EQ(hf_heap_first(&f->heap)->ref, REFS - 1);
     CHECK(f->bytes >= REFS * sizeof(struct hf_heap_entry));
-    hf_heap_release(&f->heap);
+    hf_heap_destroy(&f->heap);
 }
 
 TEST(a_cleared_heap_keeps_room_and_promises)
@@ -177,5 +177,5 @@ TEST(a_cleared_heap_keeps_room_and_promises)
     hf_memory_fail_never();
     CHECK_EQ(hf_heap_first(&f->heap)->ref, 999);
     hf_heap_unpromise(&f->heap);
-    hf_heap_release(&f->heap);
+    hf_heap_destroy(&f->heap);
 }

@@ -204,7 +204,7 @@ static void run(struct world *w, struct client *client)
         CHECK_EQ(hf_buf_append(&body, out->body.data, out->body.len), HF_OK);
         told_waiters(w, out);
         answer(w, client, code, hf_buf_bytes(&body));
-        hf_buf_release(&body);
+        hf_buf_destroy(&body);
         return;
     }
     told_waiters(w, out);
@@ -532,7 +532,7 @@ static uint64_t live(uint64_t seed, enum lie lie, bool must_be_good)
             CHECK_EQ(test_save_history(w.history, path, error), HF_OK);
     }
     for (int i = 0; i < CLIENTS; i++)
-        hf_buf_release(&w.clients[i].reply);
+        hf_buf_destroy(&w.clients[i].reply);
     history_free(w.history);
     hold_free(w.engine);
     if (report.violations > 0 && must_be_good)

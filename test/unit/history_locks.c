@@ -132,8 +132,7 @@ TEST(a_wait_is_not_ended_before_its_time)
     TOLD_BAD(&t, "early");
 
     told_begin(&t); /* one that ends it is, and is remembered */
-    told(&t, 1, "LOCK a OWNER x WAIT 5000 REQ q",
-         "-TIMEOUT the server stops, nobody waits any more");
+    told(&t, 1, "LOCK a OWNER x WAIT 5000 REQ q", "-TIMEOUT the server stops");
     told_mark(&t, 0, 0, HISTORY_STOP);
     told_mark(&t, 0, 0, HISTORY_START);
     told(&t, 1, "LOCK a OWNER x WAIT 5000 REQ q", TIMED_OUT);

@@ -247,10 +247,10 @@ TEST(bounds_of_locks_and_queues_are_told_by_name)
     engine_bound("no_such_bound", 1);
     engine_lock("door", "ann", 500, 0);
     EXPECT(engine_lock("gate", "ann", 500, 0),
-           "OVERLOADED name=locks_max maximum=1");
+           "OVERLOADED name=locks-max maximum=1");
     engine_lock("door", "bob", 500, 100);
     EXPECT(engine_lock("door", "eve", 500, 100),
-           "OVERLOADED name=waiters_max maximum=1");
+           "OVERLOADED name=waiters-max maximum=1");
     EXPECT(engine_lock("door", "eve", 500, 0),
            "BUSY name=door owner=ann expires_ms=500 waiting=1");
     engine_bound("waiters_max", UINT64_MAX);
@@ -272,7 +272,7 @@ TEST(a_fence_takes_tokens_that_are_not_older_than_the_newest)
     EXPECT(engine_fence("disk", 9), "OK");
     EXPECT(engine_fence("tape", 1), "OK");
     engine_bound("fences_max", 2);
-    EXPECT(engine_fence("card", 1), "OVERLOADED name=fences_max maximum=2");
+    EXPECT(engine_fence("card", 1), "OVERLOADED name=fences-max maximum=2");
     EXPECT(engine_fence("tape", 2), "OK"); /* the old ones go on */
     EXPECT(engine_fence("card", 0), "OK"); /* nothing is kept */
 }
@@ -427,7 +427,7 @@ TEST(a_full_queue_of_one_owner_is_served_in_one_step)
     for (unsigned i = 0; i < HOLD_QUEUE_MAX; i++)
         CHECK_EQ(engine_lock("door", "bob", 5, 50000)->code, HOLD_WAITING);
     EXPECT(engine_lock("door", "bob", 5, 50000),
-           "OVERLOADED name=waiters_max maximum=10000");
+           "OVERLOADED name=waiters-max maximum=10000");
     const struct hold_out *out = engine_unlock("door", 1);
     CHECK_EQ(out->answer_count, HOLD_QUEUE_MAX);
     CHECK_EQ(out->event_count, HOLD_QUEUE_MAX + 1);

@@ -196,7 +196,7 @@ TEST(requests_max_refuses_before_anything_happens)
     engine_request = "q1";
     engine_set("apple", 1);
     engine_request = "q2";
-    EXPECT(engine_set("apple", 2), "OVERLOADED name=requests_max maximum=1");
+    EXPECT(engine_set("apple", 2), "OVERLOADED name=requests-max maximum=1");
     CHECK_EQ(hold_seq(engine), 1);
     engine_request = "q1";
     CHECK_EQ(engine_set("apple", 1)->code, HOLD_OK); /* the known one goes on */
@@ -250,10 +250,10 @@ TEST(a_full_table_drops_the_oldest_refusal)
     CHECK(knows("q2") && knows("q4") && knows("q5"));
     CHECK_EQ(counts().requests_refused, 0);
     engine_request = "q6"; /* nothing is left to be dropped */
-    EXPECT(engine_set("apple", 8), "OVERLOADED name=requests_max maximum=3");
+    EXPECT(engine_set("apple", 8), "OVERLOADED name=requests-max maximum=3");
     CHECK_EQ(counts().requests_refused, 1);
-    EXPECT(hold_refuse(engine, engine_last()),
-           "OVERLOADED name=requests_max maximum=3");
+    EXPECT(hold_answer_now(engine, engine_last()),
+           "OVERLOADED name=requests-max maximum=3");
     CHECK_EQ(counts().requests_refused, 2);
     CHECK_ENGINE();
 }
@@ -266,7 +266,7 @@ TEST(a_refusal_that_goes_may_be_asked_anew)
     refuse_one("q1");
     struct hold_command other = *engine_last();
     other.request = hf_bytes_text("q2");
-    CHECK(hold_refuse(engine, &other) == NULL); /* dropping is a change */
+    CHECK(hold_answer_now(engine, &other) == NULL); /* dropping is a change */
     refuse_one("q2");
     engine_request = NULL;
     engine_unlock("door", 1);
@@ -288,7 +288,7 @@ TEST(who_waits_or_was_told_a_timeout_is_kept_and_dropped_by_its_code)
     engine_request = "q3"; /* one waits, one succeeded */
     CHECK_EQ(engine_set("apple", 6)->code, HOLD_OVERLOADED);
     EXPECT(engine_told("door", "eve", 5, 5),
-           "OVERLOADED name=requests_max maximum=2");
+           "OVERLOADED name=requests-max maximum=2");
     engine_timeout("", 0, "q2"); /* no success any more */
     CHECK_EQ(engine_set("apple", 6)->code, HOLD_OK);
     CHECK_EQ(counts().requests_dropped, 1);
@@ -313,7 +313,7 @@ TEST(a_lowered_bound_makes_room_in_bounded_steps)
     }
     engine_bound("requests_max", 5);
     engine_request = "q1";
-    EXPECT(engine_set("apple", 5), "OVERLOADED name=requests_max maximum=5");
+    EXPECT(engine_set("apple", 5), "OVERLOADED name=requests-max maximum=5");
     CHECK_EQ(counts().requests_dropped, HOLD_STEP_MAX);
     CHECK_EQ(counts().requests_refused, 1);
     CHECK_EQ(engine_set("apple", 5)->code, HOLD_OK);
@@ -396,8 +396,8 @@ TEST(a_grant_told_again_is_safe_only_while_it_is_held)
     engine_request = NULL;
     engine_lock("door", "bob", 500, 0); /* another's now */
     engine_request = "q1";
-    EXPECT(hold_refuse(engine,
-                       &(struct hold_command){.kind = HOLD_LOCK,
+    EXPECT(hold_answer_now(
+               engine, &(struct hold_command){.kind = HOLD_LOCK,
                                               .now_us = engine_now_us,
                                               .name = hf_bytes_text("door"),
                                               .owner = hf_bytes_text("ann"),
@@ -417,16 +417,16 @@ TEST(refuse_tells_what_apply_would_without_a_change)
     uint64_t before = hold_digest(engine);
 
     busy.now_us += 100 * MS;
-    EXPECT(hold_refuse(engine, &busy),
+    EXPECT(hold_answer_now(engine, &busy),
            "BUSY name=door owner=ann expires_ms=400 waiting=0");
     busy.request = hf_bytes_text("q1"); /* to be remembered: a change */
-    CHECK(hold_refuse(engine, &busy) == NULL);
+    CHECK(hold_answer_now(engine, &busy) == NULL);
     busy.request = hf_bytes("", 0);
     busy.wait_ms = 5;
-    CHECK(hold_refuse(engine, &busy) == NULL);
+    CHECK(hold_answer_now(engine, &busy) == NULL);
     busy.wait_ms = 0;
     busy.now_us = engine_now_us + 500 * MS; /* something is due: a change */
-    CHECK(hold_refuse(engine, &busy) == NULL);
+    CHECK(hold_answer_now(engine, &busy) == NULL);
     CHECK(hold_digest(engine) == before);
 }
 
@@ -440,12 +440,12 @@ TEST(a_stored_answer_is_told_although_something_is_due)
     engine_request = "q2";
     engine_lock("gate", "ann", 100, 0);
     again.now_us += 200 * MS; /* the gate is over */
-    EXPECT(hold_refuse(engine, &again),
+    EXPECT(hold_answer_now(engine, &again),
            "OK token=1 safe_ms=300 count=1 waited_ms=0");
     again.ttl_ms++;
-    EXPECT(hold_refuse(engine, &again), "CONFLICT id=q1");
+    EXPECT(hold_answer_now(engine, &again), "CONFLICT id=q1");
     again.request = hf_bytes_text("q3");
-    CHECK(hold_refuse(engine, &again) == NULL); /* a new one: not told */
+    CHECK(hold_answer_now(engine, &again) == NULL); /* a new one: not told */
     CHECK_EQ(hold_now_us(engine), engine_now_us);
 }
 
@@ -454,11 +454,11 @@ TEST(refuse_repeats_a_stored_answer)
     engine_start();
     engine_request = "q1";
     engine_set("apple", 5);
-    EXPECT(hold_refuse(engine, engine_last()),
+    EXPECT(hold_answer_now(engine, engine_last()),
            "OK sku=apple total=5 available=5 reserved=0 sold=0 version=1 "
            "updated_ms=1000000");
     struct hold_command other = *engine_last();
     other.amount = 6;
-    EXPECT(hold_refuse(engine, &other), "CONFLICT id=q1");
+    EXPECT(hold_answer_now(engine, &other), "CONFLICT id=q1");
     CHECK_EQ(hold_seq(engine), 1);
 }

@@ -47,13 +47,13 @@ TEST(totals_stop_at_the_largest_number)
     engine_start();
     engine_set("apple", INT64_MAX);
     EXPECT(engine_add("apple", 1),
-           "OVERLOADED name=stock_max maximum=9223372036854775807");
+           "OVERLOADED name=stock-max maximum=9223372036854775807");
     EXPECT(engine_add("apple", INT64_MIN),
            "SHORT sku=apple requested=-9223372036854775808 "
            "available=9223372036854775807");
     engine_set("apple", 1);
     EXPECT(engine_add("apple", INT64_MAX),
-           "OVERLOADED name=stock_max maximum=9223372036854775807");
+           "OVERLOADED name=stock-max maximum=9223372036854775807");
     EXPECT(engine_reserve("r", "apple 9223372036854775807", 5),
            "SHORT sku=apple requested=9223372036854775807 available=1");
 }
@@ -74,7 +74,7 @@ TEST(products_max_is_told_by_name)
 {
     start_shop();
     engine_bound("products_max", 2);
-    EXPECT(engine_set("plum", 1), "OVERLOADED name=products_max maximum=2");
+    EXPECT(engine_set("plum", 1), "OVERLOADED name=products-max maximum=2");
     EXPECT(engine_set("pear", 0), "OK sku=pear total=0 available=0 reserved=0 "
                                   "sold=0 version=3 updated_ms=1000000");
 }
@@ -236,7 +236,7 @@ TEST(the_oldest_ended_reservation_makes_room)
     engine_reserve("r1", "apple 1", 1000);
     engine_reserve("r2", "apple 1", 1000);
     EXPECT(engine_reserve("r3", "apple 1", 1000),
-           "OVERLOADED name=reservations_max maximum=2");
+           "OVERLOADED name=reservations-max maximum=2");
     EXPECT(
         engine_reserve("r3", "apple 99", 1000), /* stock is looked at first */
         "SHORT sku=apple requested=99 available=8");

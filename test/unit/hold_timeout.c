@@ -62,7 +62,7 @@ TEST(a_kept_grant_becomes_a_timeout_and_the_hold_is_given_back)
     EXPECT_EVENTS(engine_timeout("door", 1, "q1"), "2 LOCK_RELEASED door");
     engine_request = "q1";
     EXPECT(engine_lock("door", "ann", 5000, 100), "TIMEOUT");
-    EXPECT(hold_refuse(engine, engine_last()), "TIMEOUT");
+    EXPECT(hold_answer_now(engine, engine_last()), "TIMEOUT");
     EXPECT(engine_lock("door", "ann", 5001, 100), "CONFLICT id=q1");
     engine_reload();
     EXPECT(engine_lock("door", "ann", 5000, 100), "TIMEOUT");
@@ -131,5 +131,5 @@ TEST(a_request_that_was_answered_or_waits_is_not_changed_by_told)
     engine_request = "q1";
     engine_told("door", "ann", 5000, 0);
     CHECK(hold_digest(engine) == before);
-    CHECK(hold_refuse(engine, engine_last()) == NULL); /* it is a record */
+    CHECK(hold_answer_now(engine, engine_last()) == NULL); /* it is a record */
 }

@@ -29,8 +29,8 @@ static void start(struct fixture *f, uint64_t seed)
 
 static void stop(struct fixture *f)
 {
-    hf_index_release(&f->index);
-    hf_texts_release(&f->texts);
+    hf_index_destroy(&f->index);
+    hf_texts_destroy(&f->texts);
 }
 
 static struct hf_bytes name_of(unsigned number)
@@ -155,7 +155,7 @@ TEST(init_without_memory_leaves_it_released)
         hf_memory_fail_never();
         CHECK_EQ(bytes, 0);
     }
-    hf_texts_release(&texts);
+    hf_texts_destroy(&texts);
 }
 
 /* Every allocation may fail: an add then either works or changes nothing, and

@@ -180,7 +180,7 @@ TEST(records_come_back_from_commit_as_they_were_appended)
     CHECK(hf_bytes_equal(record, hf_bytes("\0x\0", 3)));
     CHECK_EQ(log_committed(rig.journal, &at, &record), HF_EMPTY);
     rig_close(&rig);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 TEST(limits_of_records_and_batches_are_kept)
@@ -261,7 +261,7 @@ TEST(a_folder_can_be_open_once)
     rig_close(&rig);
     CHECK_EQ(rig_open(&second), HF_OK);
     rig_close(&second);
-    hf_buf_release(&text);
+    hf_buf_destroy(&text);
 }
 
 TEST(files_that_are_not_ours_stay)
@@ -343,7 +343,7 @@ TEST(a_stalled_disk_gives_pending_and_then_wakes)
         CHECK_EQ(rig_write(&rig, 3), HF_OK);
         rig_reopen(&rig);
         rig_close(&rig);
-        test_disk_release(&disk);
+        test_disk_destroy(&disk);
     }
 }
 
@@ -369,7 +369,7 @@ TEST(flush_waits_for_the_batch_and_poll_still_tells_of_it)
     CHECK_EQ(log_poll(rig.journal), HF_EMPTY);
     rig_reopen(&rig);
     rig_close(&rig);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 TEST(close_waits_for_the_batch_on_its_way)
@@ -429,7 +429,7 @@ TEST(a_late_segment_gives_pending_and_then_wakes)
         CHECK_EQ(rig_write(&rig, 20), HF_OK);
         rig_reopen(&rig);
         rig_close(&rig);
-        test_disk_release(&disk);
+        test_disk_destroy(&disk);
     }
 }
 
@@ -453,7 +453,7 @@ TEST(interval_mode_syncs_in_the_background)
     CHECK_EQ(log_flush(rig.journal), HF_OK);
     rig_reopen(&rig);
     rig_close(&rig);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 /* The keeper has been told to sync a file that it seals and closes first. */
@@ -490,7 +490,7 @@ TEST(a_sync_that_waits_behind_a_switch_does_no_harm)
     CHECK_EQ(log_flush(rig.journal), HF_OK);
     rig_reopen(&rig);
     rig_close(&rig);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 /* Files of no use must go, not only be left out of the sum. The keeper is kept
@@ -525,7 +525,7 @@ TEST(spares_of_another_size_are_removed_and_not_counted)
         test_disk_let_go(&disk);
         rig_close(&rig);
     }
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 TEST(disk_bytes_are_what_the_files_have)

@@ -91,10 +91,10 @@ static void scene_init(struct scene *scene, enum journal_sync sync, int batches,
     map_segment(hf_buf_bytes(&scene->file), &scene->map);
 }
 
-static void scene_release(struct scene *scene)
+static void scene_destroy(struct scene *scene)
 {
-    hf_buf_release(&scene->file);
-    test_disk_release(&scene->disk);
+    hf_buf_destroy(&scene->file);
+    test_disk_destroy(&scene->disk);
 }
 
 /* A copy of the whole journal in which the segment reads as `data`. */
@@ -129,7 +129,7 @@ TEST(a_last_batch_torn_at_any_byte_is_cut)
                        same ? &scene.whole.acked : &scene.before_last);
         }
     }
-    scene_release(&scene);
+    scene_destroy(&scene);
 }
 
 /* No crash makes a segment shorter: it had its size before its name. */
@@ -151,7 +151,7 @@ TEST(a_segment_cut_anywhere_is_refused_by_name)
         CHECK_EQ(rig_open(&scene.whole), HF_OK);
         rig_stop(&scene.whole);
     }
-    scene_release(&scene);
+    scene_destroy(&scene);
 }
 
 /* A disk writes the sectors of one batch in any order. */
@@ -175,7 +175,7 @@ TEST(a_last_batch_of_which_any_sectors_are_missing_is_cut)
             rig_expect(&scene.hurt, &scene.before_last);
         }
     }
-    scene_release(&scene);
+    scene_destroy(&scene);
 }
 
 TEST(the_bytes_of_a_cut_tail_are_counted)
@@ -190,7 +190,7 @@ TEST(the_bytes_of_a_cut_tail_are_counted)
     log_stats(scene.hurt.journal, &stats);
     CHECK_EQ(stats.cut_bytes, 3 * JOURNAL_BLOCK);
     rig_close(&scene.hurt);
-    scene_release(&scene);
+    scene_destroy(&scene);
 }
 
 TEST(damage_to_any_byte_of_an_earlier_batch_is_refused_with_its_place)
@@ -209,11 +209,11 @@ TEST(damage_to_any_byte_of_an_earlier_batch_is_refused_with_its_place)
                 rig_read_file(rig_path(&scene.hurt, scene.name));
             CHECK(hf_bytes_equal(hf_buf_bytes(&after),
                                  hf_buf_bytes(&scene.file)));
-            hf_buf_release(&after);
+            hf_buf_destroy(&after);
             scene.file.data[start + i] ^= 0x10;
         }
     }
-    scene_release(&scene);
+    scene_destroy(&scene);
 }
 
 TEST(damage_to_a_segment_header_is_refused)
@@ -229,7 +229,7 @@ TEST(damage_to_a_segment_header_is_refused)
     }
     scene_hurt(&scene, scene.file.data, 100);
     expect_refusal(&scene.hurt, scene.name, 0);
-    scene_release(&scene);
+    scene_destroy(&scene);
 }
 
 /* Only the header of the segment behind it proves that it was on disk. */
@@ -252,7 +252,7 @@ TEST(damage_to_the_last_batch_of_a_sealed_segment_is_refused)
     rig_close(rig);
     CHECK_EQ(rig_files(rig, "journal-", 0, NULL), 2);
 
-    hf_buf_release(&scene.file);
+    hf_buf_destroy(&scene.file);
     scene.file = rig_read_file(rig_path(rig, scene.name));
     map_segment(hf_buf_bytes(&scene.file), &scene.map);
     CHECK_EQ(scene.map.count, 7);
@@ -260,7 +260,7 @@ TEST(damage_to_the_last_batch_of_a_sealed_segment_is_refused)
     scene.file.data[start + 50] ^= 1;
     scene_hurt(&scene, scene.file.data, scene.file.len);
     expect_refusal(&scene.hurt, scene.name, (int64_t)start);
-    scene_release(&scene);
+    scene_destroy(&scene);
 }
 
 /* Also in the modes in which a later segment need not say that what was in
@@ -294,7 +294,7 @@ TEST(a_missing_segment_is_refused_by_its_name)
             CHECK_EQ(unlink(rig_path(&hurt, name)), 0);
         expect_refusal(&hurt, "journal-0000000000000001.seg is missing", -1);
     }
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 TEST(a_snapshot_that_is_damaged_or_missing_is_refused)
@@ -327,8 +327,8 @@ TEST(a_snapshot_that_is_damaged_or_missing_is_refused)
     rig_copy(&whole, &hurt); /* the segment behind the snapshot is gone */
     CHECK_EQ(unlink(rig_path(&hurt, name)), 0);
     expect_refusal(&hurt, name, -1);
-    hf_buf_release(&file);
-    test_disk_release(&disk);
+    hf_buf_destroy(&file);
+    test_disk_destroy(&disk);
 }
 
 TEST(a_record_that_the_machine_refuses_stops_the_open)
@@ -345,7 +345,7 @@ TEST(a_record_that_the_machine_refuses_stops_the_open)
     CHECK_EQ(rig_open(&rig), HF_CORRUPT);
     CHECK(strstr(rig.error, "batch 3") != NULL);
     CHECK(strstr(rig.error, "cannot be applied") != NULL);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 /* The system lost batch 3 and kept later ones, in this segment and the next;
@@ -374,7 +374,7 @@ TEST(batches_behind_a_lost_one_never_come_back)
         CHECK_EQ(rig_commit(&rig), HF_OK);
         rig_close(&rig);
     }
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 TEST(a_batch_out_of_turn_is_not_applied)
@@ -392,8 +392,8 @@ TEST(a_batch_out_of_turn_is_not_applied)
            JOURNAL_BLOCK); /* batch 4 where batch 3 should be */
     rig_write_file(rig_path(&rig, name), file.data, file.len);
     rig_expect(&rig, &two);
-    hf_buf_release(&file);
-    test_disk_release(&disk);
+    hf_buf_destroy(&file);
+    test_disk_destroy(&disk);
 }
 
 TEST(a_lost_batch_that_was_known_to_be_on_disk_is_damage)
@@ -412,7 +412,7 @@ TEST(a_lost_batch_that_was_known_to_be_on_disk_is_damage)
     rig_craft(&rig, 1, 5, 1 << 5, 4);
     rig_craft(&rig, 6, 5, 0, 5);
     expect_refusal(&rig, "journal-0000000000000001.seg", 5 * JOURNAL_BLOCK);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 /* The process dies after every number of steps of the open that cuts. */
@@ -444,7 +444,7 @@ TEST(a_crash_while_cutting_changes_nothing)
             rig_files(&rig, "", i - 1, name);
             unlink(rig_path(&rig, name));
         }
-        test_disk_release(&disk);
+        test_disk_destroy(&disk);
     }
 }
 
@@ -473,14 +473,14 @@ TEST(a_record_that_looks_like_a_batch_is_not_taken_for_one)
     CHECK_EQ(log_commit(scene.whole.journal), HF_OK);
     rig_close(&scene.whole);
 
-    hf_buf_release(&scene.file);
+    hf_buf_destroy(&scene.file);
     scene.file = rig_read_file(rig_path(&scene.whole, scene.name));
     uint64_t start = scene.map.offset[2] + JOURNAL_BLOCK;
     CHECK(memcmp(scene.file.data + start + JOURNAL_BLOCK, forged, 40) == 0);
     scene.file.data[start + 100] ^= 1;
     scene_hurt(&scene, scene.file.data, scene.file.len);
     rig_expect(&scene.hurt, &scene.whole.acked);
-    scene_release(&scene);
+    scene_destroy(&scene);
 }
 
 TEST(the_first_segment_is_named_if_the_snapshot_before_it_is_missing)
@@ -496,7 +496,7 @@ TEST(the_first_segment_is_named_if_the_snapshot_before_it_is_missing)
     CHECK(strstr(rig.error,
                  "the snapshot before journal-0000000000000006.seg "
                  "is missing; put it back, or 'holdfast repair ") != NULL);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 /* The batch before it is torn, too, which alone would be cut off. */
@@ -515,6 +515,6 @@ TEST(a_damaged_header_behind_a_torn_batch_is_refused_by_name)
     rig_write_file(rig_path(&rig, name), file.data, file.len);
     CHECK_EQ(rig_open(&rig), HF_CORRUPT);
     CHECK(strstr(rig.error, name) != NULL);
-    hf_buf_release(&file);
-    test_disk_release(&disk);
+    hf_buf_destroy(&file);
+    test_disk_destroy(&disk);
 }

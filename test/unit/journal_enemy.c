@@ -93,7 +93,7 @@ static void take_up(struct enemy *enemy, const char *name)
     char last[NAME_BYTES];
     int segments = rig_files(&enemy->whole, "journal-", 0, NULL);
 
-    hf_buf_release(&enemy->file);
+    hf_buf_destroy(&enemy->file);
     enemy->file = rig_read_file(rig_path(&enemy->whole, name));
     rig_files(&enemy->whole, "journal-", segments - 1, last);
     enemy->newest = strcmp(name, last) == 0;
@@ -211,7 +211,7 @@ static void check_repair(struct enemy *enemy)
 
     CHECK_EQ(journal_repair(copy->opts.dir, true, &text, copy->error), HF_OK);
     CHECK(memmem(text.data, text.len, "done; ", 6) != NULL);
-    hf_buf_release(&text);
+    hf_buf_destroy(&text);
     CHECK_EQ(rig_open(copy), HF_OK);
     CHECK(rig_stats(copy).unclean);
     while (i < enemy->batches && enemy->past[i].hash != copy->state->hash)
@@ -298,8 +298,8 @@ static void try_all(bool clean, enum journal_sync sync)
         try_file(&enemy, enemy.names[i]);
     CHECK(enemy.refused > 500);
     CHECK(clean ? enemy.lost == 0 : enemy.lost > 50);
-    hf_buf_release(&enemy.file);
-    test_disk_release(&enemy.disk);
+    hf_buf_destroy(&enemy.file);
+    test_disk_destroy(&enemy.disk);
 }
 
 TEST(after_a_clean_stop_no_damage_is_silent)

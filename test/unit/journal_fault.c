@@ -188,7 +188,7 @@ static void fail_each(const struct fault *fault)
         CHECK_EQ(write_blocks(&rig, 2), HF_OK);
         rig_stop(&rig);
         check_stopped(&rig);
-        test_disk_release(&disk);
+        test_disk_destroy(&disk);
         CHECK_EQ(count_descriptors(), descriptors);
     }
 }
@@ -263,7 +263,7 @@ TEST(the_text_of_a_failed_write_says_what_where_and_what_to_do)
     CHECK_EQ(log_poll(rig.journal), HF_EMPTY);
     check_refusal(&rig);
     rig_close(&rig);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 TEST(a_failure_after_pending_is_told_by_poll)
@@ -287,7 +287,7 @@ TEST(a_failure_after_pending_is_told_by_poll)
     CHECK_EQ(rig_open(&rig), HF_OK);
     rig_check(&rig);
     rig_close(&rig);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 TEST(no_room_for_the_next_segment_harms_only_when_it_is_needed)
@@ -323,7 +323,7 @@ TEST(no_room_for_the_next_segment_harms_only_when_it_is_needed)
     CHECK_EQ(rig_open(&rig), HF_OK);
     rig_check(&rig);
     rig_close(&rig);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 TEST(a_background_sync_that_fails_makes_the_journal_fail)
@@ -349,7 +349,7 @@ TEST(a_background_sync_that_fails_makes_the_journal_fail)
     CHECK(strstr(log_error(rig.journal), "sync of ") != NULL);
     check_refusal(&rig);
     rig_close(&rig);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 /* The sync fails while the switch behind it in the same thread is still to
@@ -383,7 +383,7 @@ TEST(a_segment_that_comes_after_the_failure_is_closed)
     CHECK(strstr(log_error(rig.journal), "sync of ") != NULL);
     rig_close(&rig);
     CHECK_EQ(count_descriptors(), descriptors);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 TEST(a_journal_that_has_failed_begins_nothing_new)
@@ -407,7 +407,7 @@ TEST(a_journal_that_has_failed_begins_nothing_new)
     CHECK(log_snapshot_running(rig.journal));
     rig_await_snapshot(&rig);
     rig_close(&rig);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 /* In this mode only the end of a segment makes anything durable. */
@@ -429,7 +429,7 @@ TEST(a_full_segment_is_synced_in_every_mode)
         (void)log_flush(rig.journal); /* waits for the keeper */
     CHECK(strstr(log_error(rig.journal), "sync of ") != NULL);
     rig_close(&rig);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 /* Lets every allocation of `live` fail in turn, and every one after it. */
@@ -466,7 +466,7 @@ TEST(any_allocation_that_fails_is_survived)
             CHECK_EQ(rig_open(&rig), HF_OK);
             rig_check(&rig);
             rig_close(&rig);
-            test_disk_release(&disk);
+            test_disk_destroy(&disk);
         }
     }
 }
@@ -510,8 +510,8 @@ TEST(any_allocation_that_fails_while_reading_is_survived)
         hf_memory_fail_never();
         CHECK(status == HF_OK || status == HF_NOMEM);
     }
-    hf_buf_release(&text);
-    test_disk_release(&disk);
+    hf_buf_destroy(&text);
+    test_disk_destroy(&disk);
 }
 
 /* Only the order of calls protects against a loss of power: a name must not
@@ -528,7 +528,7 @@ TEST(a_segment_is_on_disk_before_its_name_and_its_name_before_a_batch)
      * segment; its mention in the manifest */
     CHECK(test_disk_traced(&disk, "FDDDCWSRFOCWSROWSRFWS"));
     rig_close(&rig);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 TEST(what_was_recovered_is_synced_before_anything_is_built_on_it)
@@ -552,7 +552,7 @@ TEST(what_was_recovered_is_synced_before_anything_is_built_on_it)
     test_disk_fail(&disk, TEST_DISK_SYNC, 0, EIO);
     CHECK_EQ(rig_open(&rig), HF_IO);
     CHECK(strstr(rig.error, "cannot sync ") != NULL);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 TEST(nothing_is_removed_before_the_snapshot_is_on_disk)
@@ -581,5 +581,5 @@ TEST(nothing_is_removed_before_the_snapshot_is_on_disk)
      * older one; recycling */
     CHECK(test_disk_traced(&disk, "OWSRFWSCWSRFWSDRF"));
     rig_close(&rig);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }

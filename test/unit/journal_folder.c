@@ -178,7 +178,7 @@ TEST(a_new_folder_is_there_for_good_or_not_opened)
     CHECK_EQ(folder_open(&folder, path, FOLDER_MAKE, failing, error), HF_OK);
     CHECK(!test_disk_failed(&disk));
     folder_close(&folder);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 TEST(what_is_ours_is_listed_in_order_with_its_size)
@@ -208,7 +208,7 @@ TEST(what_is_ours_is_listed_in_order_with_its_size)
     CHECK(list.segments == NULL && list.segment_count == 0);
     CHECK(list.snapshots == NULL && list.snapshot_count == 0);
     CHECK_EQ(list.bytes, 0);
-    folder_list_release(&list);
+    folder_list_destroy(&list);
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         put(others[i], 1000000);
     put("journal-00000000000000ff.seg", 1);
@@ -227,12 +227,12 @@ TEST(what_is_ours_is_listed_in_order_with_its_size)
     CHECK(list.snapshots[0] == 9 && list.snapshots[1] == 10);
     CHECK(list.spare_bytes[0] == 0 && list.spare_bytes[1] == 4096);
     CHECK_EQ(list.bytes, 1111 + 50 + 4096);
-    folder_list_release(&list);
+    folder_list_destroy(&list);
     CHECK(list.segments == NULL && list.segment_count == 0);
     put("spare-0.seg", 8192);
     CHECK_EQ(folder_list(&folder, &list, error), HF_OK);
     CHECK(list.spare_bytes[0] == 8192 && list.spare_bytes[1] == 4096);
-    folder_list_release(&list);
+    folder_list_destroy(&list);
     folder_close(&folder);
 }
 
@@ -249,7 +249,7 @@ TEST(a_file_that_is_gone_is_not_listed)
     CHECK_EQ(folder_list(&folder, &list, error), HF_OK);
     CHECK_EQ(list.segment_count, 1);
     CHECK_EQ(list.segments[0], 2);
-    folder_list_release(&list);
+    folder_list_destroy(&list);
     CHECK_EQ(symlinkat("snapshot-0000000000000003.snap", folder.fd,
                        "snapshot-0000000000000003.snap"),
              0);
@@ -281,7 +281,7 @@ TEST(a_list_without_memory_says_so)
         if (status != HF_OK)
             CHECK(says("cannot list ", ": out of memory"));
     }
-    folder_list_release(&list);
+    folder_list_destroy(&list);
     folder_close(&folder);
 }
 

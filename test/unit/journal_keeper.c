@@ -38,7 +38,7 @@ TEST(a_spare_that_could_not_be_made_is_not_counted_on)
     CHECK_EQ(rig_files(&rig, "segment.tmp", 0, NULL), 0);
     rig_reopen(&rig);
     rig_close(&rig);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 /* Nobody tends it: a commit must not build on what may be lost. */
@@ -59,7 +59,7 @@ TEST(a_background_sync_that_failed_is_told_by_the_next_commit)
     CHECK(strstr(log_error(rig.journal), "sync of ") != NULL);
     CHECK_EQ(rig_append(&rig, 1, 10), HF_IO);
     rig_close(&rig);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 /* Its owner applies it bit by bit, and tends the journal in between. */
@@ -86,7 +86,7 @@ TEST(a_batch_that_was_written_stays_when_the_background_fails)
     CHECK_EQ(log_commit(rig.journal), HF_IO);
     CHECK_EQ(log_committed(rig.journal, &at, &record), HF_EMPTY);
     rig_close(&rig);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 /* ---- The first segment. ---- */
@@ -123,7 +123,7 @@ TEST(a_journal_without_a_segment_to_write_is_not_opened)
     test_disk_fail(&disk, 0, UINT64_MAX, 0);
     rig_reopen(&rig);
     rig_close(&rig);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 TEST(a_segment_without_a_salt_is_not_begun)
@@ -143,5 +143,5 @@ TEST(a_segment_without_a_salt_is_not_begun)
     write_blocks(&rig, 1);
     rig_reopen(&rig);
     rig_close(&rig);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }

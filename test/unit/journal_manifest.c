@@ -69,7 +69,7 @@ TEST(only_a_stop_is_a_clean_end)
         rig_close(&rig);
         CHECK(!opens_clean(&rig)); /* to have been open is enough */
         rig_stop(&rig);
-        test_disk_release(&disk);
+        test_disk_destroy(&disk);
     }
 }
 
@@ -100,7 +100,7 @@ TEST(what_was_not_committed_or_has_failed_is_no_clean_end)
     rig_close(&rig);
     CHECK(!opens_clean(&rig));
     rig_close(&rig);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 /* The system may still hold everything in memory. */
@@ -120,7 +120,7 @@ TEST(a_stop_syncs_in_every_mode_before_it_calls_the_end_clean)
     CHECK_EQ(log_stop(rig.journal), HF_OK);
     CHECK(test_disk_traced(&disk, "SWS"));
     rig_close(&rig);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 /* Puts back what an earlier life had left. */
@@ -140,8 +140,8 @@ TEST(an_old_manifest_is_no_proof_of_a_clean_end)
     rig_write_file(rig_path(&rig, "manifest"), old.data, old.len);
     CHECK(!opens_clean(&rig));
     rig_close(&rig);
-    hf_buf_release(&old);
-    test_disk_release(&disk);
+    hf_buf_destroy(&old);
+    test_disk_destroy(&disk);
 }
 
 TEST(a_torn_batch_behind_a_clean_end_is_told)
@@ -162,8 +162,8 @@ TEST(a_torn_batch_behind_a_clean_end_is_told)
     CHECK(!opens_clean(&rig));
     CHECK_EQ(rig_stats(&rig).cut_bytes, JOURNAL_BLOCK);
     rig_close(&rig);
-    hf_buf_release(&file);
-    test_disk_release(&disk);
+    hf_buf_destroy(&file);
+    test_disk_destroy(&disk);
 }
 
 /* Gives a crafted segment the header that it has from version 2 on. */
@@ -177,7 +177,7 @@ static void make_modern(struct rig *rig, const char *name, uint64_t previous)
     header.previous = previous;
     segment_header_encode(&header, file.data);
     rig_write_file(rig_path(rig, name), file.data, file.len);
-    hf_buf_release(&file);
+    hf_buf_destroy(&file);
 }
 
 static void write_manifest(struct rig *rig, uint64_t segment)
@@ -215,7 +215,7 @@ TEST(removals_of_a_cut_may_reach_the_disk_in_any_order)
     CHECK(!opens_clean(&rig));
     rig_close(&rig);
     rig_expect(&rig, &two);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 /* As in journal_damage, in a folder that has a manifest, which names the last
@@ -250,7 +250,7 @@ TEST(a_crash_at_any_call_of_a_cut_changes_nothing)
         rig_close(&rig);
         rig_expect(&rig, &two);
         empty_folder(&rig);
-        test_disk_release(&disk);
+        test_disk_destroy(&disk);
     }
 }
 
@@ -269,14 +269,14 @@ TEST(one_damaged_slot_of_the_manifest_costs_no_more_than_the_clean_end)
         CHECK_EQ(file.len, 2 * JOURNAL_BLOCK);
         file.data[slot % 2 * JOURNAL_BLOCK + 100 * slot] ^= 1;
         rig_write_file(rig_path(&rig, "manifest"), file.data, file.len);
-        hf_buf_release(&file);
+        hf_buf_destroy(&file);
         CHECK(!opens_clean(&rig));
         CHECK_EQ(rig_write(&rig, 3), HF_OK);
         rig_stop(&rig);
         CHECK(opens_clean(&rig));
         rig_stop(&rig);
     }
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 static void expect_manifest_refused(struct rig *rig, const char *why)
@@ -292,7 +292,7 @@ static void expect_manifest_refused(struct rig *rig, const char *why)
     CHECK(strstr(text.data, "made anew: manifest") != NULL);
     CHECK(strstr(text.data, why) != NULL);
     CHECK(strstr(text.data, "kept: every batch") != NULL);
-    hf_buf_release(&text);
+    hf_buf_destroy(&text);
     CHECK(!opens_clean(rig));
     CHECK_EQ(rig_write(rig, 1), HF_OK);
     rig_stop(rig);
@@ -316,7 +316,7 @@ TEST(a_manifest_that_is_missing_cut_or_damaged_is_refused_and_made_anew)
     expect_manifest_refused(&rig, "damaged");
     rig_write_file(rig_path(&rig, "manifest"), zeros, sizeof zeros);
     expect_manifest_refused(&rig, "damaged");
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 TEST(a_note_outlasts_everything_but_the_manifest)
@@ -354,12 +354,12 @@ TEST(a_note_outlasts_everything_but_the_manifest)
         CHECK_EQ(unlink(rig_path(&rig, name)), 0);
     CHECK_EQ(rig_open(&rig), HF_CORRUPT);
     CHECK_EQ(journal_repair(rig.opts.dir, true, &text, rig.error), HF_OK);
-    hf_buf_release(&text);
+    hf_buf_destroy(&text);
     rig.acked = rig.tried = (struct tally){0};
     CHECK(!opens_clean(&rig));
     CHECK_EQ(rig_stats(&rig).note, 99);
     rig_close(&rig);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 TEST(a_note_that_cannot_be_kept_makes_the_journal_fail)
@@ -380,7 +380,7 @@ TEST(a_note_that_cannot_be_kept_makes_the_journal_fail)
     rig_close(&rig);
     CHECK(!opens_clean(&rig));
     rig_close(&rig);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 /* Crafted segments are those of 0.1, which had no manifest. */
@@ -405,14 +405,14 @@ TEST(a_folder_of_version_1_is_opened_and_brought_up_to_date)
     CHECK_EQ(segment_header_decode(file.data, &header), HF_OK);
     CHECK_EQ(header.bytes, RIG_SEGMENT_BYTES);
     CHECK_EQ(header.previous, 6);
-    hf_buf_release(&file);
+    hf_buf_destroy(&file);
     CHECK(opens_clean(&rig));
     rig_stop(&rig);
     CHECK_EQ(rig_files(&rig, "journal-", 0, NULL), 3); /* once */
     CHECK_EQ(unlink(rig_path(&rig, "journal-0000000000000006.seg")), 0);
     CHECK_EQ(rig_open(&rig), HF_CORRUPT);
     CHECK(strstr(rig.error, "journal-0000000000000006.seg is missing") != NULL);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 /* 0.1 took a batch whose padding a crash had kept from the disk. */
@@ -428,9 +428,9 @@ TEST(padding_of_version_1_may_be_anything)
     struct hf_buf file = rig_read_file(rig_path(&rig, first_segment));
     file.data[3 * JOURNAL_BLOCK - 1] = 1;
     rig_write_file(rig_path(&rig, first_segment), file.data, file.len);
-    hf_buf_release(&file);
+    hf_buf_destroy(&file);
     rig_expect(&rig, &five);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 /* Also where the last old segment is empty, and has the name of the next. */
@@ -461,7 +461,7 @@ TEST(a_crash_at_any_call_while_a_folder_is_brought_up_to_date_loses_nothing)
             CHECK(opens_clean(&rig));
             rig_close(&rig);
             empty_folder(&rig);
-            test_disk_release(&disk);
+            test_disk_destroy(&disk);
         }
     }
 }
@@ -500,8 +500,8 @@ TEST(a_repair_without_its_last_step_can_be_repeated)
         rig_stop(&rig);
         CHECK(opens_clean(&rig));
         rig_stop(&rig);
-        hf_buf_release(&old);
-        hf_buf_release(&text);
-        test_disk_release(&disk);
+        hf_buf_destroy(&old);
+        hf_buf_destroy(&text);
+        test_disk_destroy(&disk);
     }
 }

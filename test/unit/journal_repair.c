@@ -33,8 +33,8 @@ static void repair_and_expect(struct rig *rig, const struct tally *expected,
     done.len = 0;
     CHECK_EQ(journal_repair(rig->opts.dir, true, &done, rig->error), HF_OK);
     CHECK(contains(&done, "nothing to repair"));
-    hf_buf_release(&shown);
-    hf_buf_release(&done);
+    hf_buf_destroy(&shown);
+    hf_buf_destroy(&done);
 }
 
 TEST(repair_drops_from_the_first_damaged_batch_on)
@@ -75,7 +75,7 @@ TEST(repair_drops_from_the_first_damaged_batch_on)
     CHECK_EQ(mkdir(rig.opts.dir, 0700), 0);
     rig_craft(&rig, 9, 9, 0, 8);
     repair_and_expect(&rig, &none, "everything up to batch 0");
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 /* The copy of the segment that is partly kept went through the same memory. */
@@ -95,9 +95,9 @@ TEST(the_segment_that_a_repair_makes_holds_zeros)
         rig_read_file(rig_path(&rig, "journal-0000000000000003.seg"));
     CHECK_EQ(file.len, 2 * JOURNAL_BLOCK);
     CHECK(memcmp(file.data + JOURNAL_BLOCK, zeros, sizeof zeros) == 0);
-    hf_buf_release(&file);
-    hf_buf_release(&text);
-    test_disk_release(&disk);
+    hf_buf_destroy(&file);
+    hf_buf_destroy(&text);
+    test_disk_destroy(&disk);
 }
 
 TEST(repair_drops_a_damaged_segment_header_and_all_behind_it)
@@ -116,8 +116,8 @@ TEST(repair_drops_a_damaged_segment_header_and_all_behind_it)
     rig_write_file(rig_path(&rig, "journal-0000000000000006.seg"), file.data,
                    file.len);
     repair_and_expect(&rig, &five, "batch 6");
-    hf_buf_release(&file);
-    test_disk_release(&disk);
+    hf_buf_destroy(&file);
+    test_disk_destroy(&disk);
 }
 
 TEST(repair_falls_back_to_an_older_snapshot_whose_journal_is_there)
@@ -141,7 +141,7 @@ TEST(repair_falls_back_to_an_older_snapshot_whose_journal_is_there)
     rig_files(&rig, "snapshot-", 0, name);
     rig_write_file(rig_path(&rig, name), "damaged", 7);
     repair_and_expect(&rig, &none, name);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 /* As if a crash had come before the segments behind the snapshot's back were
@@ -169,12 +169,12 @@ TEST(repair_does_without_a_missing_snapshot_if_it_can)
         rig_files(&rig, "journal-", i - 1, name);
         struct hf_buf file = rig_read_file(rig_path(&rig, name));
         rig_write_file(rig_path(&whole, name), file.data, file.len);
-        hf_buf_release(&file);
+        hf_buf_destroy(&file);
     }
     CHECK_EQ(rig_files(&whole, "snapshot-", 0, name), 1);
     CHECK_EQ(remove(rig_path(&whole, name)), 0);
     repair_and_expect(&whole, &whole.acked, name);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 /* A crash came before segments that the snapshot stands for were removed: they
@@ -205,8 +205,8 @@ TEST(repair_leaves_segments_alone_that_the_snapshot_stands_for)
     CHECK_EQ(stat(rig_path(&rig, "journal-0000000000000006.seg"), &info), 0);
     CHECK_EQ(rig_open(&rig), HF_OK);
     rig_close(&rig);
-    hf_buf_release(&text);
-    test_disk_release(&disk);
+    hf_buf_destroy(&text);
+    test_disk_destroy(&disk);
 }
 
 /* What is done to a sound folder. */
@@ -273,9 +273,9 @@ TEST(a_crash_at_any_call_of_a_repair_is_made_good_by_the_next)
                      HF_OK);
             rig_expect(&rig, &left);
         }
-        hf_buf_release(&text);
+        hf_buf_destroy(&text);
     }
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 /* What cannot be read is not damaged: nothing may be dropped for it. */
@@ -308,11 +308,11 @@ TEST(a_read_that_fails_is_told_and_not_taken_for_damage)
         CHECK_EQ(rig.error[0] != '\0', more);
         CHECK(!more || text.len == 0);
         CHECK_EQ(rig_files(&rig, "", 0, NULL), files);
-        hf_buf_release(&text);
+        hf_buf_destroy(&text);
         CHECK(at < 10000);
     }
     test_disk_fail(&disk, 0, UINT64_MAX, 0);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 TEST(repair_of_a_sound_journal_does_nothing)
@@ -331,6 +331,6 @@ TEST(repair_of_a_sound_journal_does_nothing)
     CHECK_EQ(rig_open(&rig), HF_OK);
     rig_check(&rig);
     rig_close(&rig);
-    hf_buf_release(&text);
-    test_disk_release(&disk);
+    hf_buf_destroy(&text);
+    test_disk_destroy(&disk);
 }

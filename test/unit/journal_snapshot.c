@@ -78,7 +78,7 @@ TEST(commits_go_on_while_a_snapshot_is_made)
     rig_reopen(&rig);
     CHECK(rig_stats(&rig).replayed_count > 60);
     rig_close(&rig);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 /* ---- A stop in the middle of a snapshot. ---- */
@@ -216,7 +216,7 @@ TEST(a_snapshot_is_due_after_exactly_so_many_bytes_over_a_restart)
         rig_await_snapshot(&rig);
         rig_close(&rig);
     }
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 TEST(figures_of_recovery_and_of_writes_are_exact)
@@ -246,7 +246,7 @@ TEST(figures_of_recovery_and_of_writes_are_exact)
     CHECK_EQ(rig_stats(&rig).replayed_batches, 3);
     CHECK_EQ(rig_stats(&rig).replayed_count, rig.acked.count - before);
     rig_close(&rig);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 static void commit_records(struct rig *rig, int count, size_t len)
@@ -305,7 +305,7 @@ TEST(a_snapshot_that_fails_is_counted_and_tried_again)
     CHECK_EQ(rig_open(&rig), HF_OK);
     rig_check(&rig);
     rig_close(&rig);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 /* The pool has no memory for one more task. */
@@ -332,7 +332,7 @@ TEST(a_snapshot_that_cannot_begin_is_counted_as_failed)
         CHECK(strstr(why, "the pool takes no task") != NULL);
     }
     rig_close(&rig);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }
 
 TEST(what_a_crash_left_before_the_snapshot_is_removed_by_open)
@@ -356,5 +356,5 @@ TEST(what_a_crash_left_before_the_snapshot_is_removed_by_open)
     CHECK(strcmp(name, old) != 0);
     CHECK_EQ(rig_files(&rig, "journal-", 0, NULL), 1);
     CHECK_EQ(rig_files(&rig, "segment.tmp", 0, NULL), 0);
-    test_disk_release(&disk);
+    test_disk_destroy(&disk);
 }

@@ -104,7 +104,7 @@ TEST(every_failed_allocation_is_reported)
     const char *reply = "%1\r\n+items\r\n*3\r\n+a\r\n+\"bbbbbbbbbbbbbbbbbb\r\n"
                         "$40\r\n0123456789012345678901234567890123456789\r\n";
     for (uint64_t limit = 0;; limit++) {
-        hf_buf_release(&out);
+        hf_buf_destroy(&out);
         hf_memory_fail_after(limit);
         enum hf_status json = show_json(&out, hf_bytes_text(reply));
         hf_memory_fail_never();

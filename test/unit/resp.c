@@ -55,7 +55,7 @@ static enum hf_status decode_text(const char *text)
     do {                                                 \
         CHECK_EQ(decode_text(text), HF_INVALID);         \
         CHECK_TEXT(request.error, strlen(request.error), \
-                   "ERR Protocol error: " expected);     \
+                   "Protocol error: " expected);         \
     } while (0)
 
 TEST(a_framed_request_is_split_into_its_arguments)
@@ -178,7 +178,7 @@ TEST(the_largest_bulk_and_the_most_arguments_pass)
     CHECK_EQ(decode(buf.data, buf.len), HF_OK);
     CHECK_EQ(request.count, RESP_ARGS_MAX);
     CHECK_ARG(RESP_ARGS_MAX - 1, "yyy");
-    hf_buf_release(&buf);
+    hf_buf_destroy(&buf);
 }
 
 /* A framed request of exactly `size` bytes, four arguments. */
@@ -203,8 +203,8 @@ TEST(the_largest_request_passes_and_one_byte_more_does_not)
     sized_request(&buf, RESP_REQUEST_MAX + 1);
     CHECK_EQ(decode(buf.data, buf.len), HF_INVALID);
     CHECK_TEXT(request.error, strlen(request.error),
-               "ERR Protocol error: too big request");
-    hf_buf_release(&buf);
+               "Protocol error: too big request");
+    hf_buf_destroy(&buf);
 }
 
 TEST(a_full_buffer_never_asks_for_more)
@@ -215,7 +215,7 @@ TEST(a_full_buffer_never_asks_for_more)
     CHECK_EQ(decode(buf.data, buf.len), HF_INVALID);
     CHECK_EQ(hf_buf_append(&buf, "$1", 2), HF_OK);
     CHECK_EQ(decode(buf.data, buf.len), HF_INVALID);
-    hf_buf_release(&buf);
+    hf_buf_destroy(&buf);
 }
 
 TEST(inline_limits_are_held)
@@ -230,7 +230,7 @@ TEST(inline_limits_are_held)
     text[RESP_INLINE_MAX] = '\n';
     CHECK_EQ(decode(text, RESP_INLINE_MAX + 1), HF_INVALID);
     CHECK_TEXT(request.error, strlen(request.error),
-               "ERR Protocol error: too big inline request");
+               "Protocol error: too big inline request");
     CHECK_EQ(decode(text, RESP_INLINE_MAX), HF_INVALID);
 
     for (size_t i = 0; i < RESP_ARGS_MAX; i++)
@@ -301,7 +301,7 @@ TEST(writers_produce_the_documented_bytes)
     buf.len = 0;
     CHECK_EQ(write_all(&buf, 3), HF_OK);
     CHECK(memmem(buf.data, buf.len, "%7\r\n_\r\n*3", 9) != NULL);
-    hf_buf_release(&buf);
+    hf_buf_destroy(&buf);
 }
 
 TEST(numbers_of_every_length_read_back)
@@ -322,7 +322,7 @@ TEST(numbers_of_every_length_read_back)
             CHECK_EQ(at, buf.len);
         }
     }
-    hf_buf_release(&buf);
+    hf_buf_destroy(&buf);
 }
 
 #define WRITERS 13
@@ -396,7 +396,7 @@ TEST(a_writer_without_memory_leaves_the_buffer_as_it_was)
         for (size_t i = 0; i < buf.len; i++)
             CHECK_EQ(buf.data[i], 'x');
         CHECK_EQ(write_one(&buf, which), HF_OK);
-        hf_buf_release(&buf);
+        hf_buf_destroy(&buf);
     }
 }
 
@@ -410,9 +410,9 @@ TEST(a_writer_fits_into_whatever_room_is_left)
             CHECK(buf.data != NULL);
             CHECK_EQ(write_one(&buf, which), HF_OK);
             CHECK(hf_bytes_equal(hf_buf_bytes(&buf), hf_buf_bytes(&want)));
-            hf_buf_release(&buf);
+            hf_buf_destroy(&buf);
         }
-        hf_buf_release(&want);
+        hf_buf_destroy(&want);
     }
 }
 
@@ -444,7 +444,7 @@ TEST(random_requests_survive_the_round_trip_and_every_cut)
         for (size_t i = 0; i < count; i++)
             CHECK(hf_bytes_equal(request.args[i], args[i]));
     }
-    hf_buf_release(&buf);
+    hf_buf_destroy(&buf);
 }
 
 /* Reads one value from a block of exactly that length. */
@@ -567,7 +567,7 @@ TEST(a_million_levels_are_skipped_without_a_stack)
     CHECK_EQ(resp_number(&buf, 1), HF_OK);
     CHECK_EQ(resp_skip(hf_buf_bytes(&buf), &at), HF_OK);
     CHECK_EQ(at, buf.len);
-    hf_buf_release(&buf);
+    hf_buf_destroy(&buf);
 }
 
 TEST(a_field_is_found_in_flat_arrays_and_in_maps)

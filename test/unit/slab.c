@@ -29,7 +29,7 @@ TEST(items_start_zeroed_and_numbers_at_one)
     CHECK_EQ(hf_slab_take(&slab), 1);
     CHECK_EQ(item->value[2], 0);
     CHECK_EQ(slab.used, 2);
-    hf_slab_release(&slab);
+    hf_slab_destroy(&slab);
 }
 
 TEST(items_of_every_size_do_not_overlap)
@@ -46,7 +46,7 @@ TEST(items_of_every_size_do_not_overlap)
             CHECK_EQ(item[0], i);
             CHECK_EQ(item[size - 1], i);
         }
-        hf_slab_release(&slab);
+        hf_slab_destroy(&slab);
     }
 }
 
@@ -86,7 +86,7 @@ TEST(random_use_keeps_every_item_as_it_was)
         CHECK_EQ(slab.used, count);
         CHECK(slab.top <= ITEMS + 1); /* numbers are used again */
     }
-    hf_slab_release(&slab);
+    hf_slab_destroy(&slab);
 }
 
 TEST(a_failed_promise_promises_nothing)
@@ -107,7 +107,7 @@ TEST(a_failed_promise_promises_nothing)
     CHECK_EQ(hf_slab_take(&slab), 1);
     hf_memory_fail_never();
     hf_slab_unpromise(&slab, 1);
-    hf_slab_release(&slab);
+    hf_slab_destroy(&slab);
 }
 
 TEST(promised_items_are_there_whatever_the_memory)
@@ -134,7 +134,7 @@ TEST(promised_items_are_there_whatever_the_memory)
         for (uint32_t i = kept; i < count; i++)
             hf_slab_give(&slab, numbers[i]);
     }
-    hf_slab_release(&slab);
+    hf_slab_destroy(&slab);
 }
 
 TEST(a_cleared_slab_starts_again_and_keeps_memory_and_promises)
@@ -158,7 +158,7 @@ TEST(a_cleared_slab_starts_again_and_keeps_memory_and_promises)
     }
     hf_memory_fail_never();
     CHECK_EQ(bytes, before);
-    hf_slab_release(&slab);
+    hf_slab_destroy(&slab);
 }
 
 TEST(memory_for_promises_that_came_back_is_given_back)
@@ -187,7 +187,7 @@ TEST(memory_for_promises_that_came_back_is_given_back)
     CHECK(bytes >= 1000 * 1024); /* and what is used stays */
     CHECK_EQ(hf_slab_promise(&slab, 9999), HF_OK);
     hf_slab_unpromise(&slab, 9999);
-    hf_slab_release(&slab);
+    hf_slab_destroy(&slab);
 }
 
 TEST(a_trim_takes_one_block_and_leaves_one_to_spare)
@@ -208,11 +208,11 @@ TEST(a_trim_takes_one_block_and_leaves_one_to_spare)
     hf_slab_trim(&slab);
     CHECK_EQ(bytes, 2 * chunk); /* number 1 is the first, one is to spare */
     hf_slab_unpromise(&slab, 1);
-    hf_slab_release(&slab);
+    hf_slab_destroy(&slab);
 }
 
 TEST(a_zeroed_slab_can_be_released)
 {
     struct hf_slab slab = {0};
-    hf_slab_release(&slab);
+    hf_slab_destroy(&slab);
 }

@@ -30,7 +30,7 @@ TEST(the_empty_text_takes_nothing)
     hf_texts_drop(&texts, text);
     hf_texts_unpromise(&texts, 0);
     CHECK_EQ(bytes, 0);
-    hf_texts_release(&texts);
+    hf_texts_destroy(&texts);
 }
 
 TEST(every_length_around_a_size_comes_back_as_it_was)
@@ -57,7 +57,7 @@ TEST(every_length_around_a_size_comes_back_as_it_was)
         hf_texts_drop(&texts, kept[i]);
     for (unsigned i = 0; i < HF_TEXT_CLASSES; i++)
         CHECK_EQ(texts.slabs[i].used, 0);
-    hf_texts_release(&texts);
+    hf_texts_destroy(&texts);
 }
 
 #define TEXTS 500
@@ -93,7 +93,7 @@ TEST(random_texts_keep_their_content)
             kept[at] = kept[--count];
         }
     }
-    hf_texts_release(&texts);
+    hf_texts_destroy(&texts);
 }
 
 /* A text that turns out shorter than promised must not take the slot that
@@ -125,7 +125,7 @@ TEST(promises_hold_also_when_the_texts_turn_out_shorter)
         for (unsigned i = 0; i < count; i++)
             hf_texts_drop(&texts, kept[i]);
     }
-    hf_texts_release(&texts);
+    hf_texts_destroy(&texts);
 }
 
 TEST(without_memory_nothing_is_put)
@@ -141,7 +141,7 @@ TEST(without_memory_nothing_is_put)
         hf_memory_fail_never();
     }
     CHECK_EQ(hf_texts_put(&texts, make(100, 0), 100, &text), HF_OK);
-    hf_texts_release(&texts);
+    hf_texts_destroy(&texts);
 }
 
 TEST(cleared_texts_make_room_for_others)
@@ -161,7 +161,7 @@ TEST(cleared_texts_make_room_for_others)
     CHECK_EQ(hf_texts_put(&texts, make(9000, 1), 40000, &text), HF_OK);
     hf_memory_fail_never();
     CHECK(hf_bytes_equal(hf_text_bytes(&texts, text), make(9000, 1)));
-    hf_texts_release(&texts);
+    hf_texts_destroy(&texts);
 }
 
 TEST(a_length_has_the_smallest_size_that_takes_it)
@@ -190,5 +190,5 @@ TEST(promised_memory_that_was_not_used_is_given_back)
         hf_slab_trim(hf_texts_slab(&texts, 40000));
     }
     CHECK(bytes <= 3 * 128 * 1024);
-    hf_texts_release(&texts);
+    hf_texts_destroy(&texts);
 }

@@ -254,14 +254,18 @@ static void time_out(struct model *model, const struct hold_command *c)
         model_store(model, request, HOLD_TIMED_OUT, hf_bytes("", 0));
 }
 
+static struct model_part *parts;
+
+void model_part_add(struct model_part *part)
+{
+    part->next = parts;
+    parts = part;
+}
+
 static void clear(struct model *model)
 {
-    model->lock_count = 0;
-    model->waiter_count = 0;
-    model->product_count = 0;
-    model->fence_count = 0;
-    while (model->reservation_count > 0)
-        model_forget_reservation(model, &model->reservations[0]);
+    for (struct model_part *part = parts; part != NULL; part = part->next)
+        part->clear(model);
     while (model->request_count > 0)
         model_forget_request(model, &model->requests[0]);
 }
@@ -305,18 +309,9 @@ static void whole_command(struct model *model,
 /* The part of the model that knows the command's group. */
 static void run(struct model *model, const struct hold_command *command)
 {
-    static const struct {
-        const char *group;
-        void (*run)(struct model *model, const struct hold_command *c);
-    } parts[] = {
-        {"lock", model_lock_command},
-        {"stock", model_stock_command},
-        {"reservation", model_reserve_command},
-    };
-
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        if (strcmp(parts[i].group, hold_operations[command->kind].group) == 0) {
-            parts[i].run(model, command);
+    for (struct model_part *part = parts; part != NULL; part = part->next) {
+        if (strcmp(part->group, hold_operations[command->kind].group) == 0) {
+            part->run(model, command);
             return;
         }
     }
@@ -378,8 +373,8 @@ void model_apply(struct model *model, const struct hold_command *command,
 void model_free(struct model *model)
 {
     clear(model);
-    hf_buf_release(&model->body);
+    hf_buf_destroy(&model->body);
     for (size_t i = 0; i < MODEL_MAX; i++)
-        hf_buf_release(&model->answers[i].body);
+        hf_buf_destroy(&model->answers[i].body);
     hf_free(model);
 }

@@ -141,6 +141,23 @@ struct model {
     uint64_t full;    /* requests that found no room */
 };
 
+/* What the model knows of a group of commands (`hold_operation.group`). A new
+ * group brings its own file, with its state, and says MODEL_PART there. */
+struct model_part {
+    const char *group;
+    void (*run)(struct model *model, const struct hold_command *command);
+    void (*clear)(struct model *model); /* forgets everything */
+    struct model_part *next;
+};
+void model_part_add(struct model_part *part);
+#define MODEL_PART(group, run, clear)                             \
+    static struct model_part model_part = {group, run, clear, 0}; \
+    __attribute__((constructor)) static void add_model_part(void) \
+    {                                                             \
+        model_part_add(&model_part);                              \
+    }                                                             \
+    _Static_assert(1, "")
+
 struct model *model_new(void);
 void model_free(struct model *model);
 
@@ -205,7 +222,6 @@ void model_close_gap(void *array, size_t item_bytes, size_t *count, size_t at);
 
 struct model_lock *model_find_lock(struct model *model, struct hf_bytes name);
 size_t model_waiting(const struct model *model, struct hf_bytes name);
-void model_lock_command(struct model *model, const struct hold_command *c);
 /* Gives a hold back whose holder is gone; the reply is of no account. */
 void model_abandon_lock(struct model *model, const struct hold_command *c);
 /* Ends the hold of an expired lock and passes it on. */
@@ -217,11 +233,9 @@ void model_time_out(struct model *model, struct model_waiter *waiter);
 struct model_product *model_find_product(struct model *model,
                                          struct hf_bytes sku);
 void model_write_product(struct hf_buf *out, const struct model_product *p);
-void model_stock_command(struct model *model, const struct hold_command *c);
 
 struct model_reservation *model_find_reservation(struct model *model,
                                                  struct hf_bytes id);
-void model_reserve_command(struct model *model, const struct hold_command *c);
 void model_expire_reservation(struct model *model,
                               struct model_reservation *reservation);
 void model_settle_reservation(struct model *model, struct hf_bytes id);

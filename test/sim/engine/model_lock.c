@@ -154,7 +154,7 @@ static void busy(struct model *model, const struct model_lock *lock)
 static void start_waiting(struct model *model, const struct hold_command *c)
 {
     if (model_waiting(model, c->name) >= model->bounds.waiters_max) {
-        model_overloaded(model, "waiters_max", model->bounds.waiters_max);
+        model_overloaded(model, "waiters-max", model->bounds.waiters_max);
         return;
     }
     assert(model->waiter_count < MODEL_MAX);
@@ -176,7 +176,7 @@ static void acquire(struct model *model, struct model_lock *lock,
                     const struct hold_command *c)
 {
     if (lock == NULL && model->lock_count >= model->bounds.locks_max) {
-        model_overloaded(model, "locks_max", model->bounds.locks_max);
+        model_overloaded(model, "locks-max", model->bounds.locks_max);
         return;
     }
     if (lock != NULL && !model_is(&lock->owner, c->owner)) {
@@ -279,7 +279,7 @@ static void check_fence(struct model *model, const struct hold_command *c)
     if (c->token == newest)
         return;
     if (fence == NULL && model->fence_count >= model->bounds.fences_max) {
-        model_overloaded(model, "fences_max", model->bounds.fences_max);
+        model_overloaded(model, "fences-max", model->bounds.fences_max);
         return;
     }
     if (fence == NULL) {
@@ -307,7 +307,7 @@ static void delete_fence(struct model *model, const struct hold_command *c)
     model_reply(model, HOLD_OK);
 }
 
-void model_lock_command(struct model *model, const struct hold_command *c)
+static void lock_command(struct model *model, const struct hold_command *c)
 {
     if (c->kind == HOLD_FENCE) {
         check_fence(model, c);
@@ -325,3 +325,12 @@ void model_lock_command(struct model *model, const struct hold_command *c)
     else
         renew(model, lock, c);
 }
+
+static void clear(struct model *model)
+{
+    model->lock_count = 0;
+    model->waiter_count = 0;
+    model->fence_count = 0;
+}
+
+MODEL_PART("lock", lock_command, clear);

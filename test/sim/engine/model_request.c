@@ -27,8 +27,8 @@ struct model_request *model_find_request(struct model *model,
 
 void model_forget_request(struct model *model, struct model_request *request)
 {
-    hf_buf_release(&request->record);
-    hf_buf_release(&request->body);
+    hf_buf_destroy(&request->record);
+    hf_buf_destroy(&request->body);
     model_close_gap(model->requests, sizeof *request, &model->request_count,
                     (size_t)(request - model->requests));
 }
@@ -94,7 +94,7 @@ static void bound_safe(struct model *model, const struct hold_command *c)
 
 static void no_room(struct model *model)
 {
-    model_overloaded(model, "requests_max", model->bounds.requests_max);
+    model_overloaded(model, "requests-max", model->bounds.requests_max);
     model->full++;
 }
 

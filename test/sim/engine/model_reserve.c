@@ -218,7 +218,7 @@ static void reserve(struct model *model, const struct hold_command *c)
     else if (lacks_stock(model, c))
         return;
     else if (!make_room(model))
-        model_overloaded(model, "reservations_max",
+        model_overloaded(model, "reservations-max",
                          model->bounds.reservations_max);
     else
         add(model, id, c);
@@ -243,7 +243,7 @@ static void change(struct model *model, struct model_reservation *r,
     show(model, r);
 }
 
-void model_reserve_command(struct model *model, const struct hold_command *c)
+static void reserve_command(struct model *model, const struct hold_command *c)
 {
     struct model_reservation *r = model_find_reservation(model, c->name);
 
@@ -263,3 +263,11 @@ void model_reserve_command(struct model *model, const struct hold_command *c)
         change(model, r, c);
     }
 }
+
+static void clear(struct model *model)
+{
+    while (model->reservation_count > 0)
+        model_forget_reservation(model, &model->reservations[0]);
+}
+
+MODEL_PART("reservation", reserve_command, clear);

@@ -55,7 +55,7 @@ static void stock_set(struct model *model, struct model_product *product,
                       const struct hold_command *c)
 {
     if (product == NULL && model->product_count >= model->bounds.products_max) {
-        model_overloaded(model, "products_max", model->bounds.products_max);
+        model_overloaded(model, "products-max", model->bounds.products_max);
         return;
     }
     if (product != NULL && c->amount < product->reserved + product->sold) {
@@ -83,7 +83,7 @@ static void stock_add(struct model *model, struct model_product *product,
         reply_field_number(out, FIELD_REQUESTED, c->amount);
         reply_field_number(out, FIELD_AVAILABLE, available(product));
     } else if (total > HOLD_STOCK_MAX) {
-        model_overloaded(model, "stock_max", HOLD_STOCK_MAX);
+        model_overloaded(model, "stock-max", HOLD_STOCK_MAX);
     } else {
         set_total(model, product, (int64_t)total);
     }
@@ -103,7 +103,7 @@ static void stock_delete(struct model *model, struct model_product *product,
     model_reply(model, HOLD_OK);
 }
 
-void model_stock_command(struct model *model, const struct hold_command *c)
+static void stock_command(struct model *model, const struct hold_command *c)
 {
     struct model_product *product = model_find_product(model, c->name);
 
@@ -116,3 +116,10 @@ void model_stock_command(struct model *model, const struct hold_command *c)
     else
         stock_delete(model, product, c);
 }
+
+static void clear(struct model *model)
+{
+    model->product_count = 0;
+}
+
+MODEL_PART("stock", stock_command, clear);

@@ -209,7 +209,7 @@ static void starve_prepare(struct sim *sim, const struct hold_command *c)
     sim->starved++;
 }
 
-/* What hold_refuse told, kept to be compared with what apply tells. */
+/* What hold_answer_now told, kept to be compared with what apply tells. */
 struct refusal {
     bool told;
     bool due; /* something was: only the answer of a REQ is told then */
@@ -224,7 +224,7 @@ static void ask_refusal(struct sim *sim, const struct hold_command *c,
 {
     bool look = sim_chance(sim, 10);
     uint64_t before = look ? hold_digest(sim->engine) : 0;
-    const struct hold_out *out = hold_refuse(sim->engine, c);
+    const struct hold_out *out = hold_answer_now(sim->engine, c);
 
     refusal->told = out != NULL;
     refusal->due = model_next_due_us(sim->model) <= c->now_us ||
@@ -240,7 +240,7 @@ static void ask_refusal(struct sim *sim, const struct hold_command *c,
         sim->refused++;
     }
     if (look)
-        expect_digest(sim, "hold_refuse changed something", before,
+        expect_digest(sim, "hold_answer_now changed something", before,
                       sim->engine);
 }
 
@@ -250,12 +250,13 @@ static void compare_refusal(struct sim *sim, const struct hold_out *out,
     struct hf_bytes body = hf_buf_bytes(&refusal->body);
 
     if (out->code != refusal->code || !hf_bytes_equal(out->body, body))
-        sim_fail_reply(sim, "hold_refuse told something else", out->code,
+        sim_fail_reply(sim, "hold_answer_now told something else", out->code,
                        out->body, refusal->code, body);
     else if (refusal->due && sim->current->request.len == 0)
-        sim_fail(sim, "hold_refuse", "found: it ignored what is due");
+        sim_fail(sim, "hold_answer_now", "found: it ignored what is due");
     else if (!refusal->due && (out->event_count > 0 || out->answer_count > 0))
-        sim_fail(sim, "hold_refuse", "found: it refused what changes things");
+        sim_fail(sim, "hold_answer_now",
+                 "found: it refused what changes things");
     else if (refusal->digest_known && !refusal->due)
         expect_digest(sim, "a refused command changed something",
                       refusal->digest, sim->engine);
@@ -458,9 +459,9 @@ static void stop(struct sim *sim)
     model_free(sim->model);
     proof_free(sim->proof);
     for (size_t i = 0; i < SIM_RECENT; i++)
-        hf_buf_release(&sim->recent[i]);
-    hf_buf_release(&sim->image);
-    hf_buf_release(&sim->records);
+        hf_buf_destroy(&sim->recent[i]);
+    hf_buf_destroy(&sim->image);
+    hf_buf_destroy(&sim->records);
     hf_free(sim);
 }
 

@@ -65,7 +65,7 @@ struct sim {
 
     uint64_t kinds[HOLD_KINDS];
     uint64_t codes[HOLD_CODE_COUNT];
-    uint64_t refused; /* told by hold_refuse */
+    uint64_t refused; /* told by hold_answer_now */
     uint64_t answers; /* to those who waited */
     uint64_t events;
     uint64_t images;

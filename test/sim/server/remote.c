@@ -156,7 +156,7 @@ static void do_other(struct hold_engine *engine, struct hold_command *command,
     uint64_t id = clients_next_id();
     record_call(wire, id, words, count);
     record_answer(wire, id, hf_buf_bytes(&told));
-    hf_buf_release(&told);
+    hf_buf_destroy(&told);
 }
 
 static void do_others(struct hold_engine *engine)

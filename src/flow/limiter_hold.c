@@ -312,7 +312,7 @@ static enum hf_status hold_parts(struct hf_limiter *limiter,
     if (status == HF_OK)
         status = table_add(limiter, hold);
     if (status == HF_OK &&
-        (status = hf_limiter_parts_take(limiter, parts)) != HF_OK)
+        (status = hf_limiter_parts_take(limiter, parts, true)) != HF_OK)
         table_cancel(limiter, hold);
     if (status != HF_OK) {
         hf_free(hold);
@@ -362,14 +362,20 @@ enum hf_status hf_limiter_hold_parts(struct hf_limiter *limiter,
     return status;
 }
 
-static void settle_pair(struct limiter_open *open, struct limiter_pair *pair,
-                        uint64_t cost, uint64_t now_ns)
+static void settle_pair(struct hf_limiter *limiter, struct limiter_open *open,
+                        struct limiter_pair *pair, uint64_t cost,
+                        uint64_t now_ns)
 {
+    uint64_t bytes = hf_words_bytes(&open->plan, &open->words);
+
     if (cost < pair->cost)
         hf_words_refund(&open->plan, &open->words, pair->cost - cost,
                         pair->taken_ns);
     else if (cost > pair->cost)
         hf_words_spend(&open->plan, &open->words, cost - pair->cost, now_ns);
+    hf_u64_add(&limiter->array_bytes,
+               hf_words_bytes(&open->plan, &open->words) - bytes,
+               __ATOMIC_RELAXED); /* a figure */
     holds_remove(open, pair);
     if (open->holds->first == NULL)
         holds_end(open);
@@ -403,7 +409,7 @@ enum hf_status hf_limiter_hold_settle(struct hf_limiter *limiter,
             continue;
         hf_limiter_cell_open(limiter, limiter_cell_at(limiter, pair->cell),
                              pair->cell, &open);
-        settle_pair(&open, pair, cost, now_ns);
+        settle_pair(limiter, &open, pair, cost, now_ns);
         ids[users - 1] = hf_limiter_wait_id(
             hf_u32_load(&open.cell->hash, __ATOMIC_RELAXED),
             hf_u32_load(&open.cell->identity, __ATOMIC_RELAXED));

@@ -258,17 +258,17 @@ bool hf_limiter_parts_ask(struct hf_limiter *limiter,
 }
 
 enum hf_status hf_limiter_parts_take(struct hf_limiter *limiter,
-                                     struct limiter_parts *parts)
+                                     struct limiter_parts *parts, bool hold)
 {
     for (uint32_t i = 0; i < parts->count; i++) {
         struct limiter_open *open = &parts->part[i].open;
         uint64_t bytes = hf_words_bytes(&open->plan, &open->words);
-        if (parts->part[i].cost > 0 &&
+        bool spends = parts->part[i].cost > 0 || hold;
+        if (spends &&
             !hf_words_fit(&open->plan, &open->words, &limiter->array_bytes,
                           limiter->log_bytes_max))
             return HF_FULL;
-        if (parts->part[i].cost > 0 &&
-            hf_words_ready(&open->plan, &open->words) != HF_OK)
+        if (spends && hf_words_ready(&open->plan, &open->words) != HF_OK)
             return HF_NOMEM;
         hf_u64_add(&limiter->array_bytes,
                    hf_words_bytes(&open->plan, &open->words) - bytes,
@@ -461,7 +461,7 @@ enum hf_status hf_limiter_many(struct hf_limiter *limiter,
         return status;
     bool allowed = hf_limiter_parts_ask(limiter, &parts, call->priority);
     if (allowed && !peek)
-        status = hf_limiter_parts_take(limiter, &parts);
+        status = hf_limiter_parts_take(limiter, &parts, false);
     if (status == HF_OK)
         hf_limiter_parts_answer(limiter, call, &parts, now_ns, answer);
     hf_limiter_parts_unlock(limiter, &parts);

@@ -554,9 +554,10 @@ void hf_limiter_parts_unlock(struct hf_limiter *limiter,
 /* Asks every part. True: none denies, but for shadows. */
 bool hf_limiter_parts_ask(struct hf_limiter *limiter,
                           struct limiter_parts *parts, uint32_t priority);
-/* Takes from every part that does not deny. HF_NOMEM: from none. */
+/* Takes from every part that does not deny. With `hold` there is room to settle
+ * for more, whatever is taken now. HF_NOMEM: from none. */
 enum hf_status hf_limiter_parts_take(struct hf_limiter *limiter,
-                                     struct limiter_parts *parts);
+                                     struct limiter_parts *parts, bool hold);
 /* After ask, and after take if that was done; still locked. */
 void hf_limiter_parts_answer(struct hf_limiter *limiter,
                              const struct hf_limiter_call *call,

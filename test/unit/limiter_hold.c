@@ -116,6 +116,38 @@ TEST(a_key_with_holds_is_forgotten_only_after_them)
     hf_limiter_close(limiter);
 }
 
+/* What is settled above a hold of nothing is memory, too: it counts, and comes
+ * back with the key. */
+TEST(memory_is_counted_when_a_hold_of_nothing_is_settled)
+{
+    static const enum hf_rate_kind kinds[] = {HF_RATE_LOG, HF_RATE_LEASES};
+
+    for (size_t i = 0; i < 2; i++) {
+        struct hf_limiter *limiter;
+        struct hf_limiter_opts opts = {.log_bytes_max = 1000};
+        CHECK_EQ(hf_limiter_open(&limiter, &opts), HF_OK);
+        struct hf_limiter_rule log = {
+            .rate = {.kind = kinds[i], .permits = 3, .span_ns = SECOND}};
+        uint32_t rule = define(limiter, "r", log);
+        /* at once, and by way of a rule that keeps no log */
+        uint64_t first = hold(limiter, rule, "a", 0, 500 * SECOND, 10);
+        uint64_t second = hold(limiter, rule, "b", 0, 500 * SECOND, 10);
+        (void)define(limiter, "r", bucket(3, SECOND, 3));
+        CHECK_EQ(peek(limiter, rule, "b", 1, 10).remaining, 3);
+        (void)define(limiter, "r", log);
+        CHECK_EQ(peek(limiter, rule, "b", 1, 10).remaining, 3);
+        CHECK_EQ(hf_limiter_settle(limiter, first, 2, 11), HF_OK);
+        CHECK_EQ(hf_limiter_settle(limiter, second, 2, 11), HF_OK);
+        CHECK_EQ(hf_limiter_remove(limiter, "r"), HF_OK);
+        while (stats_of(limiter).keys > 0)
+            (void)hf_limiter_sweep(limiter, 1000, 1000 * SECOND);
+        /* were it counted wrongly, nothing would fit any more */
+        rule = define(limiter, "s", log);
+        CHECK(take(limiter, rule, "c", 3, 2000 * SECOND).allowed);
+        hf_limiter_close(limiter);
+    }
+}
+
 TEST(open_holds_are_bounded)
 {
     struct hf_limiter *limiter;

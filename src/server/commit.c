@@ -35,16 +35,65 @@
 
 /* ---- A batch that is durable. ---- */
 
+static struct batch *flight_at(struct server *server, uint32_t index)
+{
+    return &server
+                ->flights[(server->flight_first + index) % SERVER_FLIGHTS_MAX];
+}
+
+/* An UNLOCK of this hold that the client has sent, from `from` on in the batch.
+ * Each is found once. */
+static bool find_unlock(struct server *server, struct batch *batch, size_t from,
+                        const struct conn *conn, struct hf_bytes name,
+                        uint64_t token)
+{
+    struct hold_command *c = &server->command;
+
+    for (size_t i = from; i < batch->count; i++) {
+        struct entry *entry = &batch->entries[i];
+        if (entry->conn != conn || entry->kind != HOLD_UNLOCK ||
+            entry->gives_back || entry->refused != HF_OK)
+            continue;
+        entry->gives_back =
+            hold_decode(entry_record(batch, entry), c) == HF_OK &&
+            c->token == token && hf_bytes_equal(c->name, name);
+        if (entry->gives_back)
+            return true;
+    }
+    return false;
+}
+
+/* Has the client itself sent for the re-entry to be given back, behind the LOCK
+ * that is being applied? */
+static bool gives_back_itself(struct server *server, const struct conn *conn,
+                              struct hf_bytes name, uint64_t token)
+{
+    size_t from = server->apply_next + 1;
+
+    if (conn->pending <= 1)
+        return false;
+    for (uint32_t i = 0; i < server->flight_count; i++) {
+        if (find_unlock(server, flight_at(server, i), from, conn, name, token))
+            return true;
+        from = 0;
+    }
+    return find_unlock(server, &server->building, 0, conn, name, token);
+}
+
 /* A lock that was granted to a client that is gone is given back, unless it
  * can be asked for again. */
-static void give_back(struct server *server, struct hf_bytes record,
-                      struct hf_bytes grant)
+static void give_back(struct server *server, const struct conn *conn,
+                      struct hf_bytes record, struct hf_bytes grant)
 {
     struct hold_command *c = &server->command;
     uint64_t token = (uint64_t)reply_get_number(grant, FIELD_TOKEN);
+    bool again = reply_get_number(grant, FIELD_COUNT) > 1;
 
-    if (hold_decode(record, c) == HF_OK && c->request.len == 0)
-        lock_wait_orphan(server, c->name, token);
+    if (hold_decode(record, c) != HF_OK || c->request.len > 0)
+        return;
+    struct hf_bytes name = c->name; /* in the record */
+    if (!again || !gives_back_itself(server, conn, name, token))
+        lock_wait_orphan(server, name, token);
 }
 
 /* One that is read from is closed when it ends; else its end lies unread. */
@@ -67,16 +116,21 @@ static void answer_write(struct server *server, struct entry *entry,
     uint64_t took_ns = answer_note(server, entry->kind, entry->came_ns);
     entry->succeeded = out->code == HOLD_OK && out->stored;
     if (granted && is_gone(entry->conn))
-        give_back(server, record, out->body);
+        give_back(server, entry->conn, record, out->body);
     else if (granted)
         answer_note_grant(server, took_ns);
 }
 
-/* False: so much was due that the rest of it is left to the next turn. */
+/* False: so much was due that the rest of it is left to the next turn, or there
+ * is no memory to give a grant back that reaches nobody. */
 static bool apply_write(struct server *server, struct entry *entry,
                         struct hf_bytes record)
 {
     const struct hold_out *out;
+
+    if (hold_kind_waits(entry->kind) && entry->wait == NULL &&
+        !lock_wait_spare(server))
+        return false;
 
     do {
         if (server->turn_sweeps >= TURN_SWEEPS_MAX)
@@ -120,6 +174,10 @@ static void apply_ask(struct server *server, const struct batch *batch,
     c->now_us =
         server->failed ? server_now_us(server) : hold_now_us(server->engine);
     bool is_write = hold_kind_is_write(c->kind);
+    if (server->orphans > 0 && !is_write && !server->failed) {
+        submit_ask_again(server, entry->conn, c, entry->came_ns);
+        return;
+    }
     bool leads = batch->record_count > 0 && batch->end == HF_OK;
     if (leads || log_leads(server->log))
         out = is_write ? hold_answer_now(server->engine, c)
@@ -193,12 +251,6 @@ static void fail(struct server *server)
     server->applied = true;
     report_journal(&server->report, server->log);
     waits_end(server, WAIT_FAIL);
-}
-
-static struct batch *flight_at(struct server *server, uint32_t index)
-{
-    return &server
-                ->flights[(server->flight_first + index) % SERVER_FLIGHTS_MAX];
 }
 
 /* The oldest batch is durable, or has failed: apply it and answer. When so much

@@ -97,6 +97,15 @@ static double resident(const struct server *server)
     return (double)pages * (double)sysconf(_SC_PAGESIZE);
 }
 
+/* As Redis counts them: clients whose request waits, for whatever. */
+static double blocked(const struct server *server)
+{
+    struct hold_counts c;
+
+    hold_count(server->engine, &c);
+    return (double)(c.waiters + server->waits.counts[WAIT_LIMIT]);
+}
+
 static double waiting_ms(const struct server *server)
 {
     return (double)(commit_waiting_ns(server) / 1000000);
@@ -225,7 +234,7 @@ static const struct figure figures[] = {
     {SECTION_CLIENTS, "holdfast_connections", "Clients connected now.",
      .redis = "connected_clients", OWN(conn_count)},
     {SECTION_CLIENTS, "maxclients", NULL, OWN(config.clients_max)},
-    {SECTION_CLIENTS, "blocked_clients", NULL, HELD(waiters)},
+    {SECTION_CLIENTS, "blocked_clients", NULL, .read = blocked},
     {SECTION_MEMORY, "holdfast_engine_bytes", "Memory of holds and stock.",
      HELD(memory_bytes)},
     {SECTION_MEMORY, "engine_max_bytes", NULL, OWN(config.memory_max_bytes)},

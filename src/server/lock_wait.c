@@ -35,6 +35,7 @@ enum hf_status lock_waits_open(struct lock_waits *waits)
 
 void lock_waits_close(struct lock_waits *waits)
 {
+    hf_free(waits->spare);
     hf_index_destroy(&waits->tickets);
     hf_index_destroy(&waits->requests);
     hf_texts_destroy(&waits->texts);
@@ -405,15 +406,26 @@ void lock_wait_answered(struct server *server, const struct hold_answer *given)
         lock_wait_drop(server, wait);
 }
 
-/* Without memory the lock stays held until its time is over. */
+bool lock_wait_spare(struct server *server)
+{
+    static const char longest[HOLD_NAME_MAX];
+    struct lock_waits *waits = &server->lock_waits;
+    struct hf_bytes none = hf_bytes("", 0);
+
+    if (waits->spare == NULL)
+        waits->spare = allocate(hf_bytes(longest, sizeof longest), none, none);
+    return waits->spare != NULL;
+}
+
 void lock_wait_orphan(struct server *server, struct hf_bytes name,
                       uint64_t token)
 {
-    struct hf_bytes none = hf_bytes("", 0);
-    struct lock_wait *wait = allocate(name, none, none);
+    struct lock_wait *wait = server->lock_waits.spare;
+    char *text = (char *)(wait + 1);
 
-    if (wait == NULL)
-        return;
+    assert(wait != NULL);
+    server->lock_waits.spare = NULL;
+    wait->name = copy(&text, name);
     (void)waits_add(&server->waits, &wait->base, NULL); /* cannot fail */
     wait->counted = true;                               /* it never waited */
     wait->end = END_GONE;

@@ -84,6 +84,7 @@ struct wait_ref {
 struct lock_waits {
     struct lock_wait *owed; /* those that owe a verdict, oldest first */
     struct lock_wait *owed_last;
+    struct lock_wait *spare; /* for a lock that is granted to nobody */
     struct hf_texts texts;
     struct hf_index tickets;
     struct hf_index requests;
@@ -122,7 +123,10 @@ void lock_wait_applied(struct server *server, struct lock_wait *wait,
                        const struct hold_out *out);
 /* The engine answers one who waited. */
 void lock_wait_answered(struct server *server, const struct hold_answer *given);
-/* A lock was granted to a client that is gone: it is given back. */
+/* Makes sure that one lock can be given back; false without memory. */
+bool lock_wait_spare(struct server *server);
+/* A lock was granted to a client that is gone: it is given back. There is a
+ * spare. */
 void lock_wait_orphan(struct server *server, struct hf_bytes name,
                       uint64_t token);
 

@@ -201,8 +201,9 @@ enum hf_status parse_shape(struct parse *p)
     for (const uint8_t *word = shape->words; *word != 0; word++) {
         const struct hold_arg *arg = &vocabulary->words[*word];
         bool missing = p->at == p->count;
-        if (arg->optional && (missing || find_option(vocabulary, p->args[p->at],
-                                                     UINT32_MAX) != NO_OPTION))
+        if (arg->optional &&
+            (missing || find_option(vocabulary, p->args[p->at],
+                                    shape->options) != NO_OPTION))
             continue;
         if (missing)
             return missing_one(p);

@@ -169,6 +169,10 @@ bool submit_is_spent(const struct server *server);
  * connection's output when it is known. */
 void submit_command(struct server *server, struct conn *conn,
                     struct hold_command *command);
+/* Has a question of a batch wait for the next one: the engine shows a hold that
+ * a verdict will take back. */
+void submit_ask_again(struct server *server, struct conn *conn,
+                      struct hold_command *command, uint64_t came_ns);
 /* Lets time pass, by a record of its own. */
 void submit_tick(struct server *server);
 

@@ -161,6 +161,27 @@ static void queue_ask(struct server *server, struct conn *conn,
     conn->pending++;
 }
 
+/* May the engine come to show a hold that somebody was told not to have, before
+ * the batch being built has been applied? */
+static bool may_show_orphans(const struct server *server)
+{
+    bool may = server->orphans > 0 || server->building.may_orphan ||
+               server->waits.counts[WAIT_LOCK] > 0;
+
+    for (uint32_t i = 0; i < server->flight_count && !may; i++)
+        may = server->flights[(server->flight_first + i) % SERVER_FLIGHTS_MAX]
+                  .may_orphan;
+    return may;
+}
+
+void submit_ask_again(struct server *server, struct conn *conn,
+                      struct hold_command *command, uint64_t came_ns)
+{
+    assert(conn->pending == 1); /* it was the last: see submit_command() */
+    command->now_us = server_now_us(server);
+    queue_ask(server, conn, command, came_ns);
+}
+
 static void answer_at_once(struct server *server, struct conn *conn,
                            const struct hold_out *out, enum hold_kind kind)
 {
@@ -283,12 +304,15 @@ void submit_command(struct server *server, struct conn *conn,
             return;
         }
     }
-    if (!hold_kind_is_write(command->kind))
+    if (!hold_kind_is_write(command->kind)) {
         queue_ask(server, conn, command, came_ns);
-    else if (conn->pending == 0 && is_too_much(server, conn, command))
+        /* it may have to wait for a verdict: nothing overtakes it */
+        conn->barrier = conn->barrier || may_show_orphans(server);
+    } else if (conn->pending == 0 && is_too_much(server, conn, command)) {
         refuse_share(server, conn, command, came_ns);
-    else if (may_wait(command))
+    } else if (may_wait(command)) {
         queue_wait(server, conn, command, came_ns);
-    else
+    } else {
         queue_write(server, conn, command, came_ns);
+    }
 }

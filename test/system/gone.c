@@ -61,6 +61,43 @@ TEST(a_lock_on_its_way_is_not_left_with_a_client_that_went)
     }
 }
 
+/* One who is gone has sent a re-entry and its end: together they change
+ * nothing, whether both are on their way or the second is gathered behind. */
+static void check_reentry(bool together)
+{
+    start_new();
+    int64_t token = test_number(
+        test_ask(&second, "LOCK a OWNER me TTL %d", FOR_EVER_MS), "token");
+    test_server_shut(&server);
+    if (together)
+        test_wire_add(&first, "LOCK a OWNER me TTL %d", FOR_EVER_MS);
+    else
+        TEST_SEND(&first, "LOCK a OWNER me TTL %d", FOR_EVER_MS);
+    if (!together)
+        await_hang();
+    int64_t before = commands();
+    TEST_SEND(&first, "UNLOCK a %" PRId64 " REQ q", token);
+    await_hang();
+    if (!together)
+        await_commands(before, 1);
+    reset(&first);
+    await_clients(2);
+    CHECK(test_server_signal(&server, SIGUSR1));
+    CHECK_DONE(test_ask(&second, "STOCK SET x 1"));
+    CHECK_DONE(test_ask(&second, "STOCK SET x 2"));
+    struct hf_bytes told =
+        test_ask(&second, "UNLOCK a %" PRId64 " REQ q", token);
+    CHECK_EQ(test_number(told, "remaining"), 1);
+    CHECK_EQ(test_number(test_ask(&second, "LOCKINFO a"), "count"), 1);
+    stop();
+}
+
+TEST(a_reentry_is_given_back_once_by_one_who_went)
+{
+    check_reentry(true);
+    check_reentry(false);
+}
+
 TEST(a_waiter_that_sent_too_much_and_died_is_not_granted)
 {
     static char words[700 * 1024];

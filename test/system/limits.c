@@ -232,6 +232,7 @@ TEST(what_is_given_back_ends_a_wait)
     /* Also if it would be free by itself only after the wait. */
     TEST_SEND(&other, "LIMIT k %s WAIT 600000", leases);
     wait_for_waiters(1);
+    CHECK_EQ(test_info(&wire, "blocked_clients"), 1);
     CHECK_EQ(test_number(test_ask(&wire, "LIMIT k %s REFUND %lld", leases,
                                   (long long)taken),
                          "allowed"),

@@ -58,6 +58,34 @@ TEST(a_read_does_not_contradict_a_confirmation_on_its_way)
     stop();
 }
 
+/* The lock goes to one who was told TIMEOUT meanwhile; a question behind the
+ * UNLOCK, in the same batch, does not see that. */
+TEST(a_question_in_the_same_batch_does_not_see_a_hold_that_was_denied)
+{
+    struct test_wire waiting;
+
+    start_new();
+    int64_t token = test_number(
+        test_ask(&first, "LOCK a OWNER holder TTL %d", FOR_EVER_MS), "token");
+    test_server_connect(&server, &waiting);
+    TEST_SEND(&waiting, "LOCK a OWNER late TTL %d WAIT 1500 REQ q",
+              FOR_EVER_MS);
+    while (test_number(test_ask(&watcher, "LOCKINFO a"), "waiting") != 1)
+        ;
+    test_server_shut(&server);
+    test_wire_add(&first, "UNLOCK a %" PRId64, token);
+    test_wire_add(&first, "LOCKINFO a");
+    TEST_SEND(&first, "PING");
+    await_hang();
+    CHECK_ERROR(TEST_ANSWER(&waiting), "TIMEOUT");
+    CHECK(test_server_signal(&server, SIGUSR1));
+    CHECK_EQ(test_number(TEST_ANSWER(&first), "remaining"), 0);
+    CHECK_ERROR(TEST_ANSWER(&first), "NOTFOUND");
+    CHECK_REPLY(TEST_ANSWER(&first), "+PONG");
+    test_wire_close(&waiting);
+    stop();
+}
+
 TEST(safe_ms_is_what_is_left_when_it_is_told)
 {
     start_new();

@@ -84,6 +84,7 @@ TEST(a_verdict_for_which_there_is_no_memory_is_still_owed)
                                         .ttl_ms = HOLD_TTL_MAX_MS};
         const struct hold_out *out = apply();
         CHECK_EQ(out->code, HOLD_OK);
+        CHECK(lock_wait_spare(&server));
         lock_wait_orphan(&server, command.name,
                          (uint64_t)reply_get_number(out->body, FIELD_TOKEN));
     }
@@ -278,4 +279,38 @@ TEST(a_timeout_stands_when_the_journal_fails_before_its_verdict)
     lock_and_wait(&again);
     CHECK(was_told(&again, "-JOURNAL "));
     stop();
+}
+
+/* Whichever allocation fails, a grant that reaches nobody is given back. */
+TEST(a_grant_to_one_who_is_gone_is_given_back_without_memory)
+{
+    for (uint64_t memory = 0; memory < 12; memory++) {
+        struct conn asking;
+
+        start_with(JOURNAL_ALWAYS);
+        listening(&asking);
+        test_disk_hold(&disk, TEST_DISK_BATCH);
+        command = (struct hold_command){.kind = HOLD_LOCK,
+                                        .name = hf_bytes_text("door"),
+                                        .owner = hf_bytes_text("me"),
+                                        .ttl_ms = HOLD_TTL_MAX_MS};
+        submit(&asking);
+        server_turn(&server);
+        CHECK(server.flight_count > 0);
+        asking.closing = true;
+        test_disk_let_go(&disk);
+        commit_poll(&server);
+        hf_memory_fail_after(memory);
+        server_turn(&server);
+        hf_memory_fail_never();
+        for (int i = 0; i < 3; i++) {
+            commit_poll(&server);
+            server_turn(&server);
+        }
+        CHECK_EQ(counts().locks, 0);
+        CHECK_EQ(server.orphans, 0);
+        CHECK_EQ(asking.pending, 0);
+        CHECK_EQ(asking.out.len, 0);
+        stop();
+    }
 }

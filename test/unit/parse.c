@@ -155,3 +155,36 @@ TEST(an_item_without_a_quantity_is_an_error_whatever_came_before)
     parse(words, 5, &result);
     CHECK_EQ(result.status, HF_OK);
 }
+
+/* An optional word may be the name of an option of another command. */
+TEST(a_pattern_may_be_called_as_an_option)
+{
+    static const struct {
+        const char *text;
+        const char *pattern;
+        uint64_t cursor;
+    } cases[] = {
+        {"STOCK LIST ttl", "ttl", 0},
+        {"STOCK LIST item COUNT 3", "item", 0},
+        {"LOCKS req CURSOR 5", "req", 5},
+        {"LOCKS cursor 5", "", 5},
+    };
+    static struct hold_command command;
+    char error[PARSE_ERROR_MAX];
+
+    table_init();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct hf_bytes words[WORDS];
+        char text[64];
+        size_t named;
+        snprintf(text, sizeof text, "%s", cases[i].text);
+        size_t count = split(text, words);
+        const struct command *found = table_find(words, count, &named);
+        CHECK(found != NULL);
+        CHECK_EQ(
+            parse_command(found, words + named, count - named, &command, error),
+            HF_OK);
+        CHECK(hf_bytes_equal(command.name, hf_bytes_text(cases[i].pattern)));
+        CHECK_EQ(command.cursor, cases[i].cursor);
+    }
+}

@@ -103,16 +103,23 @@ static const struct known *pick(struct making *m, const struct known *own,
     return all_count > 0 ? &all[dice_below(m->dice, all_count)] : NULL;
 }
 
-/* A lock with its token, as a rule one that was told. */
+/* Far beyond all tokens that are given, but for what a start skips. */
+#define NEVER_GIVEN (UINT64_C(1) << 31)
+
+/* A lock with its token, as a rule its own; else that of another, or one that
+ * was never given. Nobody guesses one that was given and not told: such a hold
+ * may be on its way back. */
 static void add_held(struct making *m)
 {
     const struct known *known = pick(m, m->knows->locks, m->knows->lock_count,
                                      knows_all.locks, knows_all.lock_count);
 
     if (known == NULL || dice_hit(m->dice, 30)) {
+        bool told = known != NULL && dice_hit(m->dice, 700);
         add_name(m);
-        words_add(m->out, "%llu",
-                  ULL(1 + dice_below(m->dice, knows_all.token_max + 3)));
+        words_add(
+            m->out, "%llu",
+            ULL(told ? known->number : knows_all.token_max + NEVER_GIVEN));
         return;
     }
     words_add(m->out, "%s", known->name);

@@ -188,6 +188,8 @@ static void strike(const struct fault *fault)
         die(fault->power);
         break;
     case FAULT_KILL_DISK:
+        if (world_is_dead())
+            break;
         run.power = fault->power;
         disk_kill_in(fault->number);
         break;

@@ -9,8 +9,11 @@
 #include "resp/resp.h"
 #include "sim/server/record.h"
 
-/* What a slow reader takes at a time. */
-#define SIP_BYTES 300u
+/* What a slow reader takes at a time: more when there is much to read, so that
+ * everybody has all answers in the end. */
+#define SIP_BYTES  300u
+#define SIPS_ALIKE 32u
+#define SIPS_MOST  8u
 
 /* A client that reads and says nothing for so long may be closed. */
 #define STUCK_NS (60 * S)
@@ -166,7 +169,11 @@ static void on_sip(void *context, uint64_t number)
     session->reading = false;
     if (!session->open)
         return;
-    if (read_some(session, SIP_BYTES) > 0) {
+    uint32_t more = session->sips++ / SIPS_ALIKE;
+    if (session->sip_ns > 0)
+        more = 0; /* a little every second */
+    if (read_some(session, SIP_BYTES << (more < SIPS_MOST ? more : SIPS_MOST)) >
+        0) {
         take_answers(session);
         read_on(session);
     }

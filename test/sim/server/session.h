@@ -37,6 +37,7 @@ struct session {
     bool reading;     /* its next read is planned */
     bool gone;        /* the server could know that it is */
     uint64_t sip_ns;  /* not 0: so long between two reads of a little */
+    uint32_t sips;    /* so far */
     uint64_t deaf_ns; /* until then it reads nothing */
 };
 

@@ -185,15 +185,22 @@ static void split(struct check *c, struct call **calls, size_t count)
 {
     size_t start = 0;
     uint32_t lowest = calls[0]->lo;
+    uint32_t lo =
+        calls[0]->lo; /* of the generation: it may have been carried */
+    uint32_t hi = calls[0]->hi; /* out at any time between */
 
     for (size_t i = 1; i <= count; i++) {
         const struct call *first = calls[start];
         if (i < count) {
             uint32_t until = check_until(
                 c, first->call_at, first->call_us + c->opts.request_keep_us);
-            uint32_t hi = calls[i]->hi < c->end ? calls[i]->hi : c->end - 1;
-            if (hi < until && !check_flushed(c, first->lo, hi))
+            uint32_t last = calls[i]->hi < c->end ? calls[i]->hi : c->end - 1;
+            lo = calls[i]->lo < lo ? calls[i]->lo : lo;
+            hi = last > hi ? last : hi;
+            if (last < until && !check_flushed(c, lo, hi))
                 continue;
+            lo = calls[i]->lo;
+            hi = calls[i]->hi;
         }
         settle(c, calls + start, i - start, start > 0, &lowest);
         start = i;

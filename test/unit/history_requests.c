@@ -21,6 +21,20 @@ TEST(a_repetition_is_told_the_first_answer_with_less_time)
     TOLD_GOOD(&t);
 }
 
+/* It was sent before, and is carried out anew when it comes after the flush. */
+TEST(a_request_on_its_way_during_a_flush_is_carried_out_after_it)
+{
+    struct told t;
+
+    told_begin(&t);
+    told_ask(&t, 1, LOCK);
+    told(&t, 2, LOCK, GRANT);
+    told(&t, 2, "FLUSHALL", "+OK");
+    told(&t, 3, "LOCKINFO a",
+         "name a owner x token 9 expires_ms 900 count 1 waiting 0 held_ms 5");
+    TOLD_GOOD(&t);
+}
+
 TEST(a_repetition_is_told_nothing_else)
 {
     struct told t;

@@ -23,7 +23,7 @@
 #define OPENS_MAX      50         /* tries to start with all faults gone */
 #define START_NS       (120 * S)  /* no fault lasts so long */
 #define FAILED_NS      (500 * MS) /* all are told of a failed journal by then */
-#define ANSWER_US      UINT64_C(200000000)
+#define ANSWER_US      UINT64_C(400000000)
 #define WAIT_WITHIN_US UINT64_C(500000)
 #define MADE_SLACK_US  UINT64_C(60000) /* a long turn */
 #define LATE_READ_NS   (65 * S)

@@ -103,12 +103,10 @@ static const struct known *pick(struct making *m, const struct known *own,
     return all_count > 0 ? &all[dice_below(m->dice, all_count)] : NULL;
 }
 
-/* Far beyond all tokens that are given, but for what a start skips. */
-#define NEVER_GIVEN (UINT64_C(1) << 31)
+#define NEVER_GIVEN (UINT64_C(1) << 31) /* from the newest told on */
 
-/* A lock with its token, as a rule its own; else that of another, or one that
- * was never given. Nobody guesses one that was given and not told: such a hold
- * may be on its way back. */
+/* A lock with its token, as a rule its own. Nobody guesses one that was given
+ * and not told: such a hold may be on its way back. */
 static void add_held(struct making *m)
 {
     const struct known *known = pick(m, m->knows->locks, m->knows->lock_count,

@@ -21,6 +21,7 @@ static struct {
     uint64_t count;
     bool listening;
     bool healed;
+    uint64_t owed_ns; /* when a write of the server ended */
 } net;
 
 void net_begin(const struct net_mix *mix)
@@ -378,6 +379,17 @@ size_t wire_take(struct wire *wire, char *data, size_t len)
     if (!world_is_dead())
         wire->calls->taken(wire);
     return got;
+}
+
+void wire_write_end(struct wire *wire)
+{
+    wire->write = NULL;
+    net.owed_ns = world_now_ns();
+}
+
+uint64_t net_owed_ns(void)
+{
+    return net.owed_ns;
 }
 
 void wire_shut(struct wire *wire)

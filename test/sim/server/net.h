@@ -122,9 +122,13 @@ void wire_accept(struct wire *wire, void *tcp);
 size_t wire_window(const struct wire *wire);
 void wire_send(struct wire *wire, const char *data, size_t len);
 size_t wire_take(struct wire *wire, char *data, size_t len);
+/* What the server had to write is written, or cannot be. */
+void wire_write_end(struct wire *wire);
 void wire_shut(struct wire *wire);
 /* The machine is off: every wire breaks. */
 void net_kill(void);
 struct wire *net_first(void);
+/* When the server was last rid of something that it owed. */
+uint64_t net_owed_ns(void);
 
 #endif

@@ -77,7 +77,7 @@ static void ask_stop(void)
     if (!run.up || run.stop_asked || world_is_dead())
         return;
     run.stop_asked = true;
-    run.stop_full = commit_is_full(run.server);
+    run.stop_full = commit_is_full(run.server) || run.server->parked != NULL;
     run.stop_ns = world_now_ns();
     record_say("SIGTERM");
     loop_signal(SIGTERM);
@@ -188,10 +188,9 @@ static void strike(const struct fault *fault)
         die(fault->power);
         break;
     case FAULT_KILL_DISK:
-        if (world_is_dead())
-            break;
-        run.power = fault->power;
-        disk_kill_in(fault->number);
+        if (!world_is_dead())
+            disk_kill_in(fault->number);
+        run.power = world_is_dead() ? run.power : fault->power;
         break;
     case FAULT_STOP:
         ask_stop();
@@ -426,9 +425,10 @@ static void end_server(void)
 /* A stop waits for the disk and for those who are owed something. */
 static void judge_stop(void)
 {
-    uint64_t since_ns = run.stop_ns;
-    uint64_t done_ns =
-        run.mix.remote.flights > 0 ? remote_done_ns() : disk_done_ns();
+    uint64_t owed_ns = net_owed_ns();
+    uint64_t since_ns = owed_ns > run.stop_ns ? owed_ns : run.stop_ns;
+    bool far = run.mix.remote.flights > 0;
+    uint64_t done_ns = far ? remote_done_ns() : disk_done_ns();
 
     if (done_ns == UINT64_MAX)
         return; /* what was on its way then is judged elsewhere */

@@ -275,7 +275,7 @@ static void end_write(struct wire *wire, int status)
 {
     uv_write_t *write = wire->write;
 
-    wire->write = NULL;
+    wire_write_end(wire);
     write->cb(write, status);
 }
 

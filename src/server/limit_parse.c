@@ -251,6 +251,21 @@ static enum hf_status take_own(struct parse *p, unsigned option)
     }
 }
 
+/* Can the rule be worked out? Mostly it is the one of the call before. */
+static bool works(const struct hf_rate_rule *rule)
+{
+    static struct hf_rate_rule good; /* the last that could; the loop's */
+    struct hf_rate_plan plan;
+
+    if (rule->kind == good.kind && rule->permits == good.permits &&
+        rule->burst == good.burst && rule->span_ns == good.span_ns)
+        return true;
+    if (hf_rate_plan_make(&plan, rule) != HF_OK)
+        return false;
+    good = *rule;
+    return true;
+}
+
 /* RATE, PER and BURST have been read: the rule that they make. */
 static enum hf_status finish_rule(struct reading *r)
 {
@@ -259,7 +274,6 @@ static enum hf_status finish_rule(struct reading *r)
     uint64_t permits = r->words.rate;
     uint64_t burst = r->words.burst;
     uint64_t keeps = burst != 0 ? burst : permits;
-    struct hf_rate_plan plan;
 
     if (permits == 0 || r->words.per_ms == 0)
         return misses(r, r->call != NULL ? WRONG_RULE : WRONG_DEFINE);
@@ -280,7 +294,7 @@ static enum hf_status finish_rule(struct reading *r)
     if ((rate->kind == HF_RATE_LOG || rate->kind == HF_RATE_LEASES) &&
         rate->permits > LIMIT_SLOTS_MAX)
         return misses(r, WRONG_SLOTS);
-    if (hf_rate_plan_make(&plan, rate) != HF_OK)
+    if (!works(rate))
         return misses(r, WRONG_RATE);
     return HF_OK;
 }

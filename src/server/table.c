@@ -113,13 +113,16 @@ const struct command *table_at(size_t index)
 }
 
 /* Commands are found by their first word: by its length and its first and last
- * letters. Those with a second word come first, so that FENCE DEL is no FENCE
- * of a resource DEL. */
+ * letters. One without a second word comes first, but steps back where the next
+ * word begins as that of another does, so that FENCE DEL is no FENCE of a
+ * resource DEL. */
 #define SLOTS 128u
-static uint8_t slots[SLOTS];         /* the first command, plus 1 */
-static uint8_t nexts[COMMANDS_MAX];  /* the next one in its slot, plus 1 */
-static char seconds[COMMANDS_MAX];   /* first letter of the second word */
-static uint8_t firsts[COMMANDS_MAX]; /* length of the first word */
+static uint8_t slots[SLOTS];          /* the first command, plus 1 */
+static uint8_t nexts[COMMANDS_MAX];   /* the next one in its slot, plus 1 */
+static char seconds[COMMANDS_MAX];    /* first letter of the second word */
+static uint32_t others[COMMANDS_MAX]; /* of one without: the letters of those
+                                         that begin alike, as bits */
+static uint8_t firsts[COMMANDS_MAX];  /* length of the first word */
 
 /* Letters of both cases are alike. */
 static size_t slot_of(const char *word, size_t len)
@@ -138,6 +141,11 @@ static void enter(size_t index)
 
     firsts[index] = (uint8_t)len;
     seconds[index] = name[len] == '\0' ? '\0' : name[len + 1];
+    for (size_t i = 0; i < command_count && name[len] == '\0'; i++) {
+        const char *other = commands[i].name;
+        if (strncmp(other, name, len) == 0 && other[len] == ' ')
+            others[index] |= 1u << (other[len + 1] & 31);
+    }
     nexts[index] = slots[slot];
     slots[slot] = (uint8_t)(index + 1);
 }
@@ -201,9 +209,9 @@ void table_init(void)
     }
     for (size_t i = 0; i < FUNCTIONS; i++)
         add(&functions[i]);
-    for (int with_second = 0; with_second < 2; with_second++) {
+    for (int alone = 0; alone < 2; alone++) {
         for (size_t i = 0; i < command_count; i++) {
-            if ((strchr(commands[i].name, ' ') != NULL) == with_second)
+            if ((strchr(commands[i].name, ' ') == NULL) == alone)
                 enter(i);
         }
     }
@@ -232,17 +240,24 @@ const struct command *table_find(const struct hf_bytes *args, size_t count,
     char second = '\0';
     if (count > 1 && args[1].len > 0)
         second = (char)(args[1].data[0] & ~0x20);
+    const struct command *alone = NULL;
     for (size_t i = slots[slot_of(word.data, word.len)]; i-- > 0;
          i = nexts[i]) {
         const char *name = commands[i].name;
         if (firsts[i] != word.len ||
             (seconds[i] != '\0' && seconds[i] != second) || !begins(name, word))
             continue;
-        *named = seconds[i] == '\0' ? 1 : 2;
-        if (*named == 1 || hf_bytes_is(args[1], name + word.len + 1))
+        if (seconds[i] == '\0') {
+            alone = &commands[i];
+            if ((others[i] >> (second & 31) & 1) == 0)
+                break;
+        } else if (hf_bytes_is(args[1], name + word.len + 1)) {
+            *named = 2;
             return &commands[i];
+        }
     }
-    return NULL;
+    *named = 1;
+    return alone;
 }
 
 /* Cheaper than a memset(), and all but the time, which the caller sets. */

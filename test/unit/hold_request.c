@@ -449,6 +449,21 @@ TEST(a_stored_answer_is_told_although_something_is_due)
     CHECK_EQ(hold_now_us(engine), engine_now_us);
 }
 
+/* It was told nothing yet, so nothing about it is told while something is due.
+ */
+TEST(a_conflict_with_one_who_waits_is_not_told_while_something_is_due)
+{
+    engine_start();
+    engine_lock("door", "ann", 5000, 0);
+    engine_request = "q";
+    EXPECT(engine_lock("door", "bob", 500, 50), "WAITING ticket=2");
+    struct hold_command other = *engine_last();
+    other.ttl_ms++;
+    EXPECT(hold_answer_now(engine, &other), "CONFLICT id=q");
+    other.now_us += 50 * MS;
+    CHECK(hold_answer_now(engine, &other) == NULL);
+}
+
 TEST(refuse_repeats_a_stored_answer)
 {
     engine_start();

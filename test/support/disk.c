@@ -57,6 +57,8 @@ static int disk_open(void *io, int dir, const char *name, int flags, int *fd)
         error = pass(disk, TEST_DISK_CREATE, 'C', &torn);
     else if (flags & (O_RDWR | O_WRONLY))
         error = pass(disk, TEST_DISK_OPEN, 'O', &torn);
+    else if (disk->watched & TEST_DISK_LOOK)
+        error = pass(disk, TEST_DISK_LOOK, 'L', &torn);
     if (error != 0)
         return error;
     if (disk->quick)

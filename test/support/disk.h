@@ -29,6 +29,7 @@ enum test_disk_kind {
     TEST_DISK_REMOVE = 32,
     TEST_DISK_BATCH = 64,   /* the write that commit waits for */
     TEST_DISK_CREATE = 128, /* an open that makes the file */
+    TEST_DISK_LOOK = 256,   /* an open to read */
 };
 #define TEST_DISK_WRITES  (TEST_DISK_WRITE | TEST_DISK_BATCH)
 #define TEST_DISK_CHANGES (0xff & ~TEST_DISK_READ)

@@ -319,6 +319,32 @@ TEST(a_manifest_that_is_missing_cut_or_damaged_is_refused_and_made_anew)
     test_disk_destroy(&disk);
 }
 
+TEST(a_file_that_cannot_be_opened_is_named_and_stops_the_open)
+{
+    struct test_disk disk;
+    struct rig rig;
+
+    rig_init(&rig, "unopened", test_disk_quick(&disk));
+    CHECK_EQ(rig_open(&rig), HF_OK);
+    CHECK_EQ(rig_write(&rig, 3), HF_OK);
+    rig_stop(&rig);
+    bool named = false;
+    uint64_t at = 0;
+    for (bool failed = true; failed; at++) {
+        test_disk_fail(&disk, TEST_DISK_LOOK, at, EACCES);
+        enum hf_status status = rig_open(&rig);
+        failed = test_disk_failed(&disk);
+        CHECK_EQ(status, failed ? HF_IO : HF_OK);
+        CHECK(!failed || strstr(rig.error, "open") != NULL);
+        named = named || strstr(rig.error, "/manifest") != NULL;
+    }
+    CHECK(at > 1);
+    CHECK(named);
+    rig_check(&rig);
+    rig_close(&rig);
+    test_disk_destroy(&disk);
+}
+
 TEST(a_note_outlasts_everything_but_the_manifest)
 {
     struct test_disk disk;

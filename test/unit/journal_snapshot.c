@@ -240,6 +240,7 @@ TEST(figures_of_recovery_and_of_writes_are_exact)
     CHECK_EQ(rig_stats(&rig).replayed_batches, 20);
     CHECK_EQ(log_snapshot(rig.journal), HF_OK);
     rig_await_snapshot(&rig);
+    CHECK(rig_stats(&rig).snapshot_last_ns > 0);
     uint64_t before = rig.acked.count;
     CHECK_EQ(rig_write(&rig, 3), HF_OK);
     rig_reopen(&rig);

@@ -135,7 +135,9 @@ struct hf_limiter_answer {
     uint64_t limit;
     uint64_t remaining; /* for this priority, after the call */
     /* 0 if allowed; else the same call succeeds then and not a nanosecond
-     * before, if nobody else takes; or HF_LIMITER_NEVER. */
+     * before, unless somebody takes, gives back or settles meanwhile. Of LOG
+     * and LEASES it may succeed earlier: holds that are over by then are not
+     * counted. HF_LIMITER_NEVER: the cost is above what there ever is. */
     uint64_t retry_after_ns;
     uint64_t reset_after_ns;  /* until nothing is spent */
     uint64_t taken_ns;        /* for hf_limiter_refund() */
@@ -169,10 +171,11 @@ void hf_limiter_close(struct hf_limiter *limiter);
 /* ---- Rules. ---- */
 
 /* Defines a rule, or changes it: what keys have spent is kept, in permits
- * where both count permits. `number` (may be NULL) is how calls name it; it
- * stays the same when the rule is changed. "default" changes rule 0.
- * HF_INVALID: numbers out of range, or a name of 0 or HF_NAME_BYTES bytes or
- * more; HF_FULL: HF_LIMITER_RULES_MAX; HF_NOMEM. */
+ * where both count permits, and up to what the new rule allows: what is above
+ * that is forgotten when a key is next used. `number` (may be NULL) is how
+ * calls name it; it stays the same when the rule is changed. "default" changes
+ * rule 0. HF_INVALID: numbers out of range, or a name of 0 or HF_NAME_BYTES
+ * bytes or more; HF_FULL: HF_LIMITER_RULES_MAX; HF_NOMEM. */
 enum hf_status hf_limiter_define(struct hf_limiter *limiter, const char *name,
                                  const struct hf_limiter_rule *rule,
                                  uint32_t *number);
@@ -252,10 +255,12 @@ enum hf_status hf_limiter_hold(struct hf_limiter *limiter,
                                uint64_t hold_ns,
                                struct hf_limiter_answer *answer,
                                uint64_t *hold);
-/* Ends a hold with its true cost, the same for each of its pairs: the rest
- * comes back, and what was above the hold is spent in any case, so that later
- * calls wait for it. HF_NOTFOUND: unknown, settled, its time is over and all
- * came back, or its rule was removed. `now_ns` 0: the limiter's clock. */
+/* Ends a hold with its true cost, the same for each of its pairs (asks with the
+ * same key and rule are one): the rest comes back, and what was above the hold
+ * is spent in any case, so that later calls wait for it, twice as long as the
+ * rule takes to be whole again at most; LOG and LEASES: once. HF_NOTFOUND:
+ * unknown, settled, its time is over and all came back, or its rule was
+ * removed. `now_ns` 0: the limiter's clock. */
 enum hf_status hf_limiter_settle(struct hf_limiter *limiter, uint64_t hold,
                                  uint64_t cost, uint64_t now_ns);
 

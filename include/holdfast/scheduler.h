@@ -136,7 +136,7 @@ struct hf_scheduler_stats {
                          */
     uint64_t ended;     /*   done or dropped; periodic: ended by shutdown */
     uint64_t cancelled; /*   by cancel */
-    uint64_t returned;  /*   handed back by shut_now */
+    uint64_t returned;  /*   handed back by shutdown_now */
     uint64_t fired;     /* runs begun */
     uint64_t failed;    /* runs that returned something else than 0 */
     uint64_t dropped;   /* runs that the pool did not take, or gave up */
@@ -156,8 +156,8 @@ struct hf_scheduler_stats {
  * pool. HF_NOMEM: no memory, or no room for a thread. */
 enum hf_status hf_scheduler_open(struct hf_scheduler **scheduler,
                                  const struct hf_scheduler_opts *opts);
-/* shut_now, await for ever, free. Not from a task of the scheduler, and nobody
- * else may be inside a call. NULL is allowed. */
+/* shutdown_now, await for ever, free. Not from a task of the scheduler, and
+ * nobody else may be inside a call. NULL is allowed. */
 void hf_scheduler_close(struct hf_scheduler *scheduler);
 
 /* Runs fn(arg) once, at `when_ns` or `delay_ns` from now. `id`, which may be

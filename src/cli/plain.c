@@ -142,7 +142,7 @@ static const struct plain plains[] = {
           "total = available + reserved + sold, always. A negative N takes "
           "stock away.\n\n"
           "exit code: 0 done, 64 wrong command line, 65 refused, 69 no "
-          "server\n",
+          "server,\n75 not so many are available\n",
           "  holdfast stock set shoe-42 100\n"
           "  holdfast stock add shoe-42 -3 --reason damaged\n"
           "  holdfast stock list 'shoe-*' --json\n",

@@ -296,6 +296,23 @@ static void holds_trim(struct limiter_parts *parts)
     }
 }
 
+/* Of a shadow that would deny nothing was taken, and nothing is settled. */
+static void add_pair(struct limiter_hold *hold, struct limiter_part *part,
+                     uint64_t now_ns)
+{
+    struct limiter_pair *pair = &hold->pair[hold->count++];
+    bool took = part->wait_ns == 0;
+    struct hf_rate_answer told;
+
+    hf_words_tell(&part->open.plan, &part->open.words, now_ns, &told);
+    *pair = (struct limiter_pair){.hold = hold,
+                                  .cell = part->open.number,
+                                  .took = took,
+                                  .cost = took ? part->cost : 0,
+                                  .taken_ns = told.taken_ns};
+    holds_insert(&part->open, pair);
+}
+
 static enum hf_status hold_parts(struct hf_limiter *limiter,
                                  struct limiter_parts *parts, uint64_t hold_ns,
                                  uint64_t *number)
@@ -320,18 +337,11 @@ static enum hf_status hold_parts(struct hf_limiter *limiter,
     }
     for (uint32_t i = 0; i < parts->count; i++) {
         struct limiter_part *part = &parts->part[i];
-        struct hf_rate_answer told;
-        if (part->wait_ns != 0) /* a shadow that would deny */
-            continue;
-        hf_words_tell(&part->open.plan, &part->open.words, parts->now_ns,
-                      &told);
-        struct limiter_pair *pair = &hold->pair[hold->count++];
-        *pair = (struct limiter_pair){.hold = hold,
-                                      .cell = part->open.number,
-                                      .cost = part->cost,
-                                      .taken_ns = told.taken_ns};
-        holds_insert(&part->open, pair);
+        if (part->wait_ns == 0)
+            add_pair(hold, part, parts->now_ns);
     }
+    if (hold->count == 0) /* shadows only, that would deny: it ends with one */
+        add_pair(hold, &parts->part[0], parts->now_ns);
     /* Relaxed: the cells' locks publish it. */
     hf_u32_store(&hold->users, hold->count + 1, __ATOMIC_RELAXED);
     table_show(limiter, hold);
@@ -371,7 +381,7 @@ static void settle_pair(struct hf_limiter *limiter, struct limiter_open *open,
     if (cost < pair->cost)
         hf_words_refund(&open->plan, &open->words, pair->cost - cost,
                         pair->taken_ns);
-    else if (cost > pair->cost)
+    else if (cost > pair->cost && pair->took)
         hf_words_spend(&open->plan, &open->words, cost - pair->cost, now_ns);
     hf_u64_add(&limiter->array_bytes,
                hf_words_bytes(&open->plan, &open->words) - bytes,

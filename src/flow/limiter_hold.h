@@ -16,7 +16,8 @@ struct limiter_pair {
     struct limiter_pair *prev; /* (c) */
     struct limiter_hold *hold; /* (i) */
     uint32_t cell;             /* (i) */
-    uint32_t ended;            /* (c) not in the cell's list any more */
+    uint16_t ended;            /* (c) not in the cell's list any more */
+    uint16_t took;             /* (i) else a shadow that would have denied */
     uint64_t cost;             /* (i) */
     uint64_t taken_ns;         /* (i) */
 };

@@ -41,24 +41,38 @@ static struct batch *flight_at(struct server *server, uint32_t index)
                 ->flights[(server->flight_first + index) % SERVER_FLIGHTS_MAX];
 }
 
-/* An UNLOCK of this hold that the client has sent, from `from` on in the batch.
+/* A search for what a client has sent: its requests that are left, and steps.
+ */
+struct search {
+    const struct conn *conn;
+    uint64_t left;
+    uint32_t steps;
+};
+#define SEARCH_STEPS 1000u
+
+/* An UNLOCK of this hold that will be carried out, from `from` on in the batch.
  * Each is found once. */
-static bool find_unlock(struct server *server, struct batch *batch, size_t from,
-                        const struct conn *conn, struct hf_bytes name,
+static bool find_unlock(struct server *server, struct search *search,
+                        struct batch *batch, size_t from, struct hf_bytes name,
                         uint64_t token)
 {
     struct hold_command *c = &server->command;
 
-    for (size_t i = from; i < batch->count; i++) {
+    for (size_t i = from;
+         i < batch->count && search->left > 0 && search->steps++ < SEARCH_STEPS;
+         i++) {
         struct entry *entry = &batch->entries[i];
-        if (entry->conn != conn || entry->kind != HOLD_UNLOCK ||
-            entry->gives_back || entry->refused != HF_OK)
+        if (entry->conn != search->conn)
             continue;
-        entry->gives_back =
-            hold_decode(entry_record(batch, entry), c) == HF_OK &&
-            c->token == token && hf_bytes_equal(c->name, name);
-        if (entry->gives_back)
-            return true;
+        search->left--;
+        if (entry->kind != HOLD_UNLOCK || entry->gives_back ||
+            entry->refused != HF_OK ||
+            hold_decode(entry_record(batch, entry), c) != HF_OK ||
+            c->token != token || !hf_bytes_equal(c->name, name) ||
+            (c->request.len > 0 && hold_answer_now(server->engine, c) != NULL))
+            continue; /* the last: it was carried out before */
+        entry->gives_back = true;
+        return true;
     }
     return false;
 }
@@ -68,21 +82,21 @@ static bool find_unlock(struct server *server, struct batch *batch, size_t from,
 static bool gives_back_itself(struct server *server, const struct conn *conn,
                               struct hf_bytes name, uint64_t token)
 {
+    struct search search = {conn, conn->pending - 1, 0};
     size_t from = server->apply_next + 1;
 
-    if (conn->pending <= 1)
-        return false;
-    for (uint32_t i = 0; i < server->flight_count; i++) {
-        if (find_unlock(server, flight_at(server, i), from, conn, name, token))
+    for (uint32_t i = 0; i < server->flight_count && search.left > 0; i++) {
+        if (find_unlock(server, &search, flight_at(server, i), from, name,
+                        token))
             return true;
         from = 0;
     }
-    return find_unlock(server, &server->building, 0, conn, name, token);
+    return find_unlock(server, &search, &server->building, 0, name, token);
 }
 
 /* A lock that was granted to a client that is gone is given back, unless it
  * can be asked for again. */
-static void give_back(struct server *server, const struct conn *conn,
+static void give_back(struct server *server, struct conn *conn,
                       struct hf_bytes record, struct hf_bytes grant)
 {
     struct hold_command *c = &server->command;
@@ -94,6 +108,7 @@ static void give_back(struct server *server, const struct conn *conn,
     struct hf_bytes name = c->name; /* in the record */
     if (!again || !gives_back_itself(server, conn, name, token))
         lock_wait_orphan(server, name, token);
+    conn_close(conn); /* what it sent and was not begun is left */
 }
 
 /* One that is read from is closed when it ends; else its end lies unread. */
@@ -352,8 +367,10 @@ static void withdraw(struct server *server, struct batch *batch,
     (void)status;
     if (entry->wait != NULL)
         entry->dropped = lock_wait_withdraw(server, entry->wait, &entry->told);
-    else
-        entry->dropped = c->request.len == 0;
+    else /* the end of a re-entry may be behind it: see give_back() */
+        entry->dropped = c->request.len == 0 && entry->conn->pending == 1;
+    if (entry->dropped && entry->conn != NULL)
+        conn_close(entry->conn); /* what is behind it is left, too */
     if (entry->dropped || entry->told)
         hold_forget(server->engine, c);
     if (entry->told) {

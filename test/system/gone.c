@@ -98,6 +98,66 @@ TEST(a_reentry_is_given_back_once_by_one_who_went)
     check_reentry(false);
 }
 
+/* Both are gathered behind a write that hangs; `between` keeps the second from
+ * being run. A half-closed client is gone only when it resets. */
+static void check_gathered(const char *between, bool half_closed)
+{
+    start_new();
+    int64_t token = test_number(
+        test_ask(&second, "LOCK a OWNER me TTL %d", FOR_EVER_MS), "token");
+    shut_with(&second);
+    int64_t before = commands();
+    test_wire_add(&first, "LOCK a OWNER me TTL %d", FOR_EVER_MS);
+    if (between[0] != '\0')
+        test_wire_add(&first, "%s", between);
+    TEST_SEND(&first, "UNLOCK a %" PRId64, token);
+    await_commands(before, 1);
+    if (half_closed) {
+        CHECK_EQ(shutdown(first.fd, SHUT_WR), 0);
+        CHECK(is_silent(&first));
+    }
+    reset(&first);
+    if (!half_closed)
+        await_clients(2);
+    open_with(&second);
+    CHECK_DONE(test_ask(&second, "STOCK SET x 1"));
+    CHECK_DONE(test_ask(&second, "STOCK SET x 2"));
+    CHECK_EQ(test_number(test_ask(&second, "LOCKINFO a"), "count"), 1);
+    stop();
+}
+
+TEST(a_gathered_reentry_and_its_end_change_nothing_when_their_client_goes)
+{
+    static const char *const between[] = {"", "LOCKINFO a", "PING", "LOCKS"};
+
+    for (size_t i = 0; i < sizeof between / sizeof *between; i++) {
+        check_gathered(between[i], false);
+        check_gathered(between[i], true);
+    }
+}
+
+/* An UNLOCK that was carried out before does not give the re-entry back. */
+TEST(a_repeated_unlock_does_not_count_for_a_reentry_of_one_who_went)
+{
+    start_new();
+    int64_t token = test_number(
+        test_ask(&second, "LOCK a OWNER me TTL %d", FOR_EVER_MS), "token");
+    CHECK_DONE(test_ask(&second, "LOCK a OWNER me TTL %d", FOR_EVER_MS));
+    CHECK_DONE(test_ask(&second, "LOCK a OWNER me TTL %d", FOR_EVER_MS));
+    CHECK_DONE(test_ask(&second, "UNLOCK a %" PRId64 " REQ u", token));
+    test_server_shut(&server);
+    test_wire_add(&first, "LOCK a OWNER me TTL %d", FOR_EVER_MS);
+    TEST_SEND(&first, "UNLOCK a %" PRId64 " REQ u", token);
+    await_hang();
+    reset(&first);
+    await_clients(2);
+    CHECK(test_server_signal(&server, SIGUSR1));
+    CHECK_DONE(test_ask(&second, "STOCK SET x 1"));
+    CHECK_DONE(test_ask(&second, "STOCK SET x 2"));
+    CHECK_EQ(test_number(test_ask(&second, "LOCKINFO a"), "count"), 2);
+    stop();
+}
+
 TEST(a_waiter_that_sent_too_much_and_died_is_not_granted)
 {
     static char words[700 * 1024];

@@ -148,6 +148,28 @@ TEST(memory_is_counted_when_a_hold_of_nothing_is_settled)
     }
 }
 
+/* It holds nothing, and ends all the same. */
+TEST(a_hold_that_only_a_shadow_would_deny_ends_in_time)
+{
+    struct hf_limiter *limiter = open_small();
+    struct hf_limiter_rule shadow = bucket(1, 100 * SECOND, 1);
+
+    shadow.shadow = true;
+    uint32_t rule = define(limiter, "s", shadow);
+    CHECK(take(limiter, rule, "a", 1, 10).allowed);
+    uint64_t first = hold(limiter, rule, "a", 1, SECOND, 10);
+    (void)hold(limiter, rule, "a", 1, SECOND, 10);
+    CHECK_EQ(stats_of(limiter).holds, 2);
+    CHECK_EQ(hf_limiter_settle(limiter, first, 1, 11), HF_OK);
+    CHECK_EQ(peek(limiter, rule, "a", 1, 11).remaining, 0);
+    CHECK_EQ(take(limiter, rule, "a", 1, 2 * SECOND).shadow, 1);
+    CHECK_EQ(stats_of(limiter).holds, 0);
+    /* nothing came back, and nothing was spent */
+    CHECK_EQ(peek(limiter, rule, "a", 1, 99 * SECOND).remaining, 0);
+    CHECK_EQ(peek(limiter, rule, "a", 1, 100 * SECOND + 10).remaining, 1);
+    hf_limiter_close(limiter);
+}
+
 TEST(open_holds_are_bounded)
 {
     struct hf_limiter *limiter;

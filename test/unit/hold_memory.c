@@ -543,24 +543,19 @@ TEST(at_the_memory_limit_every_part_of_a_command_must_fit)
     CHECK_EQ(would_fit(&c), HF_NOMEM);
 }
 
-/* What is refused there would need new memory. */
 TEST(at_the_memory_limit_the_last_free_place_is_used)
 {
     engine_start();
     engine_lock("door", "ann", 5000, 0);
     engine_fence("disk", 1);
-    hold_set_memory_max(engine, 1);
     struct hold_command c = made(HOLD_FENCE, "tape");
-    c.token = 1;
-    unsigned prepared = 0;
+    hold_set_memory_max(engine, 1);
     while (hold_prepare(engine, &c) == HF_OK)
-        CHECK(++prepared < 1000000);
+        continue;
     hold_set_memory_max(engine, 0);
     size_t before = memory_bytes();
     CHECK_EQ(hold_prepare(engine, &c), HF_OK);
-    CHECK(memory_bytes() > before);
-    for (prepared++; prepared > 0; prepared--)
-        hold_forget(engine, &c);
+    CHECK(memory_bytes() > before); /* what was refused needed new memory */
 }
 
 /* The heap is full long before the locks and their names are. */

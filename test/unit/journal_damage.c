@@ -518,3 +518,31 @@ TEST(a_damaged_header_behind_a_torn_batch_is_refused_by_name)
     hf_buf_destroy(&file);
     test_disk_destroy(&disk);
 }
+
+/* An error is not taken for the end of what was written, also behind the first
+ * megabyte, up to which a segment is read at once. */
+TEST(any_read_that_fails_stops_the_open)
+{
+    struct test_disk disk;
+    struct rig rig;
+    uint64_t reads = 0;
+
+    rig_init(&rig, "long", test_disk_quick(&disk));
+    rig.opts.segment_bytes = 4u << 20;
+    CHECK_EQ(rig_open(&rig), HF_OK);
+    for (int i = 0; i < 80; i++) {
+        CHECK_EQ(rig_append(&rig, 5, 6000), HF_OK);
+        CHECK_EQ(rig_commit(&rig), HF_OK);
+    }
+    rig_close(&rig);
+    for (bool failed = true; failed; reads++) {
+        test_disk_fail(&disk, TEST_DISK_READ, reads, EIO);
+        enum hf_status status = rig_open(&rig);
+        failed = test_disk_failed(&disk);
+        CHECK_EQ(status, failed ? HF_IO : HF_OK);
+    }
+    CHECK(reads > 4);
+    rig_check(&rig);
+    rig_close(&rig);
+    test_disk_destroy(&disk);
+}

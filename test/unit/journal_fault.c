@@ -514,35 +514,6 @@ TEST(any_allocation_that_fails_while_reading_is_survived)
     test_disk_destroy(&disk);
 }
 
-/* An error is not taken for the end of what was written, also behind the first
- * megabyte, up to which a segment is read at once. */
-TEST(any_read_that_fails_stops_the_open)
-{
-    struct test_disk disk;
-    struct rig rig;
-    uint64_t reads = 0;
-
-    open_disk(&disk, false);
-    rig_init(&rig, "j", &disk.io);
-    rig.opts.segment_bytes = 4u << 20;
-    CHECK_EQ(rig_open(&rig), HF_OK);
-    for (int i = 0; i < 80; i++) {
-        CHECK_EQ(rig_append(&rig, 5, 6000), HF_OK);
-        CHECK_EQ(rig_commit(&rig), HF_OK);
-    }
-    rig_close(&rig);
-    for (bool failed = true; failed; reads++) {
-        test_disk_fail(&disk, TEST_DISK_READ, reads, EIO);
-        enum hf_status status = rig_open(&rig);
-        failed = test_disk_failed(&disk);
-        CHECK_EQ(status, failed ? HF_IO : HF_OK);
-    }
-    CHECK(reads > 4);
-    rig_check(&rig);
-    rig_close(&rig);
-    test_disk_destroy(&disk);
-}
-
 /* Only the order of calls protects against a loss of power: a name must not
  * come before what it names, nor a removal before what replaces it. */
 TEST(a_segment_is_on_disk_before_its_name_and_its_name_before_a_batch)

@@ -294,6 +294,7 @@ static void apply_batch(struct server *server, struct batch *batch)
     batch->has_tick = false;
     batch->wait_count = 0;
     batch->may_orphan = false;
+    batch->reenters = false;
     server->apply_next = 0;
     server->apply_at = 0;
     server->flight_first = (server->flight_first + 1) % SERVER_FLIGHTS_MAX;

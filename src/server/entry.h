@@ -42,6 +42,7 @@ struct batch {
     bool has_tick;
     uint64_t wait_count; /* entries that may wait */
     bool may_orphan;     /* has a LOCK that is given back if its client goes */
+    bool reenters;       /* has a LOCK with WAIT of one who holds the lock */
     /* since the log has it: */
     enum hf_status end;    /* HF_PENDING: on its way */
     uint64_t record_count; /* that the log was given */

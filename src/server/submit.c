@@ -90,6 +90,19 @@ static uint64_t fingerprint_of(struct hf_bytes record)
                                   record.len - HOLD_RECORD_BODY));
 }
 
+/* Does the owner hold the lock that it asks for? */
+static bool reenters(struct server *server, const struct hold_command *command)
+{
+    static struct hold_command ask = {.kind = HOLD_LOCK_INFO}; /* is large */
+
+    ask.name = command->name;
+    ask.now_us = command->now_us;
+    const struct hold_out *out = hold_ask(server->engine, &ask);
+    return out != NULL && out->code == HOLD_OK &&
+           hf_bytes_equal(reply_get_text(out->body, FIELD_OWNER),
+                          command->owner);
+}
+
 /* A lock that may wait. Its connection runs nothing else meanwhile: the wait
  * leads to it, and the entry to the wait. */
 static void queue_wait(struct server *server, struct conn *conn,
@@ -112,6 +125,7 @@ static void queue_wait(struct server *server, struct conn *conn,
             lock_wait_new(server, conn, command, fingerprint, came_ns);
     if (entry->wait != NULL) {
         batch->wait_count++;
+        batch->reenters = batch->reenters || reenters(server, command);
         entry->wait->known = !log_leads(server->log) &&
                              hold_answer_now(server->engine, command) != NULL;
         return;
@@ -252,6 +266,11 @@ bool submit_admits(struct server *server, const struct conn *conn,
     /* a wait is alone on its connection */
     if (conn->pending > 0 &&
         (may_wait(command) || is_too_much(server, conn, command)))
+        return false;
+    /* A re-entry that is told TIMEOUT is taken back after its batch: what would
+     * count it in the same batch comes after it. */
+    if (server->building.reenters && is_write && !may_wait(command) &&
+        hold_operations[command->kind].words[0] == WORD_NAME)
         return false;
     if (hold_operations[command->kind].class == CLASS_LISTING) {
         server->lead_awaited = server->lead_awaited || !log_leads(server->log);

@@ -281,6 +281,43 @@ TEST(a_timeout_stands_when_the_journal_fails_before_its_verdict)
     stop();
 }
 
+/* A LOCK with WAIT of one who holds the lock may be told TIMEOUT, and counts
+ * until that is written down. */
+TEST(what_counts_a_reentry_does_not_share_its_batch)
+{
+    static const char *const owners[] = {"you", "me"};
+    static const char *const names[] = {"gate", "hatch"};
+    struct conn waiting, holding;
+
+    for (int i = 0; i < 2; i++) {
+        listening(&waiting);
+        listening(&holding);
+        start_with(JOURNAL_ALWAYS);
+        command = (struct hold_command){.kind = HOLD_LOCK,
+                                        .name = hf_bytes_text(names[i]),
+                                        .owner = hf_bytes_text("me"),
+                                        .ttl_ms = HOLD_TTL_MAX_MS};
+        CHECK_EQ(apply()->code, HOLD_OK);
+        command.owner = hf_bytes_text(owners[i]);
+        command.wait_ms = 60;
+        submit(&waiting);
+        CHECK_EQ(server.building.count, 1);
+        command = (struct hold_command){
+            .kind = HOLD_UNLOCK, .name = hf_bytes_text(names[i]), .token = 1};
+        CHECK_EQ(submit_admits(&server, &holding, &command), i == 0);
+        command.kind = HOLD_FENCE;
+        CHECK(submit_admits(&server, &holding, &command));
+        for (int turn = 0; turn < 3; turn++) {
+            commit_poll(&server);
+            server_turn(&server);
+        }
+        command.kind = HOLD_UNLOCK;
+        CHECK(submit_admits(&server, &holding, &command));
+        hf_buf_destroy(&waiting.out);
+        stop();
+    }
+}
+
 /* Whichever allocation fails, a grant that reaches nobody is given back. */
 TEST(a_grant_to_one_who_is_gone_is_given_back_without_memory)
 {

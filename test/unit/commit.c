@@ -318,6 +318,28 @@ TEST(what_counts_a_reentry_does_not_share_its_batch)
     }
 }
 
+/* The log has no room for its record, and gets none: it is told so, and waits
+ * no more. */
+TEST(a_wait_whose_record_finds_no_memory_is_over)
+{
+    struct conn waiting, writing = gone();
+
+    listening(&waiting);
+    CHECK_EQ(hf_buf_reserve(&waiting.out, 1024), HF_OK);
+    start();
+    submit_long(&writing, HOLD_ITEMS_MAX, HOLD_SKU_MAX);
+    submit_long(&writing, HOLD_ITEMS_MAX, HOLD_SKU_MAX);
+    lock_and_wait(&waiting);
+    CHECK(waiting.wait != NULL);
+    hf_memory_fail_after(0);
+    server_turn(&server);
+    hf_memory_fail_never();
+    CHECK(was_told(&waiting, "-OVERLOADED "));
+    CHECK(waiting.wait == NULL);
+    CHECK(!lock_wait_knows(&server.lock_waits, hf_bytes_text("q")));
+    stop();
+}
+
 /* Whichever allocation fails, a grant that reaches nobody is given back. */
 TEST(a_grant_to_one_who_is_gone_is_given_back_without_memory)
 {

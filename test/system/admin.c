@@ -79,6 +79,13 @@ TEST(every_command_is_listed_described_and_helped_with)
         CHECK_BULK(test_element(docs, 4), "group");
         CHECK_BULK(test_element(docs, 6), "syntax");
     }
+    /* also as HELP writes it */
+    static const char spaced[] =
+        "*3\r\n$7\r\nCOMMAND\r\n$4\r\nINFO\r\n$9\r\nStock Set\r\n";
+    test_wire_add_raw(&wire, spaced, sizeof spaced - 1);
+    CHECK_EQ(test_wire_send(&wire), HF_OK);
+    struct hf_bytes shown = TEST_ANSWER(&wire);
+    CHECK(memmem(shown.data, shown.len, "stock|set", 9) != NULL);
     CHECK_ERROR(test_ask(&wire, "COMMAND NOSUCH"), "BADARG");
     stop();
 }

@@ -324,7 +324,7 @@ TEST(a_file_that_cannot_be_opened_is_named_and_stops_the_open)
     struct test_disk disk;
     struct rig rig;
 
-    rig_init(&rig, "unopened", test_disk_quick(&disk));
+    rig_init(&rig, "j", test_disk_quick(&disk));
     CHECK_EQ(rig_open(&rig), HF_OK);
     CHECK_EQ(rig_write(&rig, 3), HF_OK);
     rig_stop(&rig);

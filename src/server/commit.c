@@ -114,7 +114,7 @@ static void give_back(struct server *server, struct conn *conn,
 /* One that is read from is closed when it ends; else its end lies unread. */
 static bool is_gone(const struct conn *conn)
 {
-    return conn->closing || (!conn->reading && conn_peer_is_gone(conn, true));
+    return conn->closing || (!conn->reading && conn_is_gone(conn));
 }
 
 static void answer_write(struct server *server, struct entry *entry,

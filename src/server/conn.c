@@ -176,7 +176,7 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
     size_t len = got > 0 ? (size_t)got : 0;
     size_t used = 0;
 
-    if (got == UV_EOF && (conn->wait == NULL || !conn->wait->queued)) {
+    if (got == UV_EOF && waits_may_close(conn)) {
         conn->ended = true; /* it may still want what it asked for */
         set_reading(conn, false);
         conn_touch(conn);
@@ -360,8 +360,8 @@ static void go_on(struct conn *conn)
         return;
     }
     if ((conn->quitting || conn->ended) && owed(conn) == 0 &&
-        conn->pending == 0 && conn->wait == NULL && !conn->dirty &&
-        !conn->parked) {
+        conn->pending == 0 && !conn->dirty && !conn->parked &&
+        (conn->wait == NULL || !waits_may_close(conn))) {
         conn_close(conn);
         return;
     }
@@ -514,17 +514,20 @@ void conn_accept(uv_stream_t *listener, int status)
     set_reading(conn, true);
 }
 
-bool conn_peer_is_gone(const struct conn *conn, bool may_read)
+bool conn_is_gone(const struct conn *conn)
 {
     struct tcp_info info;
     socklen_t len = sizeof info;
     uv_os_fd_t fd;
 
+    if (conn->closing)
+        return true;
     if (uv_fileno((const uv_handle_t *)&conn->tcp, &fd) != 0 ||
         getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0)
         return false;
-    return info.tcpi_state != TCP_ESTABLISHED &&
-           !(may_read && info.tcpi_state == TCP_CLOSE_WAIT);
+    if (info.tcpi_state == TCP_CLOSE_WAIT)
+        return !waits_may_close(conn);
+    return info.tcpi_state != TCP_ESTABLISHED;
 }
 
 bool conn_any_owed(const struct server *server)
@@ -578,8 +581,7 @@ void conn_tend(struct server *server)
         if (owed(conn) > 0 && now_ms - conn->sent_ms > STUCK_MS &&
             now_ms - conn->heard_ms > STUCK_MS)
             close_for(conn, "does not read its replies");
-        else if (conn->wait != NULL && !conn->reading &&
-                 conn_peer_is_gone(conn, conn->ended))
+        else if (conn->wait != NULL && !conn->reading && conn_is_gone(conn))
             conn_close(conn); /* nobody reads how it went */
         else if (idle_ms > 0 && is_at_rest(conn) &&
                  now_ms - conn->heard_ms > idle_ms)

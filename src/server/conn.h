@@ -101,10 +101,10 @@ static inline struct hf_bytes conn_host(const struct conn *conn)
 }
 /* So many steps were done for it, besides the request itself. */
 void conn_spend(struct conn *conn, uint64_t steps);
-/* True if the client's end of the connection is closed or lost, as the socket
- * has it, whether or not that was read. `may_read`: one that has only closed
- * its own side counts as there. */
-bool conn_peer_is_gone(const struct conn *conn, bool may_read);
+/* True if an answer would reach nobody: the connection is closed or lost, as
+ * the socket has it, whether or not that was read. One that has only closed its
+ * own side may still read, but for one that waits: see waits_may_close(). */
+bool conn_is_gone(const struct conn *conn);
 /* Closes those that are silent, or do not read, for too long. */
 void conn_tend(struct server *server);
 /* True while some client is still owed an answer. */

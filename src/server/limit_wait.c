@@ -172,7 +172,6 @@ enum hf_status limit_park(struct server *server, struct conn *conn,
         return HF_NOMEM;
     }
     wait->base = (struct wait){.kind = WAIT_LIMIT,
-                               .queued = true,
                                .came_ns = server->heard_ns,
                                .deadline_ns = deadline_ns};
     join(queue, wait);
@@ -182,6 +181,7 @@ enum hf_status limit_park(struct server *server, struct conn *conn,
         return HF_NOMEM;
     }
     look(server, wait, turn);
+    waits_queue(&wait->base);
     return HF_OK;
 }
 

@@ -244,17 +244,6 @@ static void tell_timeout(struct server *server, struct lock_wait *wait)
     wait->end = END_TOLD;
 }
 
-/* True if a grant would reach nobody. The client's end may lie unread in the
- * socket, so that is asked. One that waits in a queue must not close its side;
- * one that asked for a free lock may have, and still reads. */
-static bool is_gone(const struct lock_wait *wait)
-{
-    const struct conn *conn = wait->base.conn;
-    bool may_read = wait->state == WAIT_SENT;
-
-    return conn == NULL || conn->closing || conn_peer_is_gone(conn, may_read);
-}
-
 /* The lock was granted to one who was told otherwise, or is gone. */
 static void held_in_vain(struct server *server, struct lock_wait *wait,
                          struct hf_bytes grant)
@@ -282,7 +271,7 @@ static bool grant(struct server *server, struct lock_wait *wait,
 {
     struct conn *conn = wait->base.conn;
 
-    if (!is_gone(wait)) {
+    if (conn != NULL && !conn_is_gone(conn)) {
         tell(server, wait, HOLD_OK, body);
         if (!conn->closing) {
             wait->granted = true;
@@ -340,15 +329,13 @@ static void queued(struct server *server, struct lock_wait *wait,
     struct lock_waits *waits = &server->lock_waits;
 
     wait->state = WAIT_QUEUED;
-    wait->base.queued = true;
     wait->ticket = ticket;
     hf_index_unpromise(&waits->tickets, TICKET_BYTES);
     wait->promised = false;
     wait->has_ticket =
         put_ref(&waits->tickets, ticket_name(&wait->ticket), wait);
     assert(wait->has_ticket); /* promised */
-    if (wait->base.conn != NULL && wait->base.conn->ended)
-        conn_close(wait->base.conn); /* it will not hear of a later grant */
+    waits_queue(&wait->base);
     if (wait->end == END_NONE && server->stopping)
         wait->end = END_STOP;
     if (wait->end != END_NONE && !wait->owed)

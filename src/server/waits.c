@@ -101,6 +101,18 @@ enum hf_status waits_add(struct waits *waits, struct wait *wait,
     return HF_OK;
 }
 
+bool waits_may_close(const struct conn *conn)
+{
+    return conn->wait == NULL || !conn->wait->queued;
+}
+
+void waits_queue(struct wait *wait)
+{
+    wait->queued = true;
+    if (wait->conn != NULL && wait->conn->ended)
+        conn_touch(wait->conn); /* closes when all it is owed was sent */
+}
+
 void waits_remove(struct waits *waits, struct wait *wait)
 {
     waits_detach(waits, wait);

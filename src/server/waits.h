@@ -40,7 +40,7 @@ enum wait_event { WAIT_DUE, WAIT_LEFT, WAIT_STOP, WAIT_FAIL, WAIT_EVENTS };
 
 struct wait {
     enum wait_kind kind;
-    bool queued;       /* a client that closes its side now is gone */
+    bool queued;       /* see waits_queue() */
     struct conn *conn; /* NULL: nobody is to be told any more */
     struct wait *prev; /* in the list of all */
     struct wait *next;
@@ -63,11 +63,16 @@ struct waits {
 void waits_open(struct waits *waits);
 void waits_close(struct waits *waits);
 
-/* The connection waits; kind, times and `queued` are set. It is looked at when
- * its deadline comes. Without a connection it is never looked at, and adding it
+/* The connection waits; kind and times are set. It is looked at when its
+ * deadline comes. Without a connection it is never looked at, and adding it
  * does not fail. HF_NOMEM: it was not added. */
 enum hf_status waits_add(struct waits *waits, struct wait *wait,
                          struct conn *conn);
+/* It waits in a queue, where its grant may come at any time: a client that has
+ * closed its side, or does, is gone. */
+void waits_queue(struct wait *wait);
+/* May the client close its side and still be told? */
+bool waits_may_close(const struct conn *conn);
 /* Another connection takes the place of the one that was detached. */
 void waits_attach(struct waits *waits, struct wait *wait, struct conn *conn);
 /* Nobody is to be told any more; returns who was, or NULL. */

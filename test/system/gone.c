@@ -232,6 +232,36 @@ TEST(a_wait_that_is_taken_over_counts_again_when_it_is_granted)
     stop();
 }
 
+/* One that waits must not close its side, before or after; what it was owed
+ * before is told. */
+TEST(one_that_has_closed_its_side_does_not_wait_for_permits)
+{
+    for (int early = 0; early < 2; early++) {
+        start_new();
+        (void)test_ask(&watcher, "LIMIT k RATE 1 PER %d", FOR_EVER_MS);
+        shut_with(&second);
+        int64_t before = commands();
+        test_wire_add(&first, "STOCK SET x 1");
+        TEST_SEND(&first, "LIMIT k RATE 1 PER %d WAIT %d", FOR_EVER_MS,
+                  FOR_EVER_MS);
+        await_commands(before, 1);
+        if (early) {
+            CHECK_EQ(shutdown(first.fd, SHUT_WR), 0);
+            CHECK(is_silent(&first));
+        }
+        open_with(&second);
+        CHECK_DONE(TEST_ANSWER(&first));
+        if (!early) {
+            CHECK(is_silent(&first));
+            CHECK_EQ(shutdown(first.fd, SHUT_WR), 0);
+        }
+        CHECK(test_wire_ends(&first));
+        await_clients(2);
+        CHECK_EQ(test_info(&watcher, "limit_waiters"), 0);
+        stop();
+    }
+}
+
 /* A listing waits for time to pass, and its client has said all. False: what
  * was to be over while the disk hangs was over before. */
 static bool ask_half_closed(unsigned ttl_ms)

@@ -71,11 +71,9 @@ enum hf_status hf_index_init(struct hf_index *index, size_t record_bytes,
                              struct hf_texts *texts, struct hf_hash_seed seed,
                              size_t *account)
 {
-    *index = (struct hf_index){.texts = texts,
-                               .seed = seed,
-                               .buckets = 1,
-                               .low = 1,
-                               .account = account};
+    *index = (struct hf_index){
+        .texts = texts, .buckets = 1, .low = 1, .account = account};
+    hf_hasher_init(&index->hasher, seed);
     hf_slab_init(&index->slab, record_bytes, account);
     enum hf_status status = add_segment(index);
     if (status != HF_OK)

@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/hash.h"
+#include "base/hasher.h"
 #include "base/slab.h"
 #include "base/text.h"
 
@@ -35,7 +35,7 @@ struct hf_named {
 struct hf_index {
     struct hf_slab slab;
     struct hf_texts *texts; /* shared by several indexes */
-    struct hf_hash_seed seed;
+    struct hf_hasher hasher;
     uint32_t **segments; /* bucket heads, in pieces that never move */
     uint32_t segment_count;
     uint32_t segment_cap;
@@ -67,7 +67,7 @@ void hf_index_unpromise(struct hf_index *index, size_t name_len);
 static inline uint32_t hf_index_hash(const struct hf_index *index,
                                      struct hf_bytes name)
 {
-    return (uint32_t)hf_hash(index->seed, name);
+    return (uint32_t)hf_hasher_hash(&index->hasher, name.data, name.len);
 }
 uint32_t hf_index_find_hashed(const struct hf_index *index, uint32_t hash,
                               struct hf_bytes name);

@@ -88,7 +88,7 @@ enum hf_status hf_limiter_open(struct hf_limiter **out,
         opts->holds_max != 0 ? opts->holds_max : HOLDS_MAX_DEFAULT;
     limiter->log_bytes_max =
         opts->log_bytes_max != 0 ? opts->log_bytes_max : UINT64_MAX;
-    map_hash_init(&limiter->hash, seed_make(limiter, opts->seed));
+    hf_hasher_init(&limiter->hash, seed_make(limiter, opts->seed));
     status = hf_locals_init(&limiter->locals, sizeof(struct limiter_local));
     if (status == HF_OK)
         status = hf_limiter_arena_init(&limiter->arena);

@@ -45,6 +45,7 @@
 #include <assert.h>
 
 #include "base/atomic.h"
+#include "base/hasher.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "flow/limiter_rules.h"
@@ -52,7 +53,7 @@
 #include "holdfast/limiter.h"
 #include "sync/listed.h"
 #include "sync/locals.h"
-#include "sync/map_hash.h"
+#include "sync/map_tags.h"
 #include "sync/mutex.h"
 #include "sync/waits.h"
 
@@ -206,7 +207,7 @@ struct limiter_local {
 struct hf_limiter {
     struct hf_listed listed;
     const struct hf_clock *clock; /* (i) */
-    struct map_hash hash;         /* (i) */
+    struct hf_hasher hash;        /* (i) */
     uint64_t keys_max;            /* (i) */
     uint64_t holds_max;           /* (i) */
     uint64_t log_bytes_max;       /* (i) */
@@ -478,7 +479,7 @@ static inline enum hf_status limiter_key_make(const struct hf_limiter *limiter,
     key->bytes = (const unsigned char *)ask->key;
     key->len = (uint32_t)ask->key_len;
     key->identity = family << 16 | IDENTITY_LIVE | key->len;
-    key->hash = map_hash(&limiter->hash, ask->key, ask->key_len) +
+    key->hash = hf_hasher_hash(&limiter->hash, ask->key, ask->key_len) +
                 family * UINT64_C(0x9e3779b97f4a7c15);
     return HF_OK;
 }

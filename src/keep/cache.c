@@ -230,7 +230,7 @@ enum hf_status hf_cache_open(struct hf_cache **out,
     cache->opts = *opts;
     opts_complete(&cache->opts);
     cache->segment_count = cache->opts.segments;
-    map_hash_init(&cache->hash, seed_make(cache));
+    hf_hasher_init(&cache->hash, seed_make(cache));
     enum hf_status status = build(cache);
     if (status == HF_OK) {
         hf_listed_add(&cache->listed, "cache", opts->name, fill);

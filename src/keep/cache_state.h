@@ -32,13 +32,14 @@
 #define KEEP_CACHE_STATE_H
 
 #include "base/atomic.h"
+#include "base/hasher.h"
 #include "base/heap.h"
 #include "holdfast/cache.h"
 #include "holdfast/event.h"
 #include "sync/epoch.h"
 #include "sync/listed.h"
 #include "sync/locals.h"
-#include "sync/map_hash.h"
+#include "sync/map_tags.h"
 #include "sync/mutex.h"
 
 #define CACHE_SLOTS      7u /* entries of a bucket */
@@ -182,7 +183,7 @@ struct cache_wait;
 struct hf_cache {
     struct hf_listed listed;
     struct hf_cache_opts opts;      /* (i) */
-    struct map_hash hash;           /* (i) */
+    struct hf_hasher hash;          /* (i) */
     struct hf_epoch *epoch;         /* (i) */
     struct hf_locals locals;        /* struct cache_local by thread */
     size_t local_bytes;             /* (i) */
@@ -427,7 +428,7 @@ static inline bool cache_key_init(const struct hf_cache *cache,
         return false;
     key->data = data;
     key->len = len;
-    key->hash = map_hash(&cache->hash, data, len);
+    key->hash = hf_hasher_hash(&cache->hash, data, len);
     return true;
 }
 

@@ -40,7 +40,7 @@ void answer_give(struct server *server, struct conn *conn, enum hold_code code,
 void answer_applied(struct server *server, struct conn *conn,
                     enum hold_code code, struct hf_bytes body)
 {
-    uint64_t now_us = server_now_us(server);
+    uint64_t now_us = server->epoch_us + server->answer_ns / 1000;
     uint64_t as_of_us = hold_now_us(server->engine);
     uint64_t age_us = now_us > as_of_us ? now_us - as_of_us : 0;
 

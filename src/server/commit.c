@@ -30,6 +30,9 @@
  * each: a turn stays short, however much is due at once. */
 #define TURN_SWEEPS_MAX 16
 
+/* Answers for one look at the clock. */
+#define ANSWERS_A_CLOCK 16u
+
 /* What the journal adds to a record. */
 #define RECORD_HEAD_BYTES 4u
 
@@ -158,6 +161,8 @@ static bool apply_write(struct server *server, struct entry *entry,
          * anything is asked of the engine again. */
         for (size_t i = 0; i < out->answer_count; i++)
             lock_wait_answered(server, &out->answers[i]);
+        if (out->code == HOLD_AGAIN)
+            answer_now(server);
     } while (out->code == HOLD_AGAIN);
     if (entry->wait == NULL)
         answer_write(server, entry, record, out);
@@ -277,6 +282,8 @@ static void apply_batch(struct server *server, struct batch *batch)
         fail(server);
     for (; server->apply_next < batch->count; server->apply_next++) {
         struct entry *entry = &batch->entries[server->apply_next];
+        if (server->apply_next % ANSWERS_A_CLOCK == 0)
+            answer_now(server);
         server->applying = !apply_entry(server, batch, entry);
         if (server->applying)
             return;

@@ -48,8 +48,8 @@ enum hf_status hf_map_open(struct hf_map **out, const struct hf_map_opts *opts)
     map->opts = *opts;
     map->opts.clock = opts->clock == NULL ? hf_clock_system() : opts->clock;
     map->owns = opts->free_value != NULL;
-    map_hash_init(&map->hash, hf_hash_seed((struct hf_hash_seed){
-                                  {opts->seed[0], opts->seed[1]}}));
+    hf_hasher_init(&map->hash, hf_hash_seed((struct hf_hash_seed){
+                                   {opts->seed[0], opts->seed[1]}}));
     struct map_table *table = hf_map_table_new(
         buckets_for(opts->capacity == 0 ? CAPACITY_DEFAULT : opts->capacity));
     struct hf_epoch_opts epoch_opts = {.name = opts->name,
@@ -97,7 +97,7 @@ static inline bool key_init(const struct hf_map *map, const void *data,
     key->len = len;
     key->hash = map->opts.hash != NULL
                     ? map->opts.hash(map->opts.context, data, len)
-                    : map_hash(&map->hash, data, len);
+                    : hf_hasher_hash(&map->hash, data, len);
     key->tag = key->hash >> 56;
     key->tag += key->tag == 0;
     return true;

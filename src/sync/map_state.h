@@ -33,11 +33,12 @@
 #define SYNC_MAP_STATE_H
 
 #include "base/atomic.h"
+#include "base/hasher.h"
 #include "holdfast/event.h"
 #include "holdfast/map.h"
 #include "sync/epoch.h"
 #include "sync/listed.h"
-#include "sync/map_hash.h"
+#include "sync/map_tags.h"
 #include "sync/mutex.h"
 
 #define MAP_SLOTS       6u  /* nodes of a bucket */
@@ -118,7 +119,7 @@ struct map_wait {
 struct hf_map {
     struct hf_listed listed;
     struct hf_map_opts opts;    /* (i) */
-    struct map_hash hash;       /* (i) */
+    struct hf_hasher hash;      /* (i) */
     struct hf_epoch *epoch;     /* (i) */
     bool owns;                  /* (i) free_value is there */
     struct hf_atomic_u32 shut;  /* (a) */

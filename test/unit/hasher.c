@@ -1,46 +1,46 @@
-/* map_hash.c - the map's own hash: every byte counts, and it spreads. */
-#include "sync/map_hash.h"
+/* hasher.c - the quick keyed hash: every byte counts, and it spreads. */
+#include "base/hasher.h"
 
 #include "support/test.h"
 
 #define KEYS    65536
 #define BUCKETS 16384 /* four keys each */
 
-static struct map_hash seeded(uint64_t seed)
+static struct hf_hasher seeded(uint64_t seed)
 {
-    struct map_hash hash;
-    map_hash_init(&hash, (struct hf_hash_seed){{seed, 1}});
+    struct hf_hasher hash;
+    hf_hasher_init(&hash, (struct hf_hash_seed){{seed, 1}});
     return hash;
 }
 
 TEST(every_byte_and_the_length_count)
 {
-    struct map_hash hash = seeded(7);
+    struct hf_hasher hash = seeded(7);
     unsigned char key[80];
 
     memset(key, 'x', sizeof key);
     for (size_t len = 0; len <= sizeof key; len++) {
-        uint64_t whole = map_hash(&hash, key, len);
-        CHECK(len == 0 || whole != map_hash(&hash, key, len - 1));
+        uint64_t whole = hf_hasher_hash(&hash, key, len);
+        CHECK(len == 0 || whole != hf_hasher_hash(&hash, key, len - 1));
         for (size_t at = 0; at < len; at++) {
             for (unsigned bit = 0; bit < 8; bit++) {
                 key[at] = (unsigned char)(key[at] ^ 1u << bit);
-                CHECK(map_hash(&hash, key, len) != whole);
+                CHECK(hf_hasher_hash(&hash, key, len) != whole);
                 key[at] = 'x';
             }
         }
-        CHECK(map_hash(&hash, key, len) == whole);
+        CHECK(hf_hasher_hash(&hash, key, len) == whole);
     }
 }
 
 TEST(another_seed_is_another_hash)
 {
-    struct map_hash a = seeded(1);
-    struct map_hash b = seeded(2);
+    struct hf_hasher a = seeded(1);
+    struct hf_hasher b = seeded(2);
     char key[40] = "";
 
     for (size_t len = 0; len <= sizeof key; len++)
-        CHECK(map_hash(&a, key, len) != map_hash(&b, key, len));
+        CHECK(hf_hasher_hash(&a, key, len) != hf_hasher_hash(&b, key, len));
 }
 
 /* What a good hash leaves empty and puts into the fullest bucket is known:
@@ -49,7 +49,7 @@ static void check_spread(size_t len, unsigned shift)
 {
     static uint16_t low[BUCKETS];
     static uint32_t high[256];
-    struct map_hash hash = seeded(len * 64 + shift);
+    struct hf_hasher hash = seeded(len * 64 + shift);
     int empty = 0;
 
     memset(low, 0, sizeof low);
@@ -58,7 +58,7 @@ static void check_spread(size_t len, unsigned shift)
         unsigned char key[40] = {0};
         uint64_t number = i << shift;
         memcpy(key + len - 8, &number, 8);
-        uint64_t found = map_hash(&hash, key, len);
+        uint64_t found = hf_hasher_hash(&hash, key, len);
         low[found % BUCKETS]++;
         high[found >> 56]++;
     }

@@ -52,7 +52,7 @@ const struct hold_arg hold_words[HOLD_WORDS] = {
                     .max = HOLD_STOCK_MAX},
     [WORD_CHANGE] = {"n", .type = TYPE_CHANGE, AT(amount)},
     [WORD_SKUS] = {"sku", .form = "sku [sku ...]", .type = TYPE_SKUS, AT(items),
-                   .max = HOLD_ITEMS_MAX},
+                   .many = true, .max = HOLD_ITEMS_MAX},
     [WORD_SKIP] = {"skip", .type = TYPE_NUMBER, AT(amount), .strict = true,
                    .max = INT64_MAX},
 };

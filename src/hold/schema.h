@@ -30,6 +30,7 @@ struct target;
 enum hold_type {
     TYPE_NONE,   /* a bit without an argument */
     TYPE_TEXT,   /* struct hf_bytes; its range is a length */
+    TYPE_BYTES,  /* struct hf_bytes, any */
     TYPE_NEW_ID, /* a text, or * for none */
     TYPE_NUMBER, /* uint64_t */
     TYPE_SIGNED, /* int64_t, any */
@@ -46,7 +47,7 @@ struct hold_arg {
     const char *form;  /* NULL, or how the syntax shows all of it */
     enum hold_type type;
     bool optional; /* of a word */
-    bool many;     /* of an option: may be given several times */
+    bool many;     /* may be given several times; of a word, up to `max` */
     bool strict;   /* the engine relies on the range: checked in records */
     uint16_t place;
     uint64_t min;

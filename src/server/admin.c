@@ -9,21 +9,17 @@
 #include "server/server.h"
 #include "server/table.h"
 
-void admin_ping(struct server *server, struct conn *conn,
-                struct resp_request *request)
+void admin_ping(const struct asked *asked)
 {
-    (void)server;
-    if (request->count > 1)
-        reply_put_bytes(&conn->reply, request->args[1]);
+    if (asked->count > 0)
+        reply_put_bytes(asked->reply, asked->args[0]);
     else
-        reply_put_simple(&conn->reply, "PONG");
+        reply_put_simple(asked->reply, "PONG");
 }
 
-void admin_echo(struct server *server, struct conn *conn,
-                struct resp_request *request)
+void admin_echo(const struct asked *asked)
 {
-    (void)server;
-    reply_put_bytes(&conn->reply, request->args[1]);
+    reply_put_bytes(asked->reply, asked->args[0]);
 }
 
 /* A name for INFO and logs: printable, without blanks. */
@@ -40,30 +36,12 @@ static bool set_name(struct conn *conn, struct hf_bytes name)
     return true;
 }
 
-void admin_hello(struct server *server, struct conn *conn,
-                 struct resp_request *request)
+static void say_hello(struct conn *conn, uint64_t version)
 {
     struct reply *reply = &conn->reply;
-    uint64_t version = (uint64_t)reply->codec->version;
 
-    if (request->count > 1 &&
-        (hf_parse_u64(request->args[1], &version) != HF_OK || version < 2 ||
-         version > 3)) {
-        answer_error(server, conn, ERROR_VERSION);
-        return;
-    }
-    for (size_t i = 2; i < request->count; i += 2) {
-        if (hf_bytes_is(request->args[i], "AUTH")) {
-            answer_error(server, conn, ERROR_AUTH);
-            return;
-        }
-        if (!hf_bytes_is(request->args[i], "SETNAME") ||
-            i + 1 >= request->count || !set_name(conn, request->args[i + 1])) {
-            answer_form(server, conn, request);
-            return;
-        }
-    }
-    reply->codec = version == 3 ? &resp3_codec : &resp2_codec;
+    if (version != 0)
+        reply->codec = version == 3 ? &resp3_codec : &resp2_codec;
     reply_put_map(reply, 7);
     reply_pair_text(reply, "server", "holdfast");
     reply_pair_text(reply, "version", HOLDFAST_VERSION);
@@ -75,58 +53,86 @@ void admin_hello(struct server *server, struct conn *conn,
     reply_put_list(reply, 0);
 }
 
-void admin_select(struct server *server, struct conn *conn,
-                  struct resp_request *request)
+/* AUTH, whatever follows. */
+static enum hf_status refuse(struct parse *p, unsigned option)
 {
-    if (hf_bytes_equal(request->args[1], hf_bytes("0", 1)))
-        reply_put_simple(&conn->reply, "OK");
-    else
-        answer_error(server, conn, ERROR_DATABASE);
+    (void)p, (void)option;
+    return HF_CANCELLED;
 }
 
-static void client_info(struct conn *conn)
+void admin_hello(const struct asked *asked)
+{
+    struct admin_words words = {.name = hf_bytes_text(asked->conn->name)};
+    char error[PARSE_ERROR_MAX];
+    struct parse p = {.shape = &admin_hello_shape,
+                      .args = asked->args,
+                      .count = asked->count,
+                      .out = &words,
+                      .error = error,
+                      .own = refuse};
+    enum hf_status status = parse_shape(&p);
+
+    if (asked->count > 0 && words.version == 0)
+        answer_error(asked->server, asked->conn, ERROR_VERSION);
+    else if (status == HF_CANCELLED)
+        answer_error(asked->server, asked->conn, ERROR_AUTH);
+    else if (status != HF_OK)
+        answer_bad(asked->server, asked->conn, status, error);
+    else if (!set_name(asked->conn, words.name))
+        answer_error(asked->server, asked->conn, ERROR_NAME);
+    else
+        say_hello(asked->conn, words.version);
+}
+
+void admin_select(const struct asked *asked)
+{
+    if (hf_bytes_equal(asked->args[0], hf_bytes("0", 1)))
+        reply_put_simple(asked->reply, "OK");
+    else
+        answer_error(asked->server, asked->conn, ERROR_DATABASE);
+}
+
+void admin_client_id(const struct asked *asked)
+{
+    reply_put_number(asked->reply, (int64_t)asked->conn->id);
+}
+
+void admin_client_info(const struct asked *asked)
 {
     char line[256];
 
     snprintf(line, sizeof line, "id=%llu name=%s resp=%d\n",
-             (unsigned long long)conn->id, conn->name,
-             conn->reply.codec->version);
-    reply_put_text(&conn->reply, line);
+             (unsigned long long)asked->conn->id, asked->conn->name,
+             asked->reply->codec->version);
+    reply_put_text(asked->reply, line);
 }
 
-void admin_client(struct server *server, struct conn *conn,
-                  struct resp_request *request)
+void admin_client_getname(const struct asked *asked)
 {
-    struct hf_bytes what = request->args[1];
-
-    if (hf_bytes_is(what, "ID") && request->count == 2) {
-        reply_put_number(&conn->reply, (int64_t)conn->id);
-    } else if (hf_bytes_is(what, "INFO") && request->count == 2) {
-        client_info(conn);
-    } else if (hf_bytes_is(what, "GETNAME") && request->count == 2) {
-        if (conn->name[0] != '\0')
-            reply_put_text(&conn->reply, conn->name);
-        else
-            reply_put_null(&conn->reply);
-    } else if (hf_bytes_is(what, "SETNAME") && request->count == 3) {
-        if (set_name(conn, request->args[2]))
-            reply_put_simple(&conn->reply, "OK");
-        else
-            answer_error(server, conn, ERROR_NAME);
-    } else if (hf_bytes_is(what, "SETINFO") && request->count == 4) {
-        reply_put_simple(&conn->reply, "OK"); /* nothing here needs it */
-    } else {
-        answer_form(server, conn, request);
-    }
+    if (asked->conn->name[0] != '\0')
+        reply_put_text(asked->reply, asked->conn->name);
+    else
+        reply_put_null(asked->reply);
 }
 
-void admin_quit(struct server *server, struct conn *conn,
-                struct resp_request *request)
+void admin_client_setname(const struct asked *asked)
 {
-    (void)server;
-    (void)request;
-    reply_put_simple(&conn->reply, "OK");
-    conn->quitting = true;
+    if (set_name(asked->conn, asked->args[0]))
+        reply_put_simple(asked->reply, "OK");
+    else
+        answer_error(asked->server, asked->conn, ERROR_NAME);
+}
+
+/* Nothing here needs it. */
+void admin_client_setinfo(const struct asked *asked)
+{
+    reply_put_simple(asked->reply, "OK");
+}
+
+void admin_quit(const struct asked *asked)
+{
+    reply_put_simple(asked->reply, "OK");
+    asked->conn->quitting = true;
 }
 
 /* All settings as texts: numbers from their table, and a few others. */
@@ -172,24 +178,23 @@ static size_t list_settings(struct server *server,
     return count + text_count;
 }
 
-void admin_config_get(struct server *server, struct conn *conn,
-                      struct resp_request *request)
+void admin_config_get(const struct asked *asked)
 {
     struct setting settings[SETTINGS_MAX];
-    size_t count = list_settings(server, settings);
+    size_t count = list_settings(asked->server, settings);
     bool shown[SETTINGS_MAX] = {false};
     size_t matches = 0;
 
     for (size_t i = 0; i < count; i++) {
         struct hf_bytes name = hf_bytes_text(settings[i].name);
-        for (size_t k = 2; k < request->count && !shown[i]; k++)
-            shown[i] = hf_bytes_match(request->args[k], name);
+        for (size_t k = 0; k < asked->count && !shown[i]; k++)
+            shown[i] = hf_bytes_match(asked->args[k], name);
         matches += shown[i];
     }
-    reply_put_map(&conn->reply, matches);
+    reply_put_map(asked->reply, matches);
     for (size_t i = 0; i < count; i++) {
         if (shown[i])
-            reply_pair_text(&conn->reply, settings[i].name, settings[i].value);
+            reply_pair_text(asked->reply, settings[i].name, settings[i].value);
     }
 }
 
@@ -254,23 +259,23 @@ void admin_bounds_changed(struct server *server, const struct conn *conn)
     }
 }
 
-void admin_config_set(struct server *server, struct conn *conn,
-                      struct resp_request *request)
+void admin_config_set(const struct asked *asked)
 {
+    struct server *server = asked->server;
+    struct conn *conn = asked->conn;
     struct config_number numbers[CONFIG_NUMBERS_MAX];
     size_t count = config_numbers(&server->config, numbers);
     uint64_t value;
 
-    if (hf_bytes_equal(request->args[2], hf_bytes_text("log-level"))) {
-        set_level(server, conn, request->args[3]);
+    if (hf_bytes_equal(asked->args[0], hf_bytes_text("log-level"))) {
+        set_level(server, conn, asked->args[1]);
         return;
     }
     for (size_t i = 0; i < count; i++) {
         const struct config_number *n = &numbers[i];
-        if (!hf_bytes_equal(request->args[2], hf_bytes_text(n->name)) ||
-            !n->live)
+        if (!hf_bytes_equal(asked->args[0], hf_bytes_text(n->name)) || !n->live)
             continue;
-        if (hf_parse_u64(request->args[3], &value) != HF_OK || value < n->min ||
+        if (hf_parse_u64(asked->args[1], &value) != HF_OK || value < n->min ||
             value > n->max) {
             answer_error(server, conn, ERROR_RANGE, n->name,
                          (unsigned long long)n->min,

@@ -8,7 +8,6 @@
 #include "server/errors.h"
 #include "server/reply.h"
 #include "server/server.h"
-#include "server/table.h"
 
 #define SENTENCE_BYTES 1024u
 
@@ -68,16 +67,6 @@ void answer_error(struct server *server, struct conn *conn, enum hold_code code,
     vsnprintf(text, sizeof text, sentence, facts);
     va_end(facts);
     tell(server, conn, code, hold_code_name(code), text);
-}
-
-void answer_form(struct server *server, struct conn *conn,
-                 const struct resp_request *request)
-{
-    size_t named;
-    const struct command *command =
-        table_find(request->args, request->count, &named);
-
-    answer_error(server, conn, ERROR_FORM, command->name, command->syntax);
 }
 
 void answer_line(struct server *server, struct conn *conn, enum hold_code code,

@@ -26,9 +26,6 @@ void answer_applied(struct server *server, struct conn *conn,
 void answer_error(struct server *server, struct conn *conn, enum hold_code code,
                   const char *sentence, ...)
     __attribute__((format(printf, 4, 5)));
-/* The words are not as the table has them for the request's command. */
-void answer_form(struct server *server, struct conn *conn,
-                 const struct resp_request *request);
 /* An error in the words of another system: the line as a whole. */
 void answer_line(struct server *server, struct conn *conn, enum hold_code code,
                  const char *line);

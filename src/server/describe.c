@@ -24,8 +24,7 @@ static void describe_info(struct reply *reply, const struct command *command)
 {
     char name[32];
     bool write = (command->flags & (COMMAND_WRITE | COMMAND_CHANGES)) != 0;
-    bool keyed = command->kind != 0 && command->shape != NULL &&
-                 command->shape->words[0] != WORD_END;
+    bool keyed = command->run == NULL && command->shape->words[0] != WORD_END;
 
     reply_put_list(reply, 6);
     reply_put_bytes(reply, wire_name(command, name));
@@ -48,105 +47,85 @@ static void describe_docs(struct reply *reply, const struct command *command)
     reply_pair_text(reply, "syntax", command->syntax);
 }
 
-/* True if the request names this command, or none at all. */
-static bool asked_for(const struct resp_request *request, size_t from,
-                      const struct command *command)
+/* True if the request names this command, in either way, or none at all. */
+static bool asked_for(const struct asked *asked, const struct command *command)
 {
-    char name[32];
-    struct hf_bytes wire = wire_name(command, name);
+    char text[32];
 
-    for (size_t i = from; i < request->count; i++) {
-        struct hf_bytes arg = request->args[i];
-        if (hf_bytes_is(arg, command->name))
+    for (size_t i = 0; i < asked->count; i++) {
+        size_t len = asked->args[i].len;
+        if (len > sizeof text)
+            continue;
+        memcpy(text, asked->args[i].data, len);
+        char *bar = memchr(text, '|', len);
+        if (bar != NULL)
+            *bar = ' ';
+        if (hf_bytes_is(hf_bytes(text, len), command->name))
             return true;
-        if (arg.len == wire.len) {
-            size_t k = 0;
-            while (k < wire.len && (arg.data[k] | 32) == (wire.data[k] | 32))
-                k++;
-            if (k == wire.len)
-                return true;
-        }
     }
-    return request->count <= from;
+    return asked->count == 0;
 }
 
-static size_t count_asked(const struct resp_request *request, size_t from)
+static size_t count_asked(const struct asked *asked)
 {
     size_t count = 0;
 
     for (size_t i = 0; i < table_count(); i++)
-        count += asked_for(request, from, table_at(i));
+        count += asked_for(asked, table_at(i));
     return count;
 }
 
-void admin_command(struct server *server, struct conn *conn,
-                   struct resp_request *request)
+void admin_command_count(const struct asked *asked)
 {
-    struct hf_bytes what =
-        request->count > 1 ? request->args[1] : hf_bytes("INFO", 4);
-    struct reply *reply = &conn->reply;
+    reply_put_number(asked->reply, (int64_t)table_count());
+}
+
+void admin_command_list(const struct asked *asked)
+{
     char name[32];
 
-    if (hf_bytes_is(what, "COUNT")) {
-        reply_put_number(reply, (int64_t)table_count());
-    } else if (hf_bytes_is(what, "LIST")) {
-        reply_put_list(reply, table_count());
-        for (size_t i = 0; i < table_count(); i++)
-            reply_put_bytes(reply, wire_name(table_at(i), name));
-    } else if (hf_bytes_is(what, "DOCS")) {
-        reply_put_map(reply, count_asked(request, 2));
-        for (size_t i = 0; i < table_count(); i++) {
-            if (asked_for(request, 2, table_at(i)))
-                describe_docs(reply, table_at(i));
-        }
-    } else if (hf_bytes_is(what, "INFO")) {
-        reply_put_list(reply, count_asked(request, 2));
-        for (size_t i = 0; i < table_count(); i++) {
-            if (asked_for(request, 2, table_at(i)))
-                describe_info(reply, table_at(i));
-        }
-    } else {
-        answer_form(server, conn, request);
+    reply_put_list(asked->reply, table_count());
+    for (size_t i = 0; i < table_count(); i++)
+        reply_put_bytes(asked->reply, wire_name(table_at(i), name));
+}
+
+void admin_command_docs(const struct asked *asked)
+{
+    reply_put_map(asked->reply, count_asked(asked));
+    for (size_t i = 0; i < table_count(); i++) {
+        if (asked_for(asked, table_at(i)))
+            describe_docs(asked->reply, table_at(i));
     }
 }
 
-/* A command belongs to the help asked for if its name begins with it. */
-static bool helped(const struct resp_request *request,
-                   const struct command *command)
+void admin_command_info(const struct asked *asked)
 {
-    struct hf_bytes asked =
-        request->count > 1 ? request->args[1] : hf_bytes("", 0);
-
-    for (size_t i = 0; i < asked.len; i++) {
-        char c = asked.data[i];
-        if (c >= 'a' && c <= 'z')
-            c = (char)(c - 32);
-        if (command->name[i] == '\0' || command->name[i] != c)
-            return false;
+    reply_put_list(asked->reply, count_asked(asked));
+    for (size_t i = 0; i < table_count(); i++) {
+        if (asked_for(asked, table_at(i)))
+            describe_info(asked->reply, table_at(i));
     }
-    return asked.len == 0 || command->name[asked.len] == '\0' ||
-           command->name[asked.len] == ' ';
 }
 
-void admin_help(struct server *server, struct conn *conn,
-                struct resp_request *request)
+void admin_help(const struct asked *asked)
 {
+    struct hf_bytes what = asked->count > 0 ? asked->args[0] : hf_bytes("", 0);
     char line[512];
     size_t count = 0;
 
     for (size_t i = 0; i < table_count(); i++)
-        count += helped(request, table_at(i));
+        count += table_is_of(table_at(i), what);
     if (count == 0) {
-        answer_error(server, conn, ERROR_NO_COMMAND);
+        answer_error(asked->server, asked->conn, ERROR_NO_COMMAND);
         return;
     }
-    reply_put_list(&conn->reply, count);
+    reply_put_list(asked->reply, count);
     for (size_t i = 0; i < table_count(); i++) {
         const struct command *command = table_at(i);
-        if (!helped(request, command))
+        if (!table_is_of(command, what))
             continue;
         snprintf(line, sizeof line, "%s %s - %s", command->name,
                  command->syntax, command->summary);
-        reply_put_text(&conn->reply, line);
+        reply_put_text(asked->reply, line);
     }
 }

@@ -12,13 +12,11 @@
 
 /* Requests. */
 #define WRONG_COUNT "wrong number of arguments, the form is: %s %s"
-#define ERROR_COUNT HOLD_BADARG, WRONG_COUNT
+#define ERROR_COUNT HOLD_BADARG, "wrong number of arguments, the form is: %s"
 
-#define ERROR_UNKNOWN \
-    HOLD_ERR, "unknown command '%.*s' (with '%.*s'), HELP lists all commands"
-#define ERROR_HTTP   HOLD_ERR, "this is not an HTTP server"
-#define ERROR_REMOTE HOLD_NOPERM, "allowed only from the same machine"
-#define ERROR_FORM   HOLD_BADARG, "the form is: %s %s"
+#define WRONG_COMMAND "unknown command '%.*s' (with '%.*s'), %s%s"
+#define ERROR_HTTP    HOLD_ERR, "this is not an HTTP server"
+#define ERROR_REMOTE  HOLD_NOPERM, "allowed only from the same machine"
 
 /* Connection and settings. */
 #define ERROR_CLIENTS  HOLD_OVERLOADED, "maxclients is reached"
@@ -104,7 +102,6 @@
 #define WRONG_POLICIES  "at most 16 policies in one call"
 #define WRONG_NO_POLICY "no policy '%.*s', LIMIT DEFINE makes one"
 #define WRONG_RULE      "RATE and PER are required, or POLICY"
-#define WRONG_DEFINE    "RATE and PER are required"
 #define WRONG_BURST     "BURST is for BUCKET and GCRA"
 #define WRONG_SLOTS     "the maximum RATE of LOG and LEASES is 10000"
 #define WRONG_RATE                                                         \

@@ -99,8 +99,7 @@ static void tell(struct info *info, const struct figure *figure)
     }
 }
 
-void admin_info(struct server *server, struct conn *conn,
-                struct resp_request *request)
+void admin_info(const struct asked *asked)
 {
     static const struct {
         const char *title;
@@ -115,24 +114,24 @@ void admin_info(struct server *server, struct conn *conn,
         [SECTION_LATENCY] = {"Latency", "LATENCY"},
         [SECTION_HOLDS] = {"Holds", "HOLDS"},
     };
-    struct info info = {.server = server, .reply = &conn->reply};
+    struct info info = {.server = asked->server, .reply = asked->reply};
 
-    answer_read_end(server);
+    answer_read_end(asked->server);
     for (size_t i = 0; i < SECTION_COUNT; i++) {
-        if (request->count > 1 &&
-            !hf_bytes_is(request->args[1], sections[i].name) &&
-            !hf_bytes_is(request->args[1], "ALL") &&
-            !hf_bytes_is(request->args[1], "EVERYTHING") &&
-            !hf_bytes_is(request->args[1], "DEFAULT"))
+        if (asked->count > 0 &&
+            !hf_bytes_is(asked->args[0], sections[i].name) &&
+            !hf_bytes_is(asked->args[0], "ALL") &&
+            !hf_bytes_is(asked->args[0], "EVERYTHING") &&
+            !hf_bytes_is(asked->args[0], "DEFAULT"))
             continue;
         if (hf_buf_format(&info.text, "%s# %s\r\n", i > 0 ? "\r\n" : "",
                           sections[i].title) != HF_OK)
-            conn->reply.failed = true;
+            asked->reply->failed = true;
         for (size_t k = 0; k < figure_count(); k++)
             if (figure_at(k)->section == i)
                 tell(&info, figure_at(k));
     }
-    reply_put_bytes(&conn->reply, hf_buf_bytes(&info.text));
+    reply_put_bytes(asked->reply, hf_buf_bytes(&info.text));
     hf_buf_destroy(&info.text);
 }
 
@@ -142,12 +141,10 @@ static enum hf_status put_text(void *context, const char *text, size_t len)
     return HF_OK;
 }
 
-void admin_metrics(struct server *server, struct conn *conn,
-                   struct resp_request *request)
+void admin_metrics(const struct asked *asked)
 {
-    (void)request;
-    answer_read_end(server);
-    if (hf_meter_write(server->metrics.meter, HF_METER_OBJECTS, put_text,
-                       &conn->reply) != HF_OK)
-        conn->reply.failed = true;
+    answer_read_end(asked->server);
+    if (hf_meter_write(asked->server->metrics.meter, HF_METER_OBJECTS, put_text,
+                       asked->reply) != HF_OK)
+        asked->reply->failed = true;
 }

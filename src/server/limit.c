@@ -123,7 +123,7 @@ static void reply_answer(struct server *server, struct conn *conn,
                          const struct hf_limiter_answer *answer, uint64_t hold)
 {
     struct reply *reply = &conn->reply;
-    uint32_t fields = 5u + (call->plain ? 0 : 3u) + (call->hold_ms > 0) +
+    uint32_t fields = 5u + (call->plain ? 0 : 3u) + (call->words.hold_ms > 0) +
                       (call->headers ? 2u : 0);
 
     reply_put_map(reply, fields);
@@ -138,7 +138,7 @@ static void reply_answer(struct server *server, struct conn *conn,
                         __builtin_popcount(answer->shadow));
         reply_put_field(reply, FIELD_TAKEN, (int64_t)answer->taken_ns);
     }
-    if (call->hold_ms > 0)
+    if (call->words.hold_ms > 0)
         reply_put_field(reply, FIELD_HOLD, (int64_t)hold);
     if (call->headers)
         reply_headers(server, reply, call, answer);
@@ -153,18 +153,19 @@ static enum hf_status decide(struct server *server,
     struct hf_limiter *limiter = server->limits.limiter;
     struct hf_limiter_call made = {.asks = call->asks,
                                    .count = call->count,
-                                   .priority = (uint32_t)call->priority,
+                                   .priority = (uint32_t)call->words.priority,
                                    .now_ns = now_ns};
 
     *hold = 0;
     if (call->peek)
         return hf_limiter_peek(limiter, &made, answer);
-    if (call->hold_ms > 0)
-        return hf_limiter_hold(limiter, &made, call->hold_ms * NS_PER_MS,
+    if (call->words.hold_ms > 0)
+        return hf_limiter_hold(limiter, &made, call->words.hold_ms * NS_PER_MS,
                                answer, hold);
     if (!call->refund)
         return hf_limiter_take(limiter, &made, answer);
-    enum hf_status status = hf_limiter_refund(limiter, &made, call->refund_ns);
+    enum hf_status status =
+        hf_limiter_refund(limiter, &made, call->words.refund_ns);
     return status == HF_OK ? hf_limiter_peek(limiter, &made, answer) : status;
 }
 
@@ -195,7 +196,7 @@ static bool answer_again(struct server *server, struct conn *conn,
                          uint64_t now_ns)
 {
     struct kept kept;
-    struct hf_bytes id = call->request;
+    struct hf_bytes id = call->words.request;
 
     if (hf_dedup_find(server->limits.seen, id.data, id.len, now_ns, &kept) !=
         HF_OK)
@@ -216,8 +217,8 @@ static enum hf_status make_room(struct server *server,
 {
     struct kept kept = {.words = words, .at_ns = now_ns};
 
-    return hf_dedup_add(server->limits.seen, call->request.data,
-                        call->request.len, now_ns, &kept);
+    return hf_dedup_add(server->limits.seen, call->words.request.data,
+                        call->words.request.len, now_ns, &kept);
 }
 
 static void keep_answer(struct server *server, const struct limit_call *call,
@@ -226,7 +227,7 @@ static void keep_answer(struct server *server, const struct limit_call *call,
 {
     struct kept kept = {
         .words = words, .at_ns = now_ns, .hold = hold, .answer = *answer};
-    struct hf_bytes id = call->request;
+    struct hf_bytes id = call->words.request;
 
     (void)hf_dedup_forget(server->limits.seen, id.data, id.len, now_ns);
     if (status == HF_OK) /* there is room: it was there a moment ago */
@@ -241,7 +242,7 @@ static struct limit_turn turn_of(struct server *server,
     const struct hf_limiter_ask *ask = &call->asks[at];
     struct limit_turn turn = {
         .id = hf_limiter_watch_id(server->limits.limiter, ask),
-        .class = call->priority};
+        .class = call->words.priority};
 
     if (ask->own != NULL) {
         const struct hf_rate_rule *own = &ask->own->rate;
@@ -276,7 +277,7 @@ static bool must_wait(struct server *server, const struct limit_call *call,
     struct hf_limiter_answer answer;
     struct hf_limiter_call made = {.asks = call->asks,
                                    .count = call->count,
-                                   .priority = (uint32_t)call->priority,
+                                   .priority = (uint32_t)call->words.priority,
                                    .now_ns = now_ns};
 
     if (deadline_ns <= now_ns ||
@@ -342,26 +343,28 @@ static void run_once(struct server *server, struct conn *conn,
     reply_answer(server, conn, call, &answer, hold);
 }
 
-void limit_take(struct server *server, struct conn *conn,
-                struct resp_request *request)
+void limit_take(const struct asked *asked)
 {
+    struct server *server = asked->server;
+    struct conn *conn = asked->conn;
     struct limit_call call;
     struct limit_turn turn;
     char error[PARSE_ERROR_MAX];
 
-    enum hf_status status = limit_parse(&server->limits, request->args + 1,
-                                        request->count - 1, &call, error);
+    enum hf_status status =
+        limit_parse(&server->limits, asked->args, asked->count, &call, error);
     if (status != HF_OK) {
         answer_bad(server, conn, status, error);
-    } else if (call.request.len > 0) {
-        run_once(server, conn, request, &call);
+    } else if (call.words.request.len > 0) {
+        run_once(server, conn, asked->request, &call);
     } else {
         uint64_t deadline_ns = 0;
-        if (call.wait_ms > 0)
-            deadline_ns = server->heard_ns + call.wait_ms * NS_PER_MS;
-        if (call.wait_ms == 0 ||
+        if (call.words.wait_ms > 0)
+            deadline_ns = server->heard_ns + call.words.wait_ms * NS_PER_MS;
+        if (call.words.wait_ms == 0 ||
             !must_wait(server, &call, deadline_ns, false, &turn) ||
-            limit_park(server, conn, request, &turn, deadline_ns) != HF_OK)
+            limit_park(server, conn, asked->request, &turn, deadline_ns) !=
+                HF_OK)
             run(server, conn, &call);
     }
 }

@@ -34,6 +34,27 @@ struct server;
 #define LIMIT_SLOTS_MAX 10000u /* permits of LOG and LEASES */
 #define LIMIT_TOP_MAX   100u   /* rows of LIMIT TOP */
 
+/* What the commands about limits may carry. */
+struct limit_words {
+    struct hf_bytes key;
+    struct hf_bytes name;
+    struct hf_bytes request; /* REQ */
+    uint64_t rate;
+    uint64_t per_ms;
+    uint64_t burst;
+    uint64_t cost;
+    uint64_t priority;
+    uint64_t refund_ns; /* `taken` of the call that is undone */
+    uint64_t hold_ms;
+    uint64_t wait_ms;
+    uint64_t hold;
+    uint64_t count;
+    int64_t max_burst; /* of CL.THROTTLE and GCRA, from here on */
+    int64_t permits;
+    int64_t period_s;
+    int64_t quantity;
+};
+
 /* What one LIMIT asks for. Texts are the request's. */
 struct limit_call {
     struct hf_limiter_ask asks[HF_LIMITER_ASKS_MAX];
@@ -46,12 +67,7 @@ struct limit_call {
     bool peek;
     bool headers;
     bool refund;
-    uint64_t refund_ns; /* `taken` of the call that is undone */
-    uint64_t cost;
-    uint64_t priority;
-    uint64_t hold_ms;
-    uint64_t wait_ms;
-    struct hf_bytes request; /* REQ */
+    struct limit_words words;
 };
 
 /* What a call waits for. */
@@ -73,39 +89,14 @@ struct limits {
 enum hf_status limits_open(struct limits *limits, struct server *server);
 void limits_close(struct limits *limits);
 
-/* What the commands about limits may carry. */
-struct limit_words {
-    struct hf_bytes key;
-    struct hf_bytes name;
-    struct hf_bytes request; /* REQ */
-    uint64_t rate;
-    uint64_t per_ms;
-    uint64_t burst;
-    uint64_t cost;
-    uint64_t priority;
-    uint64_t refund_ns;
-    uint64_t hold_ms;
-    uint64_t wait_ms;
-    uint64_t hold;
-    uint64_t count;
-    int64_t max_burst; /* of CL.THROTTLE and GCRA, from here on */
-    int64_t permits;
-    int64_t period_s;
-    int64_t quantity;
-};
-
 /* limit_parse.c: their arguments. */
 extern const struct shape limit_take_shape, limit_define_shape,
     limit_drop_shape, limit_policies_shape, limit_settle_shape, limit_top_shape,
     limit_cell_shape, limit_gcra_shape;
-/* Those of the last two without the key, which is looked at last. */
-extern const struct shape limit_cell_numbers, limit_gcra_numbers;
-/* Comes first, once. */
-void limit_parse_init(void);
-/* The plain ones: the words behind the name, or an error. What is not given
+/* Of those but LIMIT and LIMIT DEFINE, or an error. What is not given
  * stays as it is in `out`; `*at` is behind the argument that was wrong. */
 enum hf_status limit_parse_words(const struct shape *shape,
-                                 const struct hf_bytes *args, size_t count,
+                                 const struct asked *asked,
                                  struct limit_words *out, size_t *at,
                                  char error[PARSE_ERROR_MAX]);
 /* The words behind LIMIT, or an error. */

@@ -37,51 +37,51 @@ static enum hf_status name_of(struct server *server, struct conn *conn,
     return HF_OK;
 }
 
-void limit_define(struct server *server, struct conn *conn,
-                  struct resp_request *request)
+void limit_define(const struct asked *asked)
 {
     struct hf_limiter_rule rule;
     struct hf_bytes word;
     char name[HF_NAME_BYTES], error[PARSE_ERROR_MAX];
 
-    if (limit_parse_rule(request->args + 2, request->count - 2, &word, &rule,
-                         error) != HF_OK) {
-        answer_bad(server, conn, HF_INVALID, error);
+    if (limit_parse_rule(asked->args, asked->count, &word, &rule, error) !=
+        HF_OK) {
+        answer_bad(asked->server, asked->conn, HF_INVALID, error);
         return;
     }
-    if (name_of(server, conn, word, name) != HF_OK)
+    if (name_of(asked->server, asked->conn, word, name) != HF_OK)
         return;
-    switch (hf_limiter_define(server->limits.limiter, name, &rule, NULL)) {
+    switch (
+        hf_limiter_define(asked->server->limits.limiter, name, &rule, NULL)) {
     case HF_OK:
-        reply_put_simple(&conn->reply, "OK");
+        reply_put_simple(asked->reply, "OK");
         return;
     case HF_FULL:
-        answer_error(server, conn, ERROR_POLICY_COUNT, HF_LIMITER_RULES_MAX);
+        answer_error(asked->server, asked->conn, ERROR_POLICY_COUNT,
+                     HF_LIMITER_RULES_MAX);
         return;
     case HF_NOMEM:
-        answer_error(server, conn, ERROR_MEMORY);
+        answer_error(asked->server, asked->conn, ERROR_MEMORY);
         return;
     default:
-        answer_error(server, conn, ERROR_POLICY);
+        answer_error(asked->server, asked->conn, ERROR_POLICY);
     }
 }
 
-void limit_drop(struct server *server, struct conn *conn,
-                struct resp_request *request)
+void limit_drop(const struct asked *asked)
 {
     char name[HF_NAME_BYTES];
 
-    if (name_of(server, conn, request->args[2], name) != HF_OK)
+    if (name_of(asked->server, asked->conn, asked->args[0], name) != HF_OK)
         return;
-    switch (hf_limiter_remove(server->limits.limiter, name)) {
+    switch (hf_limiter_remove(asked->server->limits.limiter, name)) {
     case HF_OK:
-        reply_put_simple(&conn->reply, "OK");
+        reply_put_simple(asked->reply, "OK");
         return;
     case HF_NOTFOUND:
-        answer_error(server, conn, ERROR_NO_POLICY, name);
+        answer_error(asked->server, asked->conn, ERROR_NO_POLICY, name);
         return;
     default:
-        answer_error(server, conn, ERROR_DEFAULT);
+        answer_error(asked->server, asked->conn, ERROR_DEFAULT);
     }
 }
 
@@ -123,52 +123,48 @@ static void show_rule(void *context, const char *name, uint32_t number,
     reply_pair_number(reply, "shadow", rule->shadow);
 }
 
-void limit_policies(struct server *server, struct conn *conn,
-                    struct resp_request *request)
+void limit_policies(const struct asked *asked)
 {
-    struct listing listing = {.reply = &conn->reply};
+    struct listing listing = {.reply = asked->reply};
 
-    (void)request;
-    (void)hf_limiter_list(server->limits.limiter, count_rule, &listing);
-    reply_put_list(&conn->reply, listing.count);
-    (void)hf_limiter_list(server->limits.limiter, show_rule, &listing);
+    (void)hf_limiter_list(asked->server->limits.limiter, count_rule, &listing);
+    reply_put_list(asked->reply, listing.count);
+    (void)hf_limiter_list(asked->server->limits.limiter, show_rule, &listing);
 }
 
-void limit_settle(struct server *server, struct conn *conn,
-                  struct resp_request *request)
+void limit_settle(const struct asked *asked)
 {
     char error[PARSE_ERROR_MAX];
     struct limit_words words;
     size_t at;
 
-    if (limit_parse_words(&limit_settle_shape, request->args + 2,
-                          request->count - 2, &words, &at, error) != HF_OK) {
-        answer_bad(server, conn, HF_INVALID, error);
+    if (limit_parse_words(&limit_settle_shape, asked, &words, &at, error) !=
+        HF_OK) {
+        answer_bad(asked->server, asked->conn, HF_INVALID, error);
         return;
     }
-    if (hf_limiter_settle(server->limits.limiter, words.hold, words.cost,
-                          server->heard_ns) == HF_OK)
-        reply_put_simple(&conn->reply, "OK");
+    if (hf_limiter_settle(asked->server->limits.limiter, words.hold, words.cost,
+                          asked->server->heard_ns) == HF_OK)
+        reply_put_simple(asked->reply, "OK");
     else
-        answer_error(server, conn, ERROR_NO_HOLD);
+        answer_error(asked->server, asked->conn, ERROR_NO_HOLD);
 }
 
-void limit_top(struct server *server, struct conn *conn,
-               struct resp_request *request)
+void limit_top(const struct asked *asked)
 {
     static struct hf_limiter_top rows[LIMIT_TOP_MAX];
     char error[PARSE_ERROR_MAX];
     struct limit_words words = {.count = 10};
     size_t at;
 
-    if (limit_parse_words(&limit_top_shape, request->args + 2,
-                          request->count - 2, &words, &at, error) != HF_OK) {
-        answer_bad(server, conn, HF_INVALID, error);
+    if (limit_parse_words(&limit_top_shape, asked, &words, &at, error) !=
+        HF_OK) {
+        answer_bad(asked->server, asked->conn, HF_INVALID, error);
         return;
     }
-    size_t count =
-        hf_limiter_top(server->limits.limiter, rows, (size_t)words.count);
-    struct reply *reply = &conn->reply;
+    size_t count = hf_limiter_top(asked->server->limits.limiter, rows,
+                                  (size_t)words.count);
+    struct reply *reply = asked->reply;
     reply_put_list(reply, count);
     for (size_t i = 0; i < count; i++) {
         size_t len = rows[i].key_len < sizeof rows[i].key ? rows[i].key_len
@@ -227,47 +223,45 @@ static void throttle(struct server *server, struct conn *conn,
         reply_put_number(&conn->reply, numbers[i]);
 }
 
-void limit_cell(struct server *server, struct conn *conn,
-                struct resp_request *request)
+void limit_cell(const struct asked *asked)
 {
-    struct limit_words words = {.key = request->args[1], .quantity = 1};
+    struct limit_words words = {.quantity = 1};
     char text[PARSE_ERROR_MAX];
     size_t at;
 
-    /* The words of redis-cell, which looks at the numbers first. */
-    if (limit_parse_words(&limit_cell_numbers, request->args + 2,
-                          request->count - 2, &words, &at, text) != HF_OK) {
-        struct hf_bytes bad = request->args[at + 1];
+    if (limit_parse_words(&limit_cell_shape, asked, &words, &at, text) !=
+        HF_OK) {
+        struct hf_bytes bad = asked->args[at - 1];
         snprintf(text, sizeof text, CELL_INTEGER,
                  (int)(bad.len < 64 ? bad.len : 64), bad.data);
-        answer_line(server, conn, HOLD_ERR, text);
+        answer_line(asked->server, asked->conn, HOLD_ERR, text);
         return;
     }
     if (words.permits == 0 || words.period_s == 0) {
-        answer_line(server, conn, HOLD_ERR, CELL_ZERO);
+        answer_line(asked->server, asked->conn, HOLD_ERR, CELL_ZERO);
         return;
     }
-    throttle(server, conn, THROTTLE_CELL, &words, server->heard_ns);
+    throttle(asked->server, asked->conn, THROTTLE_CELL, &words,
+             asked->server->heard_ns);
 }
 
-void limit_gcra(struct server *server, struct conn *conn,
-                struct resp_request *request)
+void limit_gcra(const struct asked *asked)
 {
-    struct limit_words words = {.key = request->args[1], .quantity = 1};
+    struct limit_words words = {.quantity = 1};
     char text[PARSE_ERROR_MAX];
     size_t at;
 
-    if (request->count == 6 ||
-        (request->count == 7 && !hf_bytes_is(request->args[5], "TOKENS"))) {
-        answer_error(server, conn, ERROR_SYNTAX);
+    if (asked->count == 5 ||
+        (asked->count == 6 && !hf_bytes_is(asked->args[4], "TOKENS"))) {
+        answer_error(asked->server, asked->conn, ERROR_SYNTAX);
         return;
     }
-    if (limit_parse_words(&limit_gcra_numbers, request->args + 2,
-                          request->count - 2, &words, &at, text) != HF_OK) {
-        answer_error(server, conn, ERROR_INTEGER);
+    if (limit_parse_words(&limit_gcra_shape, asked, &words, &at, text) !=
+        HF_OK) {
+        answer_error(asked->server, asked->conn, ERROR_INTEGER);
         return;
     }
     /* Redis counts whole milliseconds. */
-    uint64_t now_ns = server->heard_ns / NS_PER_MS * NS_PER_MS;
-    throttle(server, conn, THROTTLE_REDIS, &words, now_ns);
+    uint64_t now_ns = asked->server->heard_ns / NS_PER_MS * NS_PER_MS;
+    throttle(asked->server, asked->conn, THROTTLE_REDIS, &words, now_ns);
 }

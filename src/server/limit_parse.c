@@ -25,92 +25,61 @@ const char *limit_kind_name(enum hf_rate_kind kind)
 #define AT(field) .place = offsetof(struct limit_words, field)
 
 /* In the order in which the syntax shows them. */
-enum option {
-    OPT_RATE,
-    OPT_PER,
-    OPT_BURST,
-    OPT_ALGORITHM,
-    OPT_KEEP,
-    OPT_POLICY,
-    OPT_ALSO,
-    OPT_COST,
-    OPT_PRIORITY,
-    OPT_PEEK,
-    OPT_REFUND,
-    OPT_HOLD,
-    OPT_WAIT,
-    OPT_SHADOW,
-    OPT_HEADERS,
-    OPT_REQ,
-    OPT_TOKENS,
-    OPTIONS
-};
+#define OPTIONS(OPTION)                                                     \
+    OPTION(RATE, "n", .type = TYPE_NUMBER, AT(rate), .min = 1,              \
+           .max = LIMIT_RATE_MAX)                                           \
+    OPTION(PER, "ms", .type = TYPE_NUMBER, AT(per_ms), .min = 1,            \
+           .max = LIMIT_PER_MAX_MS)                                         \
+    OPTION(BURST, "n", .type = TYPE_NUMBER, AT(burst), .min = 1,            \
+           .max = LIMIT_RATE_MAX)                                           \
+    OPTION(ALGORITHM, "BUCKET|GCRA|FIXED|SLIDING|LOG|LEASES",               \
+           .type = TYPE_OWN, .min = 1)                                      \
+    OPTION(KEEP, "n,n,n", .type = TYPE_OWN, .min = 1)                       \
+    OPTION(POLICY, "name,...", .type = TYPE_OWN, .min = 1)                  \
+    OPTION(ALSO, "key name,...", .type = TYPE_OWN, .many = true, .min = 2)  \
+    OPTION(COST, "n", .type = TYPE_NUMBER, AT(cost), .max = LIMIT_RATE_MAX) \
+    OPTION(PRIORITY, "0-3", .type = TYPE_NUMBER, AT(priority),              \
+           .max = HF_LIMITER_CLASSES - 1)                                   \
+    OPTION(PEEK, "", "[PEEK", .type = TYPE_FLAG)                            \
+    OPTION(REFUND, "taken", "| REFUND taken", TYPE_NUMBER, AT(refund_ns),   \
+           .min = 1, .max = INT64_MAX)                                      \
+    OPTION(HOLD, "ms", "| HOLD ms]", TYPE_NUMBER, AT(hold_ms), .min = 1,    \
+           .max = MS_MAX)                                                   \
+    OPTION(WAIT, "ms", .type = TYPE_NUMBER, AT(wait_ms), .max = MS_MAX)     \
+    OPTION(SHADOW, "", .type = TYPE_FLAG)                                   \
+    OPTION(HEADERS, "", .type = TYPE_FLAG)                                  \
+    OPTION(REQ, "id", .type = TYPE_TEXT, AT(request), .max = HOLD_ID_MAX)   \
+    OPTION(TOKENS, "n", .type = TYPE_SIGNED, AT(quantity))
 
-static const struct hold_arg options[OPTIONS] = {
-    [OPT_RATE] = {"RATE", "n", "RATE n", TYPE_NUMBER, AT(rate), .min = 1,
-                  .max = LIMIT_RATE_MAX},
-    [OPT_PER] = {"PER", "ms", "PER ms", TYPE_NUMBER, AT(per_ms), .min = 1,
-                 .max = LIMIT_PER_MAX_MS},
-    [OPT_BURST] = {"BURST", "n", .type = TYPE_NUMBER, AT(burst), .min = 1,
-                   .max = LIMIT_RATE_MAX},
-    [OPT_ALGORITHM] = {"ALGORITHM", "BUCKET|GCRA|FIXED|SLIDING|LOG|LEASES",
-                       .type = TYPE_OWN, .min = 1},
-    [OPT_KEEP] = {"KEEP", "n,n,n", .type = TYPE_OWN, .min = 1},
-    [OPT_POLICY] = {"POLICY", "name,...", "| POLICY name,...", TYPE_OWN,
-                    .min = 1},
-    [OPT_ALSO] = {"ALSO", "key name,...", .type = TYPE_OWN, .many = true,
-                  .min = 2},
-    [OPT_COST] = {"COST", "n", .type = TYPE_NUMBER, AT(cost),
-                  .max = LIMIT_RATE_MAX},
-    [OPT_PRIORITY] = {"PRIORITY", "0-3", .type = TYPE_NUMBER, AT(priority),
-                      .max = HF_LIMITER_CLASSES - 1},
-    [OPT_PEEK] = {"PEEK", "", "[PEEK", .type = TYPE_FLAG},
-    [OPT_REFUND] = {"REFUND", "taken", "| REFUND taken", TYPE_NUMBER,
-                    AT(refund_ns), .min = 1, .max = INT64_MAX},
-    [OPT_HOLD] = {"HOLD", "ms", "| HOLD ms]", TYPE_NUMBER, AT(hold_ms),
-                  .min = 1, .max = MS_MAX},
-    [OPT_WAIT] = {"WAIT", "ms", .type = TYPE_NUMBER, AT(wait_ms),
-                  .max = MS_MAX},
-    [OPT_SHADOW] = {"SHADOW", "", .type = TYPE_FLAG},
-    [OPT_HEADERS] = {"HEADERS", "", .type = TYPE_FLAG},
-    [OPT_REQ] = {"REQ", "id", .type = TYPE_TEXT, AT(request),
-                 .max = HOLD_ID_MAX},
-    [OPT_TOKENS] = {"TOKENS", "n", .type = TYPE_SIGNED, AT(quantity)},
-};
+/* The key of CL.THROTTLE and GCRA is looked at last. */
+#define WORDS(WORD)                                                           \
+    WORD(KEY, "key", .type = TYPE_TEXT, AT(key), .max = HF_LIMITER_KEY_MAX)   \
+    WORD(ANY_KEY, "key", .type = TYPE_BYTES, AT(key))                         \
+    WORD(NAME, "name", .type = TYPE_TEXT, AT(name), .max = HF_NAME_BYTES - 1) \
+    WORD(HOLD, "hold", .type = TYPE_NUMBER, AT(hold), .min = 1,               \
+         .max = INT64_MAX)                                                    \
+    WORD(COUNT, "count", .type = TYPE_NUMBER, .optional = true, AT(count),    \
+         .min = 1, .max = LIMIT_TOP_MAX)                                      \
+    WORD(MAX_BURST, "max_burst", .type = TYPE_SIGNED, AT(max_burst))          \
+    WORD(PERMITS, "count", .type = TYPE_SIGNED, AT(permits))                  \
+    WORD(TOKENS_PER_PERIOD, "tokens_per_period", .type = TYPE_SIGNED,         \
+         AT(permits))                                                         \
+    WORD(PERIOD, "period", .type = TYPE_SIGNED, AT(period_s))                 \
+    WORD(QUANTITY, "quantity", .type = TYPE_SIGNED, .optional = true,         \
+         AT(quantity))
 
-enum word {
-    END,
-    KEY,
-    NAME,
-    HOLD,
-    COUNT,
-    MAX_BURST,
-    PERMITS,
-    TOKENS_PER_PERIOD,
-    PERIOD,
-    QUANTITY,
-    WORDS
-};
-
-static const struct hold_arg words[WORDS] = {
-    [KEY] = {"key", .type = TYPE_TEXT, AT(key), .max = HF_LIMITER_KEY_MAX},
-    [NAME] = {"name", .type = TYPE_TEXT, AT(name), .max = HF_NAME_BYTES - 1},
-    [HOLD] = {"hold", .type = TYPE_NUMBER, AT(hold), .min = 1,
-              .max = INT64_MAX},
-    [COUNT] = {"count", .type = TYPE_NUMBER, .optional = true, AT(count),
-               .min = 1, .max = LIMIT_TOP_MAX},
-    [MAX_BURST] = {"max_burst", .type = TYPE_SIGNED, AT(max_burst)},
-    [PERMITS] = {"count", .type = TYPE_SIGNED, AT(permits)},
-    [TOKENS_PER_PERIOD] = {"tokens_per_period", .type = TYPE_SIGNED,
-                           AT(permits)},
-    [PERIOD] = {"period", .type = TYPE_SIGNED, AT(period_s)},
-    [QUANTITY] = {"quantity", .type = TYPE_SIGNED, .optional = true,
-                  AT(quantity)},
-};
+#define OPTION_NUMBER(option, ...) OPT_##option,
+#define WORD_NUMBER(word, ...)     word,
+#define OPTION_ROW(option, ...)    {#option, __VA_ARGS__},
+#define WORD_ROW(word, ...)        {__VA_ARGS__},
+enum option { OPTIONS(OPTION_NUMBER) OPTION_COUNT };
+enum word { END, WORDS(WORD_NUMBER) };
+static const struct hold_arg options[] = {OPTIONS(OPTION_ROW)};
+static const struct hold_arg words[] = {{NULL}, WORDS(WORD_ROW)};
 
 static struct vocabulary vocabulary = {.words = words,
                                        .options = options,
-                                       .option_count = OPTIONS,
+                                       .option_count = OPTION_COUNT,
                                        .last = OPT_REQ};
 
 #define BIT(option) HOLD_BIT(OPT_##option)
@@ -120,30 +89,25 @@ static struct vocabulary vocabulary = {.words = words,
      BIT(SHADOW))
 
 const struct shape limit_take_shape = {&vocabulary, {KEY}, BIT(TOKENS) - 1, 0};
-const struct shape limit_define_shape = {&vocabulary, {NAME}, RULE, 0};
+const struct shape limit_define_shape = {
+    &vocabulary, {NAME}, RULE, BIT(RATE) | BIT(PER)};
 const struct shape limit_drop_shape = {&vocabulary, {NAME}, 0, 0};
 const struct shape limit_policies_shape = {&vocabulary, {END}, 0, 0};
 const struct shape limit_settle_shape = {
     &vocabulary, {HOLD}, BIT(COST), BIT(COST)};
 const struct shape limit_top_shape = {&vocabulary, {COUNT}, 0, 0};
 const struct shape limit_cell_shape = {
-    &vocabulary, {KEY, MAX_BURST, PERMITS, PERIOD, QUANTITY}, 0, 0};
+    &vocabulary, {ANY_KEY, MAX_BURST, PERMITS, PERIOD, QUANTITY}, 0, 0};
 const struct shape limit_gcra_shape = {
-    &vocabulary, {KEY, MAX_BURST, TOKENS_PER_PERIOD, PERIOD}, BIT(TOKENS), 0};
-const struct shape limit_cell_numbers = {
-    &vocabulary, {MAX_BURST, PERMITS, PERIOD, QUANTITY}, 0, 0};
-const struct shape limit_gcra_numbers = {
-    &vocabulary, {MAX_BURST, TOKENS_PER_PERIOD, PERIOD}, BIT(TOKENS), 0};
-
-void limit_parse_init(void)
-{
-    parse_init(&vocabulary);
-}
+    &vocabulary,
+    {ANY_KEY, MAX_BURST, TOKENS_PER_PERIOD, PERIOD},
+    BIT(TOKENS),
+    0};
 
 /* A LIMIT or a LIMIT DEFINE that is being read. */
 struct reading {
     struct parse parse;
-    struct limit_words words;
+    struct limit_words *words;
     struct limits *limits;
     struct limit_call *call; /* NULL: of a DEFINE */
     struct hf_limiter_rule *rule;
@@ -241,7 +205,7 @@ static enum hf_status take_own(struct parse *p, unsigned option)
     case OPT_KEEP:
         return keep(r);
     case OPT_POLICY:
-        return policies(r, r->words.key);
+        return policies(r, r->words->key);
     default:
         assert(option == OPT_ALSO);
         if (parse_text(p->args[p->at++], "key", HF_LIMITER_KEY_MAX, &key,
@@ -271,12 +235,12 @@ static enum hf_status finish_rule(struct reading *r)
 {
     struct hf_rate_rule *rate = &r->rule->rate;
     bool has_burst = rate->kind == HF_RATE_BUCKET || rate->kind == HF_RATE_GCRA;
-    uint64_t permits = r->words.rate;
-    uint64_t burst = r->words.burst;
+    uint64_t permits = r->words->rate;
+    uint64_t burst = r->words->burst;
     uint64_t keeps = burst != 0 ? burst : permits;
 
-    if (permits == 0 || r->words.per_ms == 0)
-        return misses(r, r->call != NULL ? WRONG_RULE : WRONG_DEFINE);
+    if (permits == 0 || r->words->per_ms == 0)
+        return misses(r, WRONG_RULE);
     if (!has_burst && burst != 0)
         return misses(r, WRONG_BURST);
     for (unsigned i = 1; i < HF_LIMITER_CLASSES; i++) {
@@ -287,7 +251,7 @@ static enum hf_status finish_rule(struct reading *r)
         return HF_INVALID;
     }
     rate->permits = (uint32_t)permits;
-    rate->span_ns = r->words.per_ms * NS_PER_MS;
+    rate->span_ns = r->words->per_ms * NS_PER_MS;
     rate->burst = (uint32_t)burst;
     if (rate->kind == HF_RATE_BUCKET && burst == 0)
         rate->burst = (uint32_t)permits;
@@ -307,23 +271,23 @@ static enum hf_status read_words(struct reading *r, const struct shape *shape,
     r->parse = (struct parse){.shape = shape,
                               .args = args,
                               .count = count,
-                              .out = &r->words,
+                              .out = r->words,
                               .error = error,
                               .own = take_own,
                               .context = r};
-    r->words = (struct limit_words){.cost = 1};
+    *r->words = (struct limit_words){.cost = 1};
     *r->rule = (struct hf_limiter_rule){0};
     return parse_shape(&r->parse);
 }
 
 enum hf_status limit_parse_words(const struct shape *shape,
-                                 const struct hf_bytes *args, size_t count,
+                                 const struct asked *asked,
                                  struct limit_words *out, size_t *at,
                                  char error[PARSE_ERROR_MAX])
 {
     struct parse p = {.shape = shape,
-                      .args = args,
-                      .count = count,
+                      .args = asked->args,
+                      .count = asked->count,
                       .out = out,
                       .error = error};
     enum hf_status status = parse_shape(&p);
@@ -337,11 +301,12 @@ enum hf_status limit_parse_rule(const struct hf_bytes *args, size_t count,
                                 struct hf_limiter_rule *out,
                                 char error[PARSE_ERROR_MAX])
 {
-    struct reading r = {.rule = out};
+    struct limit_words given;
+    struct reading r = {.words = &given, .rule = out};
     enum hf_status status =
         read_words(&r, &limit_define_shape, args, count, error);
 
-    *name = r.words.name;
+    *name = given.name;
     if ((r.parse.seen & BIT(SHADOW)) != 0)
         out->shadow = true;
     return status == HF_OK ? finish_rule(&r) : status;
@@ -349,17 +314,18 @@ enum hf_status limit_parse_rule(const struct hf_bytes *args, size_t count,
 
 static enum hf_status check_together(struct reading *r)
 {
-    struct limit_call *call = r->call;
+    const struct limit_call *call = r->call;
+    bool waits = call->words.wait_ms > 0, named = call->words.request.len > 0;
     unsigned actions = (call->peek ? 1u : 0) + (call->refund ? 1u : 0) +
-                       (call->hold_ms > 0 ? 1u : 0);
+                       (call->words.hold_ms > 0 ? 1u : 0);
 
     if (actions > 1)
         return misses(r, WRONG_ACTIONS);
-    if (call->wait_ms > 0 && (call->peek || call->refund))
+    if (waits && (call->peek || call->refund))
         return misses(r, WRONG_WAIT);
-    if (call->request.len > 0 && call->wait_ms > 0)
+    if (named && waits)
         return misses(r, WRONG_REQ);
-    if (call->request.len > 0 && call->peek)
+    if (named && call->peek)
         return misses(r, WRONG_PEEK);
     return HF_OK;
 }
@@ -375,12 +341,6 @@ static void fill(const struct reading *r, struct limit_call *out)
     out->peek = (seen & BIT(PEEK)) != 0;
     out->headers = (seen & BIT(HEADERS)) != 0;
     out->refund = (seen & BIT(REFUND)) != 0;
-    out->refund_ns = r->words.refund_ns;
-    out->cost = r->words.cost;
-    out->priority = r->words.priority;
-    out->hold_ms = r->words.hold_ms;
-    out->wait_ms = r->words.wait_ms;
-    out->request = r->words.request;
 }
 
 enum hf_status limit_parse(struct limits *limits, const struct hf_bytes *args,
@@ -391,6 +351,7 @@ enum hf_status limit_parse(struct limits *limits, const struct hf_bytes *args,
 
     r.limits = limits;
     r.call = out;
+    r.words = &out->words;
     r.rule = &out->own;
     out->count = 0;
     out->has_policy = false;
@@ -412,10 +373,10 @@ enum hf_status limit_parse(struct limits *limits, const struct hf_bytes *args,
             return misses(&r, WRONG_POLICIES);
         out->asks[out->count++] =
             (struct hf_limiter_ask){.own = &out->own,
-                                    .key = r.words.key.data,
-                                    .key_len = r.words.key.len};
+                                    .key = r.words->key.data,
+                                    .key_len = r.words->key.len};
     }
     for (uint32_t i = 0; i < out->count; i++)
-        out->asks[i].cost = out->cost;
+        out->asks[i].cost = out->words.cost;
     return check_together(&r);
 }

@@ -108,6 +108,9 @@ static enum hf_status take_special(struct parse *p, const struct hold_arg *arg)
         return take_item(p);
     case TYPE_SKUS:
         return take_skus(p);
+    case TYPE_BYTES:
+        *(struct hf_bytes *)((char *)p->out + arg->place) = p->args[p->at++];
+        return HF_OK;
     case TYPE_OWN:
         return p->own(p, (unsigned)(arg - p->shape->vocabulary->options));
     default:
@@ -243,9 +246,8 @@ size_t parse_most(const struct shape *shape)
     size_t most = 0;
 
     for (const uint8_t *word = shape->words; *word != 0; word++) {
-        if (vocabulary->words[*word].type == TYPE_SKUS)
-            return SIZE_MAX;
-        most++;
+        const struct hold_arg *arg = &vocabulary->words[*word];
+        most += arg->many ? (size_t)arg->max : 1;
     }
     for (uint32_t bits = shape->options; bits != 0; bits &= bits - 1) {
         const struct hold_arg *option =

@@ -25,7 +25,7 @@ struct vocabulary {
 };
 
 struct shape {
-    const struct vocabulary *vocabulary;
+    struct vocabulary *vocabulary;
     uint8_t words[5];
     uint32_t options;  /* bits of the vocabulary's */
     uint32_t required; /* of the options */
@@ -46,7 +46,7 @@ struct parse {
     void *context;
 };
 
-/* Comes first, once for each. */
+/* Comes first, for each. */
 void parse_init(struct vocabulary *vocabulary);
 /* HF_INVALID, or what `own` said: `error` has the sentence. */
 enum hf_status parse_shape(struct parse *p);

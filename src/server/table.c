@@ -11,79 +11,134 @@
 #include "server/limit.h"
 #include "server/server.h"
 
-#define HELD    COMMAND_HELD
-#define LONG    COMMAND_LONG
-#define CHANGES COMMAND_CHANGES
-#define RUN(function, least, most) \
-    .run = function, .args_min = least, .args_max = most
+#define HELD                       COMMAND_HELD
+#define LONG                       COMMAND_LONG
+#define CHANGES                    COMMAND_CHANGES
 #define SHAPE(function, arguments) .run = function, .shape = &arguments
+
+/* What the commands about the connection and the server take. Only HELLO has
+ * options. */
+#define PLACE(field) .place = offsetof(struct admin_words, field)
+#define OPTIONAL     .optional = true
+#define PLAIN_WORDS(WORD)                                                    \
+    WORD(TEXT, "text")                                                       \
+    WORD(OPTIONAL_TEXT, "text", OPTIONAL)                                    \
+    WORD(VERSION, "version", .form = "[version", OPTIONAL,                   \
+         .type = TYPE_NUMBER, PLACE(version), .min = 2, .max = 3)            \
+    WORD(DATABASE, "0")                                                      \
+    WORD(NAME, "name")                                                       \
+    WORD(ATTRIBUTE, "attribute")                                             \
+    WORD(SECTION, "section", OPTIONAL)                                       \
+    WORD(PATTERNS, "pattern", .form = "pattern [pattern ...]", .many = true, \
+         .max = 64)                                                          \
+    WORD(SETTING, "setting")                                                 \
+    WORD(VALUE, "value")                                                     \
+    WORD(NAMES, "name", .form = "[name ...]", OPTIONAL, .many = true,        \
+         .max = RESP_ARGS_MAX)                                               \
+    WORD(COMMAND, "command", OPTIONAL, .many = true, .max = 2)
+#define WORD_NUMBER(word, ...) PLAIN_##word,
+#define WORD_ROW(word, ...)    {.name = __VA_ARGS__},
+enum { PLAIN_NONE, PLAIN_WORDS(WORD_NUMBER) };
+static const struct hold_arg plain_words[] = {{.name = NULL},
+                                              PLAIN_WORDS(WORD_ROW)};
+static const struct hold_arg plain_options[] = {
+    {"AUTH", "user password", .form = "[AUTH user password]]",
+     .type = TYPE_OWN},
+    {"SETNAME", "name", .type = TYPE_BYTES, PLACE(name)},
+};
+static struct vocabulary plain = {
+    .words = plain_words, .options = plain_options, .option_count = 2};
+const struct shape admin_hello_shape = {&plain, {PLAIN_VERSION}, 3, 0};
+#define WORDS(function, ...)                        \
+    .run = function, .shape = &(const struct shape) \
+    {                                               \
+        &plain, {__VA_ARGS__}, 0, 0                 \
+    }
 /* What the engine does not do. */
 static const struct command functions[] = {
-    {"LIMIT DEFINE", NULL,
+    {"LIMIT DEFINE",
      "Makes a policy, or changes it; what keys have spent stays spent. KEEP is "
      "what priorities 1, 2 and 3 leave to those above; SHADOW counts and "
      "denies nothing",
      "OK", "limit", HELD | CHANGES, SHAPE(limit_define, limit_define_shape)},
-    {"LIMIT DROP", NULL, "Removes a policy and what its keys have spent",
+    {"LIMIT DROP", "Removes a policy and what its keys have spent",
      "OK; -NOTFOUND", "limit", HELD | CHANGES,
      SHAPE(limit_drop, limit_drop_shape)},
-    {"LIMIT POLICIES", NULL, "Lists the policies",
+    {"LIMIT POLICIES", "Lists the policies",
      "list of maps: policy algorithm rate per_ms burst keep shadow", "limit",
      HELD | LONG, SHAPE(limit_policies, limit_policies_shape)},
-    {"LIMIT SETTLE", NULL,
+    {"LIMIT SETTLE",
      "Ends a hold with its true cost: the rest comes back, what is above is "
      "spent all the same",
      "OK; -NOTFOUND", "limit", HELD | CHANGES,
      SHAPE(limit_settle, limit_settle_shape)},
-    {"LIMIT TOP", NULL, "Shows the keys that were denied most, 10 unless told",
+    {"LIMIT TOP", "Shows the keys that were denied most, 10 unless told",
      "list of maps: key policy denied", "limit", HELD | LONG,
      SHAPE(limit_top, limit_top_shape)},
-    {"LIMIT", NULL,
-     "Takes permits from all that are named, or none and says when to retry",
+    {"LIMIT",
+     "Takes permits from all that are named, or none and says when to retry. "
+     "RATE and PER, POLICY, or both are needed",
      "map: allowed limit remaining retry_ms reset_ms; with more than RATE, "
      "PER, BURST and COST also policy (that denied) shadow taken, with HOLD "
      "hold, with HEADERS ratelimit_policy ratelimit; -NOTFOUND -CONFLICT "
      "-OVERLOADED",
      "limit", HELD | COMMAND_BLOCKING | CHANGES,
      SHAPE(limit_take, limit_take_shape)},
-    {"CL.THROTTLE", NULL,
+    {"CL.THROTTLE",
      "As redis-cell has it: quantity permits, count of them earned in period "
      "seconds",
      "list: limited limit remaining retry_s reset_s", "limit", HELD | CHANGES,
      SHAPE(limit_cell, limit_cell_shape)},
-    {"GCRA", NULL, "As Redis has it",
-     "list: limited limit remaining retry_s reset_s", "limit", HELD | CHANGES,
-     SHAPE(limit_gcra, limit_gcra_shape)},
-    {"PING", "[text]", "Answers PONG, or the text", "PONG or the text",
-     "server", HELD, RUN(admin_ping, 1, 2)},
-    {"ECHO", "text", "Answers the text", "the text", "server", HELD,
-     RUN(admin_echo, 2, 2)},
-    {"HELLO", "[version [SETNAME name]]",
-     "Chooses the protocol version, 2 or 3",
+    {"GCRA", "As Redis has it", "list: limited limit remaining retry_s reset_s",
+     "limit", HELD | CHANGES, SHAPE(limit_gcra, limit_gcra_shape)},
+    {"PING", "Answers PONG, or the text", "PONG or the text", "server", HELD,
+     WORDS(admin_ping, PLAIN_OPTIONAL_TEXT)},
+    {"ECHO", "Answers the text", "the text", "server", HELD,
+     WORDS(admin_echo, PLAIN_TEXT)},
+    {"HELLO",
+     "Chooses the protocol version, 2 or 3. AUTH is refused: no password is "
+     "set",
      "map: server version proto id mode role modules; -NOPROTO", "connection",
-     HELD, RUN(admin_hello, 1, RESP_ARGS_MAX)},
-    {"SELECT", "0", "There is one database, 0", "OK", "connection", HELD,
-     RUN(admin_select, 2, 2)},
-    {"CLIENT", "ID | INFO | GETNAME | SETNAME name | SETINFO attribute value",
-     "Tells or sets facts about this connection", "by question", "connection",
-     HELD, RUN(admin_client, 2, 4)},
-    {"QUIT", "", "Closes the connection after the answer", "OK", "connection",
-     HELD, RUN(admin_quit, 1, 1)},
-    {"INFO", "[section]", "Tells what the server holds and does, as text",
-     "text", "server", HELD | LONG, RUN(admin_info, 1, 2)},
-    {"METRICS", "", "Tells all that is counted and measured, for Prometheus",
+     HELD, SHAPE(admin_hello, admin_hello_shape)},
+    {"SELECT", "There is one database, 0", "OK", "connection", HELD,
+     WORDS(admin_select, PLAIN_DATABASE)},
+    {"CLIENT ID", "Tells the number of this connection", "number", "connection",
+     HELD, WORDS(admin_client_id, PLAIN_NONE)},
+    {"CLIENT INFO", "Describes this connection", "text", "connection", HELD,
+     WORDS(admin_client_info, PLAIN_NONE)},
+    {"CLIENT GETNAME", "Tells the name of this connection", "text or null",
+     "connection", HELD, WORDS(admin_client_getname, PLAIN_NONE)},
+    {"CLIENT SETNAME", "Names this connection, for the log", "OK", "connection",
+     HELD, WORDS(admin_client_setname, PLAIN_NAME)},
+    {"CLIENT SETINFO", "Is taken from Redis clients, and not used", "OK",
+     "connection", HELD,
+     WORDS(admin_client_setinfo, PLAIN_ATTRIBUTE, PLAIN_VALUE)},
+    {"QUIT", "Closes the connection after the answer", "OK", "connection", HELD,
+     WORDS(admin_quit, PLAIN_NONE)},
+    {"INFO", "Tells what the server holds and does, as text", "text", "server",
+     HELD | LONG, WORDS(admin_info, PLAIN_SECTION)},
+    {"METRICS", "Tells all that is counted and measured, for Prometheus",
      "text in Prometheus' exposition format 0.0.4", "server", HELD | LONG,
-     RUN(admin_metrics, 1, 1)},
-    {"CONFIG GET", "pattern [pattern ...]", "Shows settings",
-     "map: setting value", "server", HELD | LONG, RUN(admin_config_get, 3, 66)},
-    {"CONFIG SET", "setting value", "Changes a setting while the server runs",
-     "OK", "server", HELD | COMMAND_ADMIN, .kind = HOLD_BOUNDS,
-     RUN(admin_config_set, 4, 4)},
-    {"COMMAND", "[COUNT | LIST | DOCS [name ...] | INFO [name ...]]",
-     "Describes the commands to a program", "by question", "server",
-     HELD | LONG, RUN(admin_command, 1, RESP_ARGS_MAX)},
-    {"HELP", "[command]", "Describes the commands to a person", "list of lines",
-     "server", HELD | LONG, RUN(admin_help, 1, 3)},
+     WORDS(admin_metrics, PLAIN_NONE)},
+    {"CONFIG GET", "Shows settings", "map: setting value", "server",
+     HELD | LONG, WORDS(admin_config_get, PLAIN_PATTERNS)},
+    {"CONFIG SET", "Changes a setting while the server runs", "OK", "server",
+     HELD | COMMAND_ADMIN, .kind = HOLD_BOUNDS,
+     WORDS(admin_config_set, PLAIN_SETTING, PLAIN_VALUE)},
+    {"COMMAND COUNT", "Tells how many commands there are", "number", "server",
+     HELD, WORDS(admin_command_count, PLAIN_NONE)},
+    {"COMMAND LIST", "Lists the names of the commands", "list of texts",
+     "server", HELD | LONG, WORDS(admin_command_list, PLAIN_NONE)},
+    {"COMMAND DOCS", "Describes commands, or all, to a person",
+     "map: name (map: summary since group syntax)", "server", HELD | LONG,
+     WORDS(admin_command_docs, PLAIN_NAMES)},
+    {"COMMAND INFO", "Describes commands, or all, to a program",
+     "list of lists: name arity flags first last step", "server", HELD | LONG,
+     WORDS(admin_command_info, PLAIN_NAMES)},
+    {"COMMAND", "As COMMAND INFO, of all", "as COMMAND INFO", "server",
+     HELD | LONG, WORDS(admin_command_info, PLAIN_NONE)},
+    {"HELP", "Describes the commands to a person", "list of lines", "server",
+     HELD | LONG, WORDS(admin_help, PLAIN_COMMAND)},
 };
 
 #define FUNCTIONS    (sizeof functions / sizeof functions[0])
@@ -97,7 +152,8 @@ static struct shape engine_shapes[HOLD_KINDS];
 
 static struct command commands[COMMANDS_MAX];
 static size_t command_count;
-static char syntaxes[4096]; /* of all that have a shape */
+static char syntaxes[4096];
+#define FORMS_MAX 1024u
 static size_t syntaxes_len;
 
 size_t table_count(void)
@@ -156,8 +212,7 @@ static void add(const struct command *command)
     struct command *added = &commands[command_count++];
 
     *added = *command;
-    if (command->shape == NULL)
-        return;
+    parse_init(command->shape->vocabulary);
     size_t most = parse_most(command->shape);
     added->syntax = syntaxes + syntaxes_len;
     syntaxes_len += 1 + parse_syntax(command->shape, syntaxes + syntaxes_len,
@@ -201,8 +256,6 @@ void table_init(void)
 {
     if (command_count > 0)
         return;
-    parse_init(&engine_words);
-    limit_parse_init();
     for (unsigned kind = 0; kind < HOLD_KINDS; kind++) {
         if (hold_operations[kind].summary != NULL)
             add_operation(kind);
@@ -298,14 +351,48 @@ static bool is_http(struct hf_bytes word)
     return hf_bytes_is(word, "POST") || hf_bytes_is(word, "HOST:");
 }
 
+bool table_is_of(const struct command *command, struct hf_bytes word)
+{
+    const char *name = command->name;
+
+    return word.len == 0 || (word.len <= strlen(name) && begins(name, word) &&
+                             (name[word.len] == '\0' || name[word.len] == ' '));
+}
+
+/* The forms of the commands that begin with this name. Returns one of them. */
+static const struct command *forms_of(struct hf_bytes name, char out[FORMS_MAX])
+{
+    const struct command *found = NULL;
+    size_t len = 0;
+
+    for (size_t i = 0; i < table_count(); i++) {
+        const struct command *c = table_at(i);
+        if (!table_is_of(c, name))
+            continue;
+        found = c;
+        len += (size_t)snprintf(out + len, FORMS_MAX - len, "%s%s%s%s",
+                                len > 0 ? " | " : "", c->name,
+                                c->syntax[0] ? " " : "", c->syntax);
+        assert(len < FORMS_MAX);
+    }
+    return found;
+}
+
+/* The first word may be one of several that a name has. Clients know CLIENT's
+ * error by its code. */
 static void say_unknown(struct server *server, struct conn *conn,
                         const struct resp_request *request)
 {
     struct hf_bytes a = request->args[0];
     struct hf_bytes b = request->count > 1 ? request->args[1] : hf_bytes("", 0);
+    char forms[FORMS_MAX] = "HELP lists all commands";
+    const struct command *like = a.len > 0 ? forms_of(a, forms) : NULL;
+    bool client = like != NULL && strcmp(like->group, "connection") == 0;
 
-    answer_error(server, conn, ERROR_UNKNOWN, (int)(a.len < 48 ? a.len : 48),
-                 a.data, (int)(b.len < 48 ? b.len : 48), b.data);
+    answer_error(server, conn, client ? HOLD_BADARG : HOLD_ERR, WRONG_COMMAND,
+                 (int)(a.len < 48 ? a.len : 48), a.data,
+                 (int)(b.len < 48 ? b.len : 48), b.data,
+                 like != NULL ? "the forms are: " : "", forms);
 }
 
 /* Where a command is in the table; behind its end if there is none. */
@@ -325,15 +412,22 @@ void table_took(struct server *server, const struct resp_request *request,
 }
 
 static void run_function(struct server *server, struct conn *conn,
-                         const struct command *command,
+                         const struct command *command, size_t named,
                          struct resp_request *request)
 {
     if (request->count < command->args_min ||
         request->count > command->args_max) {
-        answer_error(server, conn, ERROR_COUNT, command->name, command->syntax);
+        char forms[FORMS_MAX];
+        (void)forms_of(hf_bytes_text(command->name), forms);
+        answer_error(server, conn, ERROR_COUNT, forms);
         return;
     }
-    command->run(server, conn, request);
+    command->run(&(struct asked){.server = server,
+                                 .conn = conn,
+                                 .reply = &conn->reply,
+                                 .request = request,
+                                 .args = request->args + named,
+                                 .count = request->count - named});
     answer_done(conn);
     if ((command->flags & COMMAND_LONG) != 0)
         conn_spend(conn, CONN_LONG_STEPS);
@@ -342,14 +436,14 @@ static void run_function(struct server *server, struct conn *conn,
 }
 
 static void run_admitted(struct server *server, struct conn *conn,
-                         const struct command *command,
+                         const struct command *command, size_t named,
                          struct resp_request *request)
 {
     if ((command->flags & COMMAND_ADMIN) != 0 && !conn->local) {
         report_denied(&server->report, conn, command->name);
         answer_error(server, conn, ERROR_REMOTE);
     } else if (command->run != NULL) {
-        run_function(server, conn, command, request);
+        run_function(server, conn, command, named, request);
     } else {
         if ((command->flags & COMMAND_ADMIN) != 0)
             report_admin(&server->report, conn, command->name);
@@ -382,7 +476,7 @@ bool table_run(struct server *server, struct conn *conn,
     metrics_command(&server->metrics, index_of(command));
     conn_touch(conn);
     if (command != NULL && parsed == HF_OK) {
-        run_admitted(server, conn, command, request);
+        run_admitted(server, conn, command, named, request);
     } else if (command != NULL) {
         answer_bad(server, conn, parsed, error);
     } else if (is_http(request->args[0])) {

@@ -15,6 +15,7 @@
 #include "server/parse.h"
 
 struct conn;
+struct reply;
 struct resp_request;
 struct server;
 
@@ -28,22 +29,32 @@ enum command_flag {
     COMMAND_CHANGES = 1 << 6,  /* changes what is not journaled */
 };
 
-typedef void command_fn(struct server *server, struct conn *conn,
-                        struct resp_request *request);
+/* A request of a command that is a function, which puts its whole reply. The
+ * number of arguments is as the shape has it. */
+struct asked {
+    struct server *server;
+    struct conn *conn;
+    struct reply *reply; /* the connection's */
+    struct resp_request *request;
+    const struct hf_bytes *args; /* behind the name */
+    size_t count;
+};
+typedef void command_fn(const struct asked *asked);
 
 struct command {
     const char *name; /* upper case; "STOCK SET" has a parent "STOCK" */
-    const char *syntax;
     const char *summary;
     const char *reply;
     const char *group;
     unsigned flags;
     enum hold_kind kind;       /* what it asks of the engine; 0: nothing */
-    const struct shape *shape; /* its arguments; NULL: as `syntax` says */
-    size_t args_min;           /* with the name's words */
-    size_t args_max;
+    const struct shape *shape; /* its arguments */
     /* NULL: the shape makes a command of this kind, which is submitted. */
     command_fn *run;
+    /* Made from the shape; the counts are with the name's words. */
+    const char *syntax;
+    size_t args_min;
+    size_t args_max;
 };
 
 /* Comes before table_find() and table_at(). */
@@ -54,6 +65,9 @@ const struct command *table_at(size_t index);
  * words that its name takes. A parent alone is not found. */
 const struct command *table_find(const struct hf_bytes *args, size_t count,
                                  size_t *named);
+/* True if the command's name is this, or begins with it as a word; of an empty
+ * word always. */
+bool table_is_of(const struct command *command, struct hf_bytes word);
 /* A request that waited, and came then, was answered. */
 void table_took(struct server *server, const struct resp_request *request,
                 uint64_t came_ns);

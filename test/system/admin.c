@@ -86,7 +86,43 @@ TEST(every_command_is_listed_described_and_helped_with)
     CHECK_EQ(test_wire_send(&wire), HF_OK);
     struct hf_bytes shown = TEST_ANSWER(&wire);
     CHECK(memmem(shown.data, shown.len, "stock|set", 9) != NULL);
-    CHECK_ERROR(test_ask(&wire, "COMMAND NOSUCH"), "BADARG");
+    stop();
+}
+
+/* Also those of names with two words, if only the first is known. */
+TEST(who_gets_a_command_wrong_is_shown_its_forms)
+{
+    static const struct {
+        const char *asked;
+        const char *code;
+        const char *forms;
+    } rows[] = {
+        {"COMMAND NOSUCH", "BADARG",
+         "COMMAND COUNT | COMMAND LIST | COMMAND DOCS [name ...] | COMMAND "
+         "INFO [name ...] | COMMAND"},
+        {"COMMAND COUNT 1", "BADARG", "the form is: COMMAND COUNT"},
+        {"CLIENT", "BADARG",
+         "CLIENT ID | CLIENT INFO | CLIENT GETNAME | CLIENT SETNAME name | "
+         "CLIENT SETINFO attribute value"},
+        {"client nosuch", "BADARG", "'client' (with 'nosuch'), the forms are"},
+        {"CLIENT SETNAME", "BADARG", "the form is: CLIENT SETNAME name"},
+        {"HELLO 2 AUTH a b c d e", "BADARG",
+         "HELLO [version [SETNAME name] [AUTH user password]]"},
+        {"config nosuch", "ERR", "CONFIG GET pattern [pattern ...] | CONFIG "},
+        {"STOCK", "ERR", "STOCK SET sku total [REQ id] | STOCK ADD"},
+        {"LIMIT", "BADARG", "LIMIT DEFINE name RATE n PER ms [BURST n]"},
+        {"nosuch x", "ERR", "'nosuch' (with 'x'), HELP lists all commands"},
+        {"STOC", "ERR", "HELP lists all commands"},
+    };
+
+    start();
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct hf_bytes told = keep(test_ask(&wire, "%s", rows[i].asked));
+        CHECK_ERROR(told, rows[i].code);
+        if (!contains(told, rows[i].forms))
+            test_fail(__FILE__, __LINE__, "%s: %.*s", rows[i].asked,
+                      (int)told.len, told.data);
+    }
     stop();
 }
 
@@ -189,6 +225,9 @@ TEST(a_client_has_a_protocol_a_number_and_a_name)
     CHECK_ERROR(test_ask(&wire, "HELLO 1"), "NOPROTO");
     CHECK_ERROR(test_ask(&wire, "HELLO 4"), "NOPROTO");
     CHECK_ERROR(test_ask(&wire, "HELLO x"), "NOPROTO");
+    CHECK_ERROR(test_ask(&wire, "HELLO SETNAME ann"), "NOPROTO");
+    CHECK_ERROR(test_ask(&wire, "HELLO 2 AUTH"), "ERR");
+    CHECK_ERROR(test_ask(&wire, "HELLO 2 SETNAME \x7f"), "BADARG");
     CHECK_ERROR(test_ask(&wire, "HELLO 2 AUTH a b"), "ERR");
     CHECK_ERROR(test_ask(&wire, "HELLO 3 SETNAME"), "BADARG");
     CHECK_ERROR(test_ask(&wire, "HELLO 3 NOSUCH x"), "BADARG");

@@ -118,23 +118,6 @@ static double disk_free(const struct server *server)
     return bytes == WATCH_UNKNOWN ? 0 : (double)bytes;
 }
 
-static double lag_max_us(const struct server *server)
-{
-    struct hf_histogram_stats lag;
-
-    hf_histogram_stats(server->metrics.lag_us, &lag);
-    return (double)lag.max;
-}
-
-static double acquire_max_us(const struct server *server)
-{
-    struct hf_window_view view = {0};
-
-    (void)hf_window_view(server->metrics.acquire_ns,
-                         hf_clock_now_ns(server->clock), &view);
-    return (double)(view.max / 1000);
-}
-
 #define READ(name, value)                           \
     static double name(const struct server *server) \
     {                                               \
@@ -161,7 +144,6 @@ READ(loading, ((void)server, 0))
 WORDS(version, ((void)server, HOLDFAST_VERSION))
 WORDS(mode, ((void)server, "standalone"))
 WORDS(durability, config_durability_name(server->config.durability))
-WORDS(journal_state, server->failed ? "failed" : "ok")
 WORDS(journal_text, log_error(server->log))
 WORDS(level, config_level_name(server->config.log_level))
 
@@ -242,10 +224,9 @@ static const struct figure figures[] = {
      .read = resident},
     {SECTION_PERSISTENCE, "loading", NULL, .read = loading},
     {SECTION_PERSISTENCE, "durability", NULL, TEXT(durability)},
-    {SECTION_PERSISTENCE, "journal_state", NULL, TEXT(journal_state)},
-    {SECTION_PERSISTENCE, "journal_error", NULL, TEXT(journal_text)},
-    {SECTION_NONE, "holdfast_journal_failed", "1: writes are refused.",
+    {SECTION_PERSISTENCE, "holdfast_journal_failed", "1: writes are refused.",
      OWN(failed)},
+    {SECTION_PERSISTENCE, "journal_error", NULL, TEXT(journal_text)},
     {SECTION_PERSISTENCE, "journal_batches", NULL, KEPT(batch_count)},
     {SECTION_PERSISTENCE, "holdfast_journal_records_total", "Records written.",
      COUNTER, KEPT(record_count)},
@@ -307,15 +288,12 @@ static const struct figure figures[] = {
      EACH(metrics.took_ns, "command", command_name)},
     {SECTION_NONE, "holdfast_errors_total", "Error replies by their code.",
      COUNTER, EACH(metrics.errors, "code", error_name)},
-    {SECTION_NONE, "holdfast_fence_rejections_total",
-     "Tokens refused as stale.", COUNTER, OWN(metrics.errors[HOLD_STALE])},
     {SECTION_STATS, "holdfast_refused_without_journal_total",
      "Writes refused, or answered again, from memory.", COUNTER,
      OWN(metrics.refusals)},
     {SECTION_STATS, "holdfast_commits_total", "Commits handed to the journal.",
      COUNTER, OWN(metrics.commits)},
-    {SECTION_STATS, "expiry_lag_max_us", NULL, .read = lag_max_us},
-    {SECTION_NONE, "holdfast_cleanup_lag_seconds",
+    {SECTION_STATS, "holdfast_cleanup_lag_seconds",
      "How late what expired was cleaned up.", HISTOGRAM(US, wait_bounds_us),
      OWN(metrics.lag_us)},
     {SECTION_STATS, "holdfast_requests_dropped_total",
@@ -340,7 +318,6 @@ static const struct figure figures[] = {
     {SECTION_LATENCY, "holdfast_lock_acquire_seconds",
      "From a LOCK's arrival to its grant, over the last minute.",
      .kind = FIGURE_WINDOW, .scale = NS, OWN(metrics.acquire_ns)},
-    {SECTION_LATENCY, "lock_acquire_max_us", NULL, .read = acquire_max_us},
     {SECTION_LATENCY, "holdfast_lock_wait_seconds",
      "Waits in the queue of a lock, by how they ended.",
      HISTOGRAM(US, wait_bounds_us), EACH(metrics.wait_us, "result", wait_name)},

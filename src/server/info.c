@@ -51,6 +51,7 @@ static void tell_window(struct info *info, const char *name, double scale,
     line(info, name, "{quantile=\"0.5\"}", (double)view.p50 * scale);
     line(info, name, "{quantile=\"0.95\"}", (double)view.p95 * scale);
     line(info, name, "{quantile=\"0.99\"}", (double)view.p99 * scale);
+    line(info, name, "{quantile=\"1\"}", (double)view.max * scale);
     tell_sum(info, name, "", stats.count, (double)stats.sum * scale);
 }
 

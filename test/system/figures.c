@@ -268,7 +268,6 @@ TEST(locks_and_their_refusals)
         TOLD("LOST", 1),
         TOLD("STALE", 1),
         TOLD("NOTFOUND", 1),
-        {"fence_rejections_total", NULL, 1},
         EVENT("lock_granted", 3),
         EVENT("lock_reentered", 1),
         EVENT("lock_renewed", 1),

@@ -315,20 +315,12 @@ static enum hf_status check_event(struct proof *proof,
     result->last_seq = e->seq;
     result->events[e->kind]++;
     result->event_count++;
-    switch (e->kind) {
-    case EVENT_LOCK_GRANTED:
-    case EVENT_LOCK_REENTERED:
-    case EVENT_LOCK_RENEWED:
-    case EVENT_LOCK_RELEASED:
-    case EVENT_LOCK_EXPIRED:
+    switch (hold_event_subject(e->kind)) {
+    case SUBJECT_LOCK:
         return lock_event(proof, e);
-    case EVENT_RESERVED:
-    case EVENT_CONFIRMED:
-    case EVENT_CANCELLED:
-    case EVENT_EXTENDED:
-    case EVENT_RESERVATION_EXPIRED:
+    case SUBJECT_RESERVATION:
         return reservation_event(proof, e);
-    case EVENT_FLUSHED:
+    case SUBJECT_ALL:
         forget_all(proof);
         return HF_OK;
     default:
@@ -340,19 +332,12 @@ static enum hf_status check_event(struct proof *proof,
 static enum hf_status check_outcome(struct proof *proof,
                                     const struct hold_event *e)
 {
-    switch (e->kind) {
-    case EVENT_LOCK_GRANTED:
-    case EVENT_LOCK_REENTERED:
-    case EVENT_LOCK_RENEWED:
-    case EVENT_LOCK_RELEASED:
-    case EVENT_LOCK_EXPIRED:
+    switch (hold_event_subject(e->kind)) {
+    case SUBJECT_LOCK:
         return compare_lock(proof, e->name);
-    case EVENT_STOCK_CHANGED:
+    case SUBJECT_PRODUCT:
         return check_product(proof, e->name);
-    case EVENT_RESERVED:
-    case EVENT_CONFIRMED:
-    case EVENT_CANCELLED:
-    case EVENT_RESERVATION_EXPIRED:
+    case SUBJECT_RESERVATION:
         return check_items(proof, e->name);
     default:
         return HF_OK;

@@ -63,6 +63,7 @@ struct hold_answer {
 
 /* The name as users see it. */
 const char *hold_event_name(enum hold_event_kind kind);
+enum hold_subject hold_event_subject(enum hold_event_kind kind);
 
 #define HOLD_NO_AGE UINT64_MAX
 

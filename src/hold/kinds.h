@@ -1,4 +1,4 @@
-/* kinds.h - what can be asked, and what can happen: the names.
+/* kinds.h - what can be asked, of what, and what can happen: the names.
  *
  * What each operation is says its row in schema.c. The numbers of operations
  * are in the journal: one is never used again.
@@ -35,25 +35,38 @@ enum hold_kind {
     HOLD_KINDS
 };
 
-/* What can happen: kind, and its name as users see it. */
-#define HOLD_EVENTS(EVENT)                                                   \
-    EVENT(LOCK_GRANTED, "lock_granted")                                      \
-    EVENT(LOCK_REENTERED, "lock_reentered")                                  \
-    EVENT(LOCK_RENEWED, "lock_renewed")                                      \
-    EVENT(LOCK_RELEASED, "lock_released") /* also one re-entry of several */ \
-    EVENT(LOCK_EXPIRED, "lock_expired")                                      \
-    EVENT(FENCE_RAISED, "fence_raised")                                      \
-    EVENT(FENCE_DELETED, "fence_deleted")                                    \
-    EVENT(STOCK_CHANGED, "stock_changed")                                    \
-    EVENT(STOCK_DELETED, "stock_deleted")                                    \
-    EVENT(RESERVED, "reserved")                                              \
-    EVENT(CONFIRMED, "confirmed")                                            \
-    EVENT(CANCELLED, "cancelled")                                            \
-    EVENT(EXTENDED, "extended")                                              \
-    EVENT(RESERVATION_EXPIRED, "reservation_expired")                        \
-    EVENT(FLUSHED, "flushed")
+/* What there are records of. */
+enum hold_subject {
+    SUBJECT_LOCK,
+    SUBJECT_WAITER,
+    SUBJECT_PRODUCT,
+    SUBJECT_RESERVATION,
+    SUBJECT_FENCE,
+    SUBJECT_REQUEST,
+    SUBJECTS,
+    SUBJECT_ALL = SUBJECTS
+};
 
-#define HOLD_EVENT_KIND(kind, name) EVENT_##kind,
+/* What can happen: kind, what it happens to, and its name as users see it. A
+ * lock is released also by one re-entry of several. */
+#define HOLD_EVENTS(EVENT)                                         \
+    EVENT(LOCK_GRANTED, LOCK, "lock_granted")                      \
+    EVENT(LOCK_REENTERED, LOCK, "lock_reentered")                  \
+    EVENT(LOCK_RENEWED, LOCK, "lock_renewed")                      \
+    EVENT(LOCK_RELEASED, LOCK, "lock_released")                    \
+    EVENT(LOCK_EXPIRED, LOCK, "lock_expired")                      \
+    EVENT(FENCE_RAISED, FENCE, "fence_raised")                     \
+    EVENT(FENCE_DELETED, FENCE, "fence_deleted")                   \
+    EVENT(STOCK_CHANGED, PRODUCT, "stock_changed")                 \
+    EVENT(STOCK_DELETED, PRODUCT, "stock_deleted")                 \
+    EVENT(RESERVED, RESERVATION, "reserved")                       \
+    EVENT(CONFIRMED, RESERVATION, "confirmed")                     \
+    EVENT(CANCELLED, RESERVATION, "cancelled")                     \
+    EVENT(EXTENDED, RESERVATION, "extended")                       \
+    EVENT(RESERVATION_EXPIRED, RESERVATION, "reservation_expired") \
+    EVENT(FLUSHED, ALL, "flushed")
+
+#define HOLD_EVENT_KIND(kind, subject, name) EVENT_##kind,
 enum hold_event_kind { HOLD_EVENTS(HOLD_EVENT_KIND) HOLD_EVENT_COUNT };
 #undef HOLD_EVENT_KIND
 

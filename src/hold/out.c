@@ -27,11 +27,20 @@ static enum hf_status fixed(struct hf_buf *buf, size_t bytes)
 
 const char *hold_event_name(enum hold_event_kind kind)
 {
-#define NAME(event, name) name,
+#define NAME(event, subject, name) name,
     static const char *const names[] = {HOLD_EVENTS(NAME)};
 #undef NAME
 
     return names[kind];
+}
+
+enum hold_subject hold_event_subject(enum hold_event_kind kind)
+{
+#define SUBJECT(event, subject, name) SUBJECT_##subject,
+    static const enum hold_subject subjects[] = {HOLD_EVENTS(SUBJECT)};
+#undef SUBJECT
+
+    return subjects[kind];
 }
 
 enum hf_status out_init(struct hold_engine *e)

@@ -282,15 +282,6 @@ struct subject {
     subject_loaded_fn *loaded;
 };
 
-enum {
-    SUBJECT_LOCK,
-    SUBJECT_WAITER,
-    SUBJECT_PRODUCT,
-    SUBJECT_RESERVATION,
-    SUBJECT_FENCE,
-    SUBJECT_REQUEST,
-    SUBJECTS
-};
 extern const struct subject hold_subjects[SUBJECTS];
 
 static inline struct hf_index *subject_index(const struct hold_engine *e,

@@ -248,6 +248,60 @@ TEST(every_truncation_is_refused)
     CHECK_EQ(hold_decode(hf_bytes(record, len + 1), &decoded), HF_CORRUPT);
 }
 
+/* Text arguments of a LOCK, each of one byte, but for that of the argument
+ * `odd`; with ARG_ITEM that is the sku of an item. Returns the record's length.
+ */
+static size_t put_record(unsigned odd, size_t odd_len)
+{
+    static const unsigned order[] = {ARG_NAME, ARG_OWNER, ARG_REASON,
+                                     ARG_REQ,  ARG_TTL,   ARG_ITEM};
+    uint32_t mask = 0;
+    char *at = record + 12;
+
+    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
+        size_t len = order[i] == odd ? odd_len : 1;
+        mask |= HOLD_BIT(order[i]);
+        if (order[i] == ARG_ITEM) {
+            hf_put_u16(at, 1);
+            at += 2;
+        }
+        if (order[i] != ARG_TTL) {
+            hf_put_u16(at, (uint16_t)len);
+            memset(at + 2, 'x', len);
+            at += 2 + len;
+        }
+        if (order[i] == ARG_TTL || order[i] == ARG_ITEM) {
+            hf_put_u64(at, 1);
+            at += 8;
+        }
+    }
+    hf_put_u64(record, 5);
+    hf_put_u32(record + 8, HOLD_LOCK | mask << 8);
+    return (size_t)(at - record);
+}
+
+/* A text that is not there is left out: one form only. */
+TEST(a_text_that_is_empty_or_too_long_is_refused)
+{
+    static const struct {
+        unsigned arg;
+        size_t max;
+    } texts[] = {{ARG_NAME, HOLD_NAME_MAX},
+                 {ARG_OWNER, HOLD_OWNER_MAX},
+                 {ARG_REASON, HOLD_REASON_MAX},
+                 {ARG_REQ, HOLD_ID_MAX},
+                 {ARG_ITEM, HOLD_SKU_MAX}};
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        const size_t lengths[] = {0, 1, 2, texts[i].max, texts[i].max + 1};
+        for (size_t k = 0; k < 5; k++) {
+            size_t len = put_record(texts[i].arg, lengths[k]);
+            CHECK_EQ(hold_decode(hf_bytes(record, len), &decoded),
+                     k == 0 || k == 4 ? HF_CORRUPT : HF_OK);
+        }
+    }
+}
+
 /* A flipped bit gives no record, or another one that has just one form. */
 TEST(every_flipped_bit_is_refused_or_another_good_record)
 {

@@ -494,3 +494,31 @@ TEST(what_is_in_an_image_twice_is_refused)
         hold_free(other);
     }
 }
+
+/* The waiters of a lock come behind it, and name it by its token. */
+TEST(a_waiter_of_another_lock_than_the_one_before_it_is_refused)
+{
+    engine_start();
+    save();
+    size_t head = image.len;
+    add_lock();
+    save();
+    size_t start = image.len;
+    add_waiter();
+    save();
+    struct hf_bytes waiter = hf_bytes(image.data + start, image.len - start);
+    CHECK_EQ(image.data[start], 'W');
+    for (unsigned bit = 0; bit <= 64; bit++) { /* 64: as it was */
+        char flipped = (char)(bit < 64 ? 1 << bit % 8 : 0);
+        struct hold_engine *other = hold_new((struct hf_hash_seed){{3, 4}});
+        image.data[start + 1 + bit / 8] ^= flipped;
+        CHECK_EQ(load(other), bit < 64 ? HF_CORRUPT : HF_OK);
+        image.data[start + 1 + bit / 8] ^= flipped;
+        hold_free(other);
+    }
+    struct hold_engine *other = hold_new((struct hf_hash_seed){{3, 4}});
+    CHECK_EQ(hold_load(other, hf_bytes(image.data, head)), HF_OK);
+    memset(image.data + start + 1, 0, 8); /* no lock has this token */
+    CHECK_EQ(hold_load(other, waiter), HF_CORRUPT);
+    hold_free(other);
+}

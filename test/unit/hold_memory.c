@@ -28,11 +28,23 @@ TEST(a_new_engine_without_memory_is_none_at_every_allocation)
     hold_free(NULL);
 }
 
+/* With no memory at all. */
+static const struct hold_out *apply_starved(const struct hold_command *c)
+{
+    static char record[HOLD_RECORD_MAX];
+    size_t len = hold_encode(c, record);
+
+    hf_memory_fail_after(0);
+    const struct hold_out *out = hold_apply(engine, hf_bytes(record, len));
+    hf_memory_fail_never();
+    CHECK(out != NULL);
+    return out;
+}
+
 /* Lets each allocation of preparing the command fail in turn; then applies it
  * with no memory at all. */
 static const struct hold_out *starve(const struct hold_command *c)
 {
-    static char record[HOLD_RECORD_MAX];
     uint64_t before = hold_digest(engine);
     enum hf_status status = HF_NOMEM;
 
@@ -54,12 +66,7 @@ static const struct hold_out *starve(const struct hold_command *c)
         status = HF_NOMEM;
         CHECK(hold_digest(engine) == before);
     }
-    size_t len = hold_encode(c, record);
-    hf_memory_fail_after(0);
-    const struct hold_out *out = hold_apply(engine, hf_bytes(record, len));
-    hf_memory_fail_never();
-    CHECK(out != NULL);
-    return out;
+    return apply_starved(c);
 }
 
 static struct hold_command made(enum hold_kind kind, const char *name)
@@ -69,6 +76,25 @@ static struct hold_command made(enum hold_kind kind, const char *name)
                              .now_us = engine_now_us,
                              .ttl_ms = 1000};
     return c;
+}
+
+static size_t memory_bytes(void)
+{
+    struct hold_counts found;
+
+    hold_count(engine, &found);
+    return found.memory_bytes;
+}
+
+static enum hf_status would_fit(const struct hold_command *c)
+{
+    size_t before = memory_bytes();
+    enum hf_status status = hold_prepare(engine, c);
+
+    if (status == HF_OK)
+        hold_forget(engine, c);
+    CHECK_EQ(memory_bytes(), before);
+    return status;
 }
 
 /* The first command of each kind meets slabs that are not there yet. */
@@ -118,7 +144,6 @@ TEST(many_prepared_commands_are_applied_without_memory)
 {
     static struct hold_command commands[3000];
     static char names[3000][32];
-    static char record[HOLD_RECORD_MAX];
 
     engine_start();
     for (unsigned i = 0; i < 3000; i++) {
@@ -128,12 +153,8 @@ TEST(many_prepared_commands_are_applied_without_memory)
         commands[i].wait_ms = 700;
         CHECK_EQ(hold_prepare(engine, &commands[i]), HF_OK);
     }
-    hf_memory_fail_after(0);
-    for (unsigned i = 0; i < 3000; i++) {
-        size_t len = hold_encode(&commands[i], record);
-        CHECK(hold_apply(engine, hf_bytes(record, len)) != NULL);
-    }
-    hf_memory_fail_never();
+    for (unsigned i = 0; i < 3000; i++)
+        (void)apply_starved(&commands[i]);
     CHECK_ENGINE();
 }
 
@@ -148,57 +169,42 @@ TEST(a_forgotten_preparation_leaves_nothing_promised)
         CHECK_EQ(hold_prepare(engine, &c), HF_OK);
         hold_forget(engine, &c);
     }
-    struct hold_counts counts;
-    hold_count(engine, &counts);
-    CHECK(counts.memory_bytes < 4u << 20);
+    CHECK(memory_bytes() < 4u << 20);
 }
 
 TEST(beyond_the_memory_limit_only_what_needs_no_new_memory_is_prepared)
 {
-    struct hold_counts counts;
     char name[64];
     uint64_t held = 0;
 
     engine_start();
     engine_lock("door", "ann", 1000, 0);
-    hold_count(engine, &counts);
-    CHECK(counts.memory_bytes > 0);
-    hold_set_memory_max(engine, counts.memory_bytes);
+    size_t limit = memory_bytes();
+    CHECK(limit > 0);
+    hold_set_memory_max(engine, limit);
     /* what is there can be used up, and no more is taken */
     struct hold_command c = made(HOLD_LOCK, "");
     c.owner = hf_bytes_text("ann");
     for (;; held++) {
         snprintf(name, sizeof name, "lock %d", (int)held);
         c.name = hf_bytes_text(name);
-        if (hold_prepare(engine, &c) != HF_OK)
+        if (would_fit(&c) != HF_OK)
             break;
         CHECK(held < 1000000);
-        hold_forget(engine, &c);
         CHECK_EQ(engine_lock(name, "ann", 1000, 0)->code, HOLD_OK);
     }
     CHECK(held > 0);
-    uint64_t limit = counts.memory_bytes;
-    hold_count(engine, &counts);
-    CHECK_EQ(counts.memory_bytes, limit);
+    CHECK_EQ(memory_bytes(), limit);
     c = made(HOLD_STOCK_SET, "pear");
     CHECK_EQ(hold_prepare(engine, &c), HF_NOMEM);
     /* giving back makes room */
     EXPECT(engine_unlock("door", 1), "OK remaining=0");
     c = made(HOLD_LOCK, "gate");
     c.owner = hf_bytes_text("ann");
-    CHECK_EQ(hold_prepare(engine, &c), HF_OK);
-    hold_forget(engine, &c);
+    CHECK_EQ(would_fit(&c), HF_OK);
     hold_set_memory_max(engine, 0);
     c = made(HOLD_STOCK_SET, "pear");
     CHECK_EQ(hold_prepare(engine, &c), HF_OK);
-}
-
-static size_t memory_bytes(void)
-{
-    struct hold_counts found;
-
-    hold_count(engine, &found);
-    return found.memory_bytes;
 }
 
 static char many_ids[6000][16];
@@ -217,8 +223,6 @@ static struct hold_command many_confirms(unsigned i)
 /* Finding 4: nothing is shown of what is not there. */
 TEST(a_request_about_no_reservation_promises_little)
 {
-    static char record[HOLD_RECORD_MAX];
-
     engine_start();
     size_t before = memory_bytes();
     for (unsigned i = 0; i < 6000; i++) {
@@ -226,14 +230,10 @@ TEST(a_request_about_no_reservation_promises_little)
         CHECK_EQ(hold_prepare(engine, &c), HF_OK);
     }
     CHECK(memory_bytes() - before < 6000 * 512);
-    hf_memory_fail_after(0);
     for (unsigned i = 0; i < 6000; i++) {
         struct hold_command c = many_confirms(i);
-        size_t len = hold_encode(&c, record);
-        const struct hold_out *out = hold_apply(engine, hf_bytes(record, len));
-        CHECK_EQ(out->code, HOLD_NOTFOUND);
+        CHECK_EQ(apply_starved(&c)->code, HOLD_NOTFOUND);
     }
-    hf_memory_fail_never();
     CHECK(memory_bytes() - before < 6000 * 512);
     CHECK_ENGINE();
 }
@@ -265,17 +265,6 @@ static void start_large_shop(void)
     }
 }
 
-static enum hold_code apply_starved(const struct hold_command *c)
-{
-    static char record[HOLD_RECORD_MAX];
-    size_t len = hold_encode(c, record);
-
-    hf_memory_fail_after(0);
-    const struct hold_out *out = hold_apply(engine, hf_bytes(record, len));
-    hf_memory_fail_never();
-    return out->code;
-}
-
 static struct hold_command ending(enum hold_kind kind, const char *id,
                                   const char *request)
 {
@@ -303,17 +292,17 @@ TEST(a_request_promises_for_the_reservations_that_are_on_their_way)
     CHECK_EQ(hold_prepare(engine, &c[2]), HF_OK);
     CHECK_EQ(hold_prepare(engine, &c[3]), HF_OK);
     CHECK_EQ(hold_prepare(engine, &c[4]), HF_OK);
-    CHECK_EQ(apply_starved(&c[0]), HOLD_NOTFOUND);
-    CHECK_EQ(apply_starved(&small), HOLD_OK);
-    CHECK_EQ(apply_starved(&c[1]), HOLD_OK);
-    CHECK_EQ(apply_starved(&large), HOLD_OK);
+    CHECK_EQ(apply_starved(&c[0])->code, HOLD_NOTFOUND);
+    CHECK_EQ(apply_starved(&small)->code, HOLD_OK);
+    CHECK_EQ(apply_starved(&c[1])->code, HOLD_OK);
+    CHECK_EQ(apply_starved(&large)->code, HOLD_OK);
     hold_forget(engine, &c[2]); /* not in the order of preparing */
-    CHECK_EQ(apply_starved(&c[3]), HOLD_OK);
-    CHECK_EQ(apply_starved(&c[4]), HOLD_OK);
+    CHECK_EQ(apply_starved(&c[3])->code, HOLD_OK);
+    CHECK_EQ(apply_starved(&c[4])->code, HOLD_OK);
     /* and what is known is promised for, with nothing on its way */
     struct hold_command last = ending(HOLD_CANCEL, "small", "q5");
     CHECK_EQ(hold_prepare(engine, &last), HF_OK);
-    CHECK_EQ(apply_starved(&last), HOLD_OK);
+    CHECK_EQ(apply_starved(&last)->code, HOLD_OK);
     CHECK_ENGINE();
     engine_now_us += 10 * MS;
     engine_request = "q3"; /* all of it was kept */
@@ -412,7 +401,8 @@ TEST(memory_of_promises_that_came_back_is_not_counted)
     for (int i = 0; i < 500; i++)
         CHECK_EQ(hold_prepare(engine, &large), HF_OK);
     for (int i = 0; i < 500; i++)
-        CHECK_EQ(apply_starved(&large), HOLD_OK); /* but for the first: again */
+        CHECK_EQ(apply_starved(&large)->code,
+                 HOLD_OK); /* but for the first: again */
     CHECK(memory_bytes() < before + (2u << 20));
     CHECK_ENGINE();
 }
@@ -460,27 +450,14 @@ TEST(beyond_the_memory_limit_nobody_more_may_wait)
     c.wait_ms = 5000;
     uint64_t waiting = 0;
     size_t limit = memory_bytes();
-    while (hold_prepare(engine, &c) == HF_OK) {
-        hold_forget(engine, &c);
+    while (would_fit(&c) == HF_OK) {
         CHECK_EQ(engine_apply(&c)->code, HOLD_WAITING);
         CHECK(++waiting < HOLD_QUEUE_MAX);
     }
     CHECK(waiting > 500 && waiting < 2900);
     CHECK_EQ(memory_bytes(), limit);
     c.wait_ms = 0; /* the others have room */
-    CHECK_EQ(hold_prepare(engine, &c), HF_OK);
-    hold_forget(engine, &c);
-}
-
-static enum hf_status would_fit(const struct hold_command *c)
-{
-    size_t before = memory_bytes();
-    enum hf_status status = hold_prepare(engine, c);
-
-    if (status == HF_OK)
-        hold_forget(engine, c);
-    CHECK_EQ(memory_bytes(), before);
-    return status;
+    CHECK_EQ(would_fit(&c), HF_OK);
 }
 
 /* Each part of what a command needs has room of its own: short texts fit, one
@@ -558,30 +535,51 @@ TEST(at_the_memory_limit_the_last_free_place_is_used)
     CHECK(memory_bytes() > before); /* what was refused needed new memory */
 }
 
+/* How many LOCKs can be prepared; all of them are given back. */
+static unsigned count_prepared(void)
+{
+    struct hold_command c = made(HOLD_LOCK, "gate");
+    unsigned prepared = 0;
+
+    c.owner = hf_bytes_text("bob");
+    size_t before = memory_bytes();
+    while (hold_prepare(engine, &c) == HF_OK)
+        CHECK(++prepared < 1000000);
+    CHECK_EQ(memory_bytes(), before);
+    for (unsigned i = 0; i < prepared; i++)
+        hold_forget(engine, &c);
+    CHECK(prepared > 0);
+    return prepared;
+}
+
 /* The heap is full long before the locks and their names are. */
 TEST(at_the_memory_limit_what_falls_due_must_fit_too)
 {
     engine_start();
     engine_lock("door", "ann", 5000, 0);
     hold_set_memory_max(engine, 1);
+    (void)count_prepared();
+}
+
+/* The lock and its name fit, the owner does not. */
+TEST(promises_are_given_back_when_one_of_them_cannot_be_had)
+{
+    engine_start();
+    engine_lock("door", "ann", 5000, 0);
     struct hold_command c = made(HOLD_LOCK, "gate");
-    c.owner = hf_bytes_text("bob");
-    size_t before = memory_bytes();
-    unsigned prepared = 0;
-    while (hold_prepare(engine, &c) == HF_OK) {
-        CHECK_EQ(memory_bytes(), before);
-        CHECK(++prepared < 1000000);
-    }
-    CHECK(prepared > 0);
-    CHECK_EQ(memory_bytes(), before);
-    while (prepared-- > 0)
-        hold_forget(engine, &c);
+    c.owner = hf_bytes_text("an owner with a name of more than 32 bytes");
+    hf_memory_fail_after(0);
+    unsigned prepared = count_prepared();
+    for (int i = 0; i < 5000; i++)
+        CHECK_EQ(hold_prepare(engine, &c), HF_NOMEM);
+    CHECK_EQ(count_prepared(), prepared);
+    hf_memory_fail_never();
 }
 
 TEST(memory_is_used_again)
 {
-    struct hold_counts before;
     struct hold_counts after;
+    size_t before = 0;
     char name[64];
 
     engine_start();
@@ -593,8 +591,10 @@ TEST(memory_is_used_again)
         engine_now_us += 10 * MS;
         for (int i = 0; i < 8; i++)
             engine_tick();
-        hold_count(engine, round == 1 ? &before : &after);
+        hold_count(engine, &after);
+        if (round == 1)
+            before = after.memory_bytes;
     }
     CHECK_EQ(after.locks, 0);
-    CHECK_EQ(after.memory_bytes, before.memory_bytes);
+    CHECK_EQ(after.memory_bytes, before);
 }

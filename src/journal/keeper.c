@@ -53,8 +53,10 @@ static enum hf_status start_segment(struct keeper *keeper, int slot,
         return status;
     status = manifest_segment(keeper->manifest, header.first, header.synced,
                               note, error);
-    if (status != HF_OK)
+    if (status != HF_OK) {
         close(out->fd);
+        out->fd = -1; /* open closes one that it has */
+    }
     return status;
 }
 

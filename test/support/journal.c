@@ -223,6 +223,18 @@ int rig_files(const struct rig *rig, const char *prefix, int index, char *name)
     return count;
 }
 
+int rig_descriptors(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    int count = 0;
+
+    CHECK(dir != NULL);
+    while (readdir(dir) != NULL)
+        count++;
+    closedir(dir);
+    return count;
+}
+
 struct hf_buf rig_read_file(const char *path)
 {
     struct hf_buf data = {0};

@@ -70,6 +70,9 @@ int rig_files(const struct rig *rig, const char *prefix, int index, char *name);
 /* Makes the folder of `to` the same as that of `from`. */
 void rig_copy(const struct rig *from, struct rig *to);
 
+/* How many descriptors the process has, and some that are always the same. */
+int rig_descriptors(void);
+
 /* Whole files, for tests that damage them. */
 struct hf_buf rig_read_file(const char *path);
 void rig_write_file(const char *path, const char *data, size_t len);

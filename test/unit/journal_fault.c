@@ -1,6 +1,5 @@
 /* journal_fault.c - tests of the journal on disks that fail and without
  * memory: nothing acknowledged is lost, nothing leaks, the text says why. */
-#include <dirent.h>
 #include <errno.h>
 #include <sched.h>
 #include <unistd.h>
@@ -112,18 +111,6 @@ struct fault {
     enum journal_sync sync;
 };
 
-static int count_descriptors(void)
-{
-    DIR *dir = opendir("/proc/self/fd");
-    int count = 0;
-
-    CHECK(dir != NULL);
-    while (readdir(dir) != NULL)
-        count++;
-    closedir(dir);
-    return count;
-}
-
 /* One life on a disk that fails, and a look at what is left, which stays open:
  * what may be lost is never called clean. True if the disk did fail. */
 static bool live_and_fail(struct rig *rig, struct test_disk *disk)
@@ -175,7 +162,7 @@ static void fail_each(const struct fault *fault)
     for (uint64_t at = 0; !done; at++) {
         struct test_disk disk;
         struct rig rig;
-        int descriptors = count_descriptors();
+        int descriptors = rig_descriptors();
 
         open_disk(&disk, at % 8 == 0);
         rig_init(&rig, "j", &disk.io);
@@ -189,7 +176,7 @@ static void fail_each(const struct fault *fault)
         rig_stop(&rig);
         check_stopped(&rig);
         test_disk_destroy(&disk);
-        CHECK_EQ(count_descriptors(), descriptors);
+        CHECK_EQ(rig_descriptors(), descriptors);
     }
 }
 
@@ -361,7 +348,7 @@ TEST(a_segment_that_comes_after_the_failure_is_closed)
     enum hf_status status = HF_OK;
 
     open_disk(&disk, false);
-    int descriptors = count_descriptors();
+    int descriptors = rig_descriptors();
     rig_init(&rig, "j", &disk.io);
     rig.opts.sync = JOURNAL_INTERVAL;
     CHECK_EQ(rig_open(&rig), HF_OK);
@@ -382,7 +369,7 @@ TEST(a_segment_that_comes_after_the_failure_is_closed)
     log_tend(rig.journal, UINT64_MAX / 2);
     CHECK(strstr(log_error(rig.journal), "sync of ") != NULL);
     rig_close(&rig);
-    CHECK_EQ(count_descriptors(), descriptors);
+    CHECK_EQ(rig_descriptors(), descriptors);
     test_disk_destroy(&disk);
 }
 

@@ -406,12 +406,26 @@ TEST(a_lost_batch_that_was_known_to_be_on_disk_is_damage)
     rig_craft(&rig, 1, 5, 1 << 3, 1);
     rig_craft(&rig, 6, 8, 0, 3);
     expect_refusal(&rig, "journal-0000000000000001.seg", 3 * JOURNAL_BLOCK);
+    CHECK(strstr(rig.error, "(a later segment says") != NULL);
+    rig_craft(&rig, 1, 5, 1 << 3, 3); /* batch 4 is the first to know */
+    expect_refusal(&rig, "journal-0000000000000001.seg", 3 * JOURNAL_BLOCK);
+    CHECK(strstr(rig.error, "(batch 4 says that it was on disk)") != NULL);
 
     rig_init(&rig, "k", &disk.io); /* only an empty segment's header says so */
-    CHECK_EQ(mkdir(rig.opts.dir, 0700), 0);
+    CHECK_EQ(rig_open(&rig), HF_OK); /* the manifest is there, and older */
+    rig_close(&rig);
     rig_craft(&rig, 1, 5, 1 << 5, 4);
     rig_craft(&rig, 6, 5, 0, 5);
     expect_refusal(&rig, "journal-0000000000000001.seg", 5 * JOURNAL_BLOCK);
+    CHECK(strstr(rig.error, "(a later segment says") != NULL);
+
+    rig_init(&rig, "l", &disk.io);
+    CHECK_EQ(rig_open(&rig), HF_OK);
+    CHECK_EQ(rig_write(&rig, 1), HF_OK);
+    rig_stop(&rig);
+    rig_craft(&rig, 1, 1, 1 << 1, 0);
+    expect_refusal(&rig, "journal-0000000000000001.seg", JOURNAL_BLOCK);
+    CHECK(strstr(rig.error, "(the manifest says") != NULL);
     test_disk_destroy(&disk);
 }
 

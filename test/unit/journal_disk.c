@@ -4,11 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/io_uring.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -250,6 +252,20 @@ TEST(a_thread_that_is_asked_all_the_time_tells_its_end)
         CHECK_EQ(error, 0);
     }
     site_close(&site);
+}
+
+/* Where the system has rings that can do all that is needed. */
+TEST(a_ring_is_used_where_there_is_one)
+{
+    struct io_uring_params params = {0};
+    struct journal_io *io;
+
+    int fd = (int)syscall(SYS_io_uring_setup, 1, &params);
+    if (fd < 0 || (params.features & IORING_FEAT_EXT_ARG) == 0)
+        return;
+    close(fd);
+    CHECK_EQ(journal_io_uring(&io), HF_OK);
+    io->close(io);
 }
 
 TEST(without_memory_no_disk_is_made)

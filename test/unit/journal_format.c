@@ -282,9 +282,59 @@ TEST(snapshot_frames_notice_changed_moved_and_missing_pieces)
     CHECK(!snapshot_piece_valid(frame, hf_bytes_text("piecf"), 3));
     CHECK(!snapshot_piece_valid(frame, hf_bytes_text("piece"), 2));
     CHECK(!snapshot_piece_valid(frame, hf_bytes_text("pieces"), 3));
+    frame[4] = 1; /* always 0 */
+    CHECK(!snapshot_piece_valid(frame, hf_bytes_text("piece"), 3));
     snapshot_end_encode(end, 4, 42);
     CHECK_EQ(snapshot_frame_decode(end, &len), HF_EMPTY);
     CHECK(snapshot_end_valid(end, 4, 42));
     CHECK(!snapshot_end_valid(end, 5, 42));
     CHECK(!snapshot_end_valid(end, 4, 43));
+}
+
+/* A word of a block is changed, and the checksum is right again. */
+static void put_word(char *block, size_t at, uint32_t word, size_t bytes)
+{
+    hf_put_u32(block + at, word);
+    hf_put_u64(block + 8, XXH3_64bits_withSeed(block + 16, bytes - 16, 0));
+}
+
+TEST(a_block_of_another_version_or_kind_is_none_whatever_the_checksum_says)
+{
+    struct segment_header header = {9, 8, SALT, 65536, 5};
+    struct manifest_slot slot = {2, true, 3, 4, 5, 6};
+    char block[JOURNAL_BLOCK];
+    char head[SNAPSHOT_HEAD_BYTES];
+    uint64_t last;
+
+    segment_header_encode(&header, block);
+    for (uint32_t version = 0; version < 5; version++) {
+        put_word(block, 16, version, sizeof block);
+        CHECK_EQ(segment_header_decode(block, &header),
+                 version == 2 ? HF_OK : HF_CORRUPT);
+    }
+    put_word(block, 16, 2, sizeof block);
+    put_word(block, 20, JOURNAL_BLOCK / 2, sizeof block);
+    CHECK_EQ(segment_header_decode(block, &header), HF_CORRUPT);
+    header = (struct segment_header){9, 8, SALT, 0, 0};
+    segment_header_encode(&header, block);
+    for (uint32_t version = 0; version < 5; version++) {
+        put_word(block, 16, version, sizeof block);
+        CHECK_EQ(segment_header_decode(block, &header),
+                 version == 1 ? HF_OK : HF_CORRUPT);
+    }
+    manifest_encode(&slot, block);
+    for (uint32_t word = 0; word < 4; word++) {
+        put_word(block, 16, word, sizeof block);
+        CHECK_EQ(manifest_decode(block, &slot), word == 1 ? HF_OK : HF_CORRUPT);
+        put_word(block, 16, 1, sizeof block);
+        put_word(block, 20, word, sizeof block); /* clean or not */
+        CHECK_EQ(manifest_decode(block, &slot), word <= 1 ? HF_OK : HF_CORRUPT);
+        CHECK(word > 1 || slot.clean == (word == 1));
+    }
+    snapshot_head_encode(head, 42);
+    for (uint32_t version = 0; version < 4; version++) {
+        put_word(head, 16, version, sizeof head);
+        CHECK_EQ(snapshot_head_decode(head, &last),
+                 version == 1 ? HF_OK : HF_CORRUPT);
+    }
 }

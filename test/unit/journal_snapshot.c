@@ -3,6 +3,8 @@
 #include <errno.h>
 
 #include "base/memory.h"
+#include "journal/format.h"
+#include "journal/snapshot.h"
 #include "journal/state.h"
 #include "support/disk.h"
 #include "support/journal.h"
@@ -305,6 +307,158 @@ TEST(a_snapshot_that_fails_is_counted_and_tried_again)
     rig_close(&rig);
     CHECK_EQ(rig_open(&rig), HF_OK);
     rig_check(&rig);
+    rig_close(&rig);
+    test_disk_destroy(&disk);
+}
+
+/* A tally that cannot be made, saved or loaded, if the test says so. */
+static bool no_state;
+static enum hf_status save_end;
+static enum hf_status load_end;
+
+static void *create_or_not(void *context)
+{
+    return no_state ? NULL : tally_machine()->create(context);
+}
+
+static enum hf_status save_or_not(void *machine, journal_sink *sink,
+                                  void *context)
+{
+    return save_end != HF_OK ? save_end
+                             : tally_machine()->save(machine, sink, context);
+}
+
+static enum hf_status load_or_not(void *machine, struct hf_bytes data)
+{
+    return load_end != HF_OK ? load_end : tally_machine()->load(machine, data);
+}
+
+static struct journal_machine failing_machine(void)
+{
+    struct journal_machine machine = *tally_machine();
+
+    no_state = false;
+    save_end = load_end = HF_OK;
+    machine.create = create_or_not;
+    machine.save = save_or_not;
+    machine.load = load_or_not;
+    return machine;
+}
+
+/* The text is `before`, the folder, `after`. */
+static void check_text(const char *text, const char *before, const char *folder,
+                       const char *after)
+{
+    char expected[JOURNAL_ERROR_MAX];
+
+    snprintf(expected, sizeof expected, "%s%s%s", before, folder, after);
+    CHECK_TEXT(text, strlen(text), expected);
+}
+
+TEST(the_text_of_a_file_that_fails_says_what_where_and_why)
+{
+    static const unsigned kinds[] = {TEST_DISK_CREATE, TEST_DISK_WRITES,
+                                     TEST_DISK_SYNC, TEST_DISK_RENAME};
+    static const char name[] = "/snapshot-0000000000000007.snap";
+    struct journal_machine machine = failing_machine();
+    struct tally tally = {.count = 1};
+    struct tally back = {0};
+    char error[JOURNAL_ERROR_MAX];
+    char after[128];
+    struct test_disk disk;
+    struct folder folder;
+    struct rig rig;
+    uint64_t bytes;
+
+    rig_init(&rig, "j", test_disk_quick(&disk));
+    const char *dir = rig.opts.dir;
+    CHECK_EQ(folder_open(&folder, dir, FOLDER_MAKE, &disk.io, error), HF_OK);
+    snprintf(after, sizeof after, "%s: No space left on device", name);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        for (uint64_t at = 0; at < (kinds[i] == TEST_DISK_SYNC ? 2 : 1); at++) {
+            test_disk_fail(&disk, kinds[i], at, ENOSPC);
+            CHECK_EQ(snapshot_save(&folder, &machine, &tally, 7, &bytes, error),
+                     HF_IO);
+            check_text(error, "cannot make ", dir, after);
+            CHECK_EQ(rig_files(&rig, "snapshot.", 0, NULL), 0);
+        }
+    }
+    test_disk_fail(&disk, 0, 0, 0);
+    save_end = HF_FULL;
+    CHECK_EQ(snapshot_save(&folder, &machine, &tally, 7, &bytes, error),
+             HF_FULL);
+    snprintf(after, sizeof after, "%s: limit reached", name);
+    check_text(error, "cannot make ", dir, after);
+    save_end = HF_OK;
+    CHECK_EQ(snapshot_save(&folder, &machine, &tally, 7, &bytes, error), HF_OK);
+    snprintf(after, sizeof after, "%s: Input/output error", name);
+    test_disk_fail(&disk, TEST_DISK_LOOK, 0, EIO);
+    CHECK_EQ(snapshot_load(&folder, &machine, &back, 7, &bytes, error), HF_IO);
+    check_text(error, "cannot open ", dir, after);
+    test_disk_fail(&disk, TEST_DISK_READ, 0, EIO);
+    CHECK_EQ(snapshot_load(&folder, &machine, &back, 7, &bytes, error), HF_IO);
+    check_text(error, "cannot read ", dir, after);
+    load_end = HF_FULL;
+    CHECK_EQ(snapshot_load(&folder, &machine, &back, 7, &bytes, error),
+             HF_FULL);
+    snprintf(after, sizeof after, "%s: piece 0 cannot be loaded: limit reached",
+             name);
+    check_text(error, "", dir, after);
+    folder_close(&folder);
+    test_disk_destroy(&disk);
+}
+
+/* Of one that is made in the background, where `after` follows the folder. */
+static void expect_failure(struct rig *rig, const char *before,
+                           const char *folder, const char *after)
+{
+    char why[JOURNAL_ERROR_MAX];
+    uint64_t failures = rig_stats(rig).snapshot_failures;
+
+    CHECK_EQ(log_snapshot(rig->journal), HF_OK);
+    rig_await_snapshot(rig);
+    CHECK_EQ(rig_stats(rig).snapshot_failures, failures + 1);
+    log_snapshot_error(rig->journal, why);
+    check_text(why, before, folder, after);
+    CHECK_EQ(rig_write(rig, 1), HF_OK);
+}
+
+TEST(the_text_of_a_failed_snapshot_says_what_where_and_why)
+{
+    static const char first[] = "journal-0000000000000001.seg";
+    struct journal_machine machine = failing_machine();
+    struct test_disk disk;
+    struct rig rig;
+    char why[JOURNAL_ERROR_MAX];
+
+    rig_init(&rig, "j", test_disk_quick(&disk));
+    rig.opts.machine = &machine;
+    rig.opts.sync = JOURNAL_NONE; /* nothing says what was on disk */
+    CHECK_EQ(rig_open(&rig), HF_OK);
+    const char *dir = rig.opts.dir;
+    log_snapshot_error(rig.journal, why);
+    CHECK_EQ(why[0], '\0');
+    CHECK_EQ(rig_write(&rig, 2), HF_OK);
+    struct hf_buf file = rig_read_file(rig_path(&rig, first));
+    file.data[2 * JOURNAL_BLOCK] ^= 1; /* batch 2 */
+    rig_write_file(rig_path(&rig, first), file.data, file.len);
+    expect_failure(&rig, "batch 2 cannot be read any more", "", "");
+    file.data[2 * JOURNAL_BLOCK] ^= 1;
+    rig_write_file(rig_path(&rig, first), file.data, file.len);
+    hf_buf_destroy(&file);
+    no_state = true;
+    expect_failure(&rig, "no memory for a second state", "", "");
+    no_state = false;
+    test_disk_fail(&disk, TEST_DISK_READ, 0, EIO);
+    expect_failure(&rig, "cannot read ", dir,
+                   "/journal-0000000000000001.seg: Input/output error");
+    save_end = HF_FULL;
+    expect_failure(&rig, "cannot make ", dir,
+                   "/snapshot-0000000000000005.snap: limit reached");
+    save_end = HF_OK;
+    CHECK_EQ(log_snapshot(rig.journal), HF_OK);
+    rig_await_snapshot(&rig);
+    CHECK_EQ(rig_stats(&rig).snapshot_count, 1);
     rig_close(&rig);
     test_disk_destroy(&disk);
 }

@@ -415,6 +415,26 @@ TEST(items_that_are_cut_are_refused_and_not_read_beyond_their_end)
     }
 }
 
+/* Twenty bytes are one item with a name of ten, or two without a name. */
+TEST(an_item_without_a_name_is_refused_and_one_byte_is_a_name)
+{
+    engine_start();
+    engine_set("a", 10);
+    engine_set("0123456789", 10);
+    engine_reserve("r1", "a 1", 1000);
+    engine_reload();
+    engine_reserve("r2", "0123456789 3", 1000);
+    save();
+    struct hold_engine *other = hold_new((struct hf_hash_seed){{3, 4}});
+    CHECK_EQ(load(other), HF_OK);
+    hold_free(other);
+    memset(image.data + image.len - 20, 0, 2);
+    memset(image.data + image.len - 10, 0, 2);
+    other = hold_new((struct hf_hash_seed){{3, 4}});
+    CHECK_EQ(load(other), HF_CORRUPT);
+    hold_free(other);
+}
+
 /* Also where nothing follows that would be refused for itself. */
 TEST(a_head_of_another_format_or_a_second_one_is_refused_at_once)
 {

@@ -187,6 +187,18 @@ TEST(only_the_times_of_the_map_itself_are_counted_down)
     }
 }
 
+TEST(a_number_is_no_text)
+{
+    start();
+    reply_map(&body, 2);
+    reply_field_number(&body, FIELD_TOKEN, 7);
+    reply_field_text(&body, FIELD_OWNER, hf_bytes_text("ann"));
+    struct hf_bytes text = reply_get_text(hf_buf_bytes(&body), FIELD_TOKEN);
+    CHECK(text.data != NULL && text.len == 0);
+    text = reply_get_text(hf_buf_bytes(&body), FIELD_OWNER);
+    CHECK_TEXT(text.data, text.len, "ann");
+}
+
 TEST(every_field_and_every_code_has_a_name)
 {
     for (unsigned i = 0; i < HOLD_FIELD_COUNT; i++) {

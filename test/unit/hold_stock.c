@@ -229,6 +229,26 @@ TEST(ended_reservations_are_remembered_for_their_time)
            "items=[{sku=pear quantity=1}]");
 }
 
+/* Owner, reason and items, each in a place of its own. */
+TEST(the_texts_of_a_reservation_go_with_it)
+{
+    struct hold_counts counts;
+    size_t before = 0;
+
+    start_shop();
+    engine_bound("ended_keep_ms", 50);
+    for (int i = 0; i < 20000; i++) {
+        engine_reserve("r1", "apple 1 pear 1", 1000);
+        engine_cancel("r1", "a reason that is longer than what was reserved, "
+                            "so that they do not share their places");
+        engine_now_us += 50 * MS;
+        hold_count(engine, &counts);
+        if (i == 10)
+            before = counts.memory_bytes;
+    }
+    CHECK_EQ(counts.memory_bytes, before);
+}
+
 TEST(the_oldest_ended_reservation_makes_room)
 {
     start_shop();

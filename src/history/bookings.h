@@ -20,7 +20,7 @@ enum booking_status {
 
 /* Units of one product in one reservation. */
 struct share {
-    struct hf_bytes sku;
+    struct key key; /* the sku */
     int64_t quantity;
     size_t booking;
 };
@@ -48,8 +48,8 @@ enum mention_kind {
 };
 
 struct mention {
+    struct key key; /* the id, by call_at */
     const struct call *call;
-    struct hf_bytes id;
     enum mention_kind kind;
     enum booking_status status; /* what the reply tells */
     int64_t expires_ms;
@@ -66,7 +66,6 @@ struct booking_view {
     uint64_t until_us; /* the longest promise, told at until_at */
     uint32_t until_at;
     uint32_t until_cut;
-    bool anonymous; /* a RESERVE * without an answer may have made it */
 };
 
 /* Works out `booking`; then the rules. */

@@ -11,6 +11,12 @@
 #define ENDED_KEEP_US   600000000u
 #define LISTINGS_MAX    1000u /* more are not looked through for each name */
 
+/* One allocation. */
+struct block {
+    struct block *next;
+    char bytes[];
+};
+
 void check_found(struct check *c, const char *rule, uint64_t id, uint64_t other,
                  const char *format, ...)
 {
@@ -154,61 +160,111 @@ uint32_t check_next_flush(const struct check *c, uint32_t at)
     return next;
 }
 
-uint32_t check_gone(const struct check *c, uint32_t client)
+uint32_t check_gone(const struct check *c, uint32_t client, bool seen)
 {
-    const struct gone *all = (const struct gone *)c->gone.data;
+    const struct gone *all = c->gone.data;
 
     for (size_t i = 0; i < c->gone.count; i++) {
-        if (all[i].client == client)
+        if (all[i].client == client && (all[i].told || seen))
             return all[i].at;
     }
     return CHECK_NEVER;
 }
 
-void *check_push(struct list *list, size_t size)
+/* Memory, and what is kept in it. */
+
+void *check_alloc(struct check *c, size_t bytes)
+{
+    struct block *block = hf_alloc_zeroed(sizeof *block + bytes);
+
+    if (block == NULL)
+        longjmp(c->no_memory, 1);
+    block->next = c->blocks;
+    c->blocks = block;
+    return block->bytes;
+}
+
+void *check_push(struct check *c, struct list *list, size_t size)
 {
     if (list->count == list->cap) {
         size_t cap = list->cap == 0 ? 64 : list->cap * 2;
-        void *data = hf_realloc(list->data, cap * size);
-        if (data == NULL)
-            return NULL;
+        void *data = check_alloc(c, cap * size);
+        if (list->count > 0)
+            memcpy(data, list->data, list->count * size);
         list->data = data;
         list->cap = cap;
     }
-    char *place = list->data + list->count++ * size;
-    memset(place, 0, size);
-    return place;
+    return memset((char *)list->data + list->count++ * size, 0, size);
 }
 
-enum hf_status check_number_given(struct check *c, uint64_t number, uint32_t lo,
-                                  uint32_t hi, uint64_t id)
+void check_refer(struct check *c, struct list *refs, struct hf_bytes name,
+                 uint64_t number, const void *thing)
 {
-    struct number *place = check_push(&c->numbers, sizeof *place);
+    struct ref *ref = check_push(c, refs, sizeof *ref);
 
-    if (place == NULL)
-        return HF_NOMEM;
-    *place = (struct number){number, lo, hi, id};
-    return HF_OK;
+    *ref = (struct ref){{name, {number}}, thing};
+}
+
+void check_number_given(struct check *c, uint64_t number, uint32_t lo,
+                        uint32_t hi, uint64_t id)
+{
+    struct number *place = check_push(c, &c->numbers, sizeof *place);
+
+    *place = (struct number){{.by = {number}}, lo, hi, id};
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct key *left = a;
+    const struct key *right = b;
+    int order = check_compare(left->name, right->name);
+
+    for (size_t i = 0; order == 0 && i < 3; i++)
+        order = (left->by[i] > right->by[i]) - (left->by[i] < right->by[i]);
+    return order;
+}
+
+void check_sort(struct list *list, size_t size)
+{
+    if (list->count > 0)
+        qsort(list->data, list->count, size, by_key);
+}
+
+void check_groups(struct check *c, struct list *list, size_t size,
+                  void (*judge)(struct check *c, void *items, size_t count))
+{
+    char *first = list->data;
+
+    check_sort(list, size);
+    for (size_t left = list->count, count = 0; left > 0; left -= count) {
+        const struct key *key = (const struct key *)first;
+        count = 1;
+        while (count < left &&
+               hf_bytes_equal(key->name,
+                              ((struct key *)(first + count * size))->name))
+            count++;
+        judge(c, first, count);
+        first += count * size;
+    }
+}
+
+const struct ref *check_last_below(const struct list *refs, uint64_t bound)
+{
+    const struct ref *all = refs->data;
+    size_t low = 0;
+    size_t high = refs->count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (all[middle].key.by[0] < bound)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low == 0 ? NULL : &all[low - 1];
 }
 
 /* From events to calls. */
-
-static enum hf_status allocate(struct check *c)
-{
-    const struct history *history = c->history;
-    size_t words = 0;
-    size_t starts = 0;
-
-    for (size_t i = 0; i < history->count; i++) {
-        words += history->events[i].words;
-        starts += history->events[i].kind == HISTORY_START;
-    }
-    c->calls = hf_alloc_zeroed((history->id_count + 1) * sizeof *c->calls);
-    c->words = hf_alloc((words + 1) * sizeof *c->words);
-    c->starts = hf_alloc((starts + 1) * sizeof *c->starts);
-    return c->calls == NULL || c->words == NULL || c->starts == NULL ? HF_NOMEM
-                                                                     : HF_OK;
-}
 
 /* A call's place in c->calls: calls are in the order of their events. */
 static struct call *find_call(struct check *c, uint64_t id)
@@ -218,10 +274,11 @@ static struct call *find_call(struct check *c, uint64_t id)
     return &c->calls[check_calls_until(c, event) - 1];
 }
 
-static void add_call(struct check *c, uint32_t at, size_t *word)
+static void add_call(struct check *c, uint32_t at)
 {
     const struct event *event = &c->history->events[at];
     struct call *call = &c->calls[c->count++];
+    struct hf_bytes *words = check_alloc(c, event->words * sizeof *words);
     size_t data = event->data;
 
     *call = (struct call){.id = event->id,
@@ -234,33 +291,23 @@ static void add_call(struct check *c, uint32_t at, size_t *word)
                           .answer_at = CHECK_NEVER,
                           .arrived_at = CHECK_NEVER,
                           .sent_at = CHECK_NEVER,
-                          .words = c->words + *word,
+                          .words = words,
                           .word_count = event->words};
     for (uint32_t i = 0; i < event->words; i++)
-        c->words[(*word)++] = history_word(c->history, &data);
+        words[i] = history_word(c->history, &data);
 }
 
-static enum hf_status add_gone(struct check *c, uint32_t at)
+static void read_events(struct check *c)
 {
-    struct gone *gone = check_push(&c->gone, sizeof *gone);
+    struct list starts = {0};
 
-    if (gone == NULL)
-        return HF_NOMEM;
-    *gone = (struct gone){c->history->events[at].client, at};
-    return HF_OK;
-}
-
-static enum hf_status read_events(struct check *c)
-{
-    size_t word = 0;
-
+    c->calls = check_alloc(c, c->history->id_count * sizeof *c->calls);
     for (uint32_t i = 0; i < c->end; i++) {
         const struct event *event = &c->history->events[i];
         struct call *call;
-        uint32_t *place;
         switch (event->kind) {
         case HISTORY_CALL:
-            add_call(c, i, &word);
+            add_call(c, i);
             break;
         case HISTORY_ARRIVED:
             find_call(c, event->id)->arrived_at = i;
@@ -275,28 +322,27 @@ static enum hf_status read_events(struct check *c)
                 hf_bytes(c->history->bytes.data + event->data, event->len);
             break;
         case HISTORY_START:
-            c->starts[c->start_count++] = i;
+            *(uint32_t *)check_push(c, &starts, sizeof i) = i;
+            c->starts = starts.data;
+            c->start_count = starts.count;
             break;
         case HISTORY_DATE: /* the start before may not have read it yet */
             if (c->dated_at == CHECK_NEVER)
                 c->dated_at =
                     c->start_count > 1 ? c->starts[c->start_count - 1] - 1 : i;
             break;
+        case HISTORY_CLOSED:
         case HISTORY_GONE:
-            if (add_gone(c, i) != HF_OK)
-                return HF_NOMEM;
+            *(struct gone *)check_push(c, &c->gone, sizeof(struct gone)) =
+                (struct gone){event->client, i, event->kind == HISTORY_GONE};
             break;
         case HISTORY_FAILED:
-            place = check_push(&c->failed, sizeof *place);
-            if (place == NULL)
-                return HF_NOMEM;
-            *place = i;
+            *(uint32_t *)check_push(c, &c->failed, sizeof i) = i;
             break;
         default:
             break;
         }
     }
-    return HF_OK;
 }
 
 /* The calls from `from` up to `*tail` are of one run, which ended so. */
@@ -340,7 +386,7 @@ static void find_runs(struct check *c)
  * in the run whose calls begin at `first`, and that began behind `from`. */
 static uint32_t find_failure(const struct check *c, size_t first, uint32_t from)
 {
-    const uint32_t *marks = (const uint32_t *)(const void *)c->failed.data;
+    const uint32_t *marks = c->failed.data;
     uint32_t run_end = c->calls[first].run_end;
     uint32_t failed = CHECK_NEVER;
 
@@ -370,9 +416,7 @@ static void doubt_failed(struct check *c)
             failed = find_failure(c, i, run_end);
             run_end = call->run_end;
         }
-        uint32_t told =
-            call->sent_at < call->answer_at ? call->sent_at : call->answer_at;
-        if (failed != CHECK_NEVER && told >= failed) {
+        if (failed != CHECK_NEVER && check_told(call) >= failed) {
             c->calls[i].outcome = OUTCOME_UNKNOWN;
             c->calls[i].code.len = c->calls[i].reply.len = 0;
         }
@@ -418,8 +462,7 @@ static void find_windows(struct check *c)
     for (size_t i = 0; i < c->count; i++) {
         struct call *call = &c->calls[i];
         bool known = call->outcome != OUTCOME_UNKNOWN;
-        uint32_t told =
-            call->sent_at < call->answer_at ? call->sent_at : call->answer_at;
+        uint32_t told = check_told(call);
         if (call->arrived_at != CHECK_NEVER)
             call->lo = call->arrived_at;
         call->hi = known && told < call->run_end ? told : call->run_end;
@@ -431,50 +474,34 @@ static void find_windows(struct check *c)
     }
 }
 
-static enum hf_status find_flushes(struct check *c)
+static void find_flushes_and_listings(struct check *c)
 {
-    size_t count = 0;
+    struct list flushes = {0};
 
-    for (size_t i = 0; i < c->count; i++)
-        count += c->calls[i].verb == VERB_FLUSHALL && c->calls[i].may;
-    if (count == 0)
-        return HF_OK;
-    c->flushes = hf_alloc(count * sizeof *c->flushes);
-    if (c->flushes == NULL)
-        return HF_NOMEM;
     for (size_t i = 0; i < c->count; i++) {
         const struct call *call = &c->calls[i];
         if (call->verb == VERB_FLUSHALL && call->may)
-            c->flushes[c->flush_count++] =
+            *(struct window *)check_push(c, &flushes, sizeof(struct window)) =
                 (struct window){call->lo, call->hi, call->sure, call->id};
+        if (check_is_whole(call) && c->listings.count < LISTINGS_MAX)
+            *(const struct call **)check_push(c, &c->listings, sizeof call) =
+                call;
     }
-    return HF_OK;
+    c->flushes = flushes.data;
+    c->flush_count = flushes.count;
 }
 
-static enum hf_status find_listings(struct check *c)
-{
-    for (size_t i = 0; i < c->count; i++) {
-        if (!check_is_whole(&c->calls[i]) || c->listings.count == LISTINGS_MAX)
-            continue;
-        const struct call **place = check_push(&c->listings, sizeof *place);
-        if (place == NULL)
-            return HF_NOMEM;
-        *place = &c->calls[i];
-    }
-    return HF_OK;
-}
-
+/* HF_NOMEM from wherever memory was missing. */
 static enum hf_status run(struct check *c)
 {
-    static enum hf_status (*const subjects[])(struct check *) = {
+    static void (*const subjects[])(struct check *) = {
         check_requests, check_locks,  check_reservations, check_stock,
         check_fences,   check_limits, check_answers,      check_numbers,
     };
-    enum hf_status status = allocate(c);
 
-    if (status != HF_OK)
-        return status;
-    status = read_events(c);
+    if (setjmp(c->no_memory) != 0)
+        return HF_NOMEM;
+    read_events(c);
     for (size_t i = 0; i < c->count; i++) {
         check_parse(c, &c->calls[i]);
         c->report->answers += c->calls[i].answer_at != CHECK_NEVER;
@@ -484,15 +511,10 @@ static enum hf_status run(struct check *c)
     doubt_failed(c);
     find_told(c);
     find_windows(c);
-    if (status == HF_OK)
-        status = find_flushes(c);
-    if (status == HF_OK)
-        status = find_listings(c);
-    for (size_t i = 0; i < sizeof subjects / sizeof subjects[0]; i++) {
-        if (status == HF_OK)
-            status = subjects[i](c);
-    }
-    return status;
+    find_flushes_and_listings(c);
+    for (size_t i = 0; i < sizeof subjects / sizeof subjects[0]; i++)
+        subjects[i](c);
+    return HF_OK;
 }
 
 enum hf_status history_check(const struct history *history,
@@ -518,15 +540,10 @@ enum hf_status history_check(const struct history *history,
         check.opts.ended_keep_us = ENDED_KEEP_US;
     memset(out, 0, sizeof *out);
     enum hf_status status = run(&check);
-    hf_free(check.calls);
-    hf_free(check.words);
-    hf_free(check.starts);
-    hf_free(check.flushes);
-    hf_free(check.numbers.data);
-    hf_free(check.gone.data);
-    hf_free(check.failed.data);
-    hf_free(check.listings.data);
-    hf_free(check.bookings.data);
-    hf_free(check.shares.data);
+    while (check.blocks != NULL) {
+        struct block *block = check.blocks;
+        check.blocks = block->next;
+        hf_free(block);
+    }
     return status;
 }

@@ -20,6 +20,8 @@
 #ifndef HISTORY_CHECK_H
 #define HISTORY_CHECK_H
 
+#include <setjmp.h>
+
 #include "history/record.h"
 #include "resp/resp.h"
 
@@ -98,15 +100,29 @@ struct window {
     uint64_t id; /* of the call */
 };
 
+/* The end of a client's connection. */
 struct gone {
     uint32_t client;
     uint32_t at;
+    bool told; /* to the server; else the client saw it, or made it */
+};
+
+/* What everything that is sorted begins with: by name, then by the numbers. */
+struct key {
+    struct hf_bytes name;
+    uint64_t by[3];
+};
+
+/* Something that is sorted by what is no part of it. */
+struct ref {
+    struct key key;
+    const void *thing;
 };
 
 /* A token or a version: numbers that the server gives in order, all from one
- * counter. */
+ * counter. The key is the number. */
 struct number {
-    uint64_t number;
+    struct key key;
     uint32_t lo; /* given after this */
     uint32_t hi; /* known from then on */
     uint64_t id;
@@ -114,18 +130,19 @@ struct number {
 
 /* An array that grows. */
 struct list {
-    char *data;
+    void *data;
     size_t count;
     size_t cap;
 };
 
 struct check {
+    jmp_buf no_memory;
+    struct block *blocks; /* all memory of the check */
     const struct history *history;
     struct history_opts opts;
     struct history_report *report;
     struct call *calls;
     size_t count;
-    struct hf_bytes *words;
     struct window *flushes;
     size_t flush_count;
     uint32_t *starts;
@@ -134,11 +151,16 @@ struct check {
     struct list gone;     /* of struct gone */
     struct list failed;   /* of uint32_t: batches that were written after all */
     struct list listings; /* of const struct call *: those that are whole */
+    struct list deletes;  /* of const struct call *: FENCE DEL */
+    struct list facts;    /* of struct fact */
+    struct list mentions; /* of struct mention */
     struct list bookings; /* of struct booking */
     struct list shares;   /* of struct share */
+    struct list notes;    /* of struct note */
     uint32_t dated_at;    /* the first time the date was set */
     uint32_t end;
-    bool closed; /* the server was empty and had no other clients */
+    bool closed;    /* the server was empty and had no other clients */
+    bool anonymous; /* a RESERVE * without an answer may have made something */
 };
 
 /* Adds a violation; ids may be 0. */
@@ -173,18 +195,40 @@ bool check_flushed(const struct check *c, uint32_t lo, uint32_t hi);
 /* The first position from `at` on where a flush may begin. */
 uint32_t check_next_flush(const struct check *c, uint32_t at);
 
-/* When the server was told that the client's connection had ended; CHECK_NEVER
- * if that is not known. */
-uint32_t check_gone(const struct check *c, uint32_t client);
-/* Room for one more element, zeroed; NULL without memory. */
-void *check_push(struct list *list, size_t size);
-enum hf_status check_number_given(struct check *c, uint64_t number, uint32_t lo,
-                                  uint32_t hi, uint64_t id);
+/* When the server was told that the client's connection had ended, or with
+ * `seen` also when the client saw it; CHECK_NEVER if that is not known. */
+uint32_t check_gone(const struct check *c, uint32_t client, bool seen);
+/* When the reply went out, as well as that is known; or CHECK_NEVER. */
+static inline uint32_t check_told(const struct call *call)
+{
+    return call->sent_at < call->answer_at ? call->sent_at : call->answer_at;
+}
+
+/* Zeroed memory that is freed with the check. Without memory the check ends
+ * then and there with HF_NOMEM: no caller sees a NULL. */
+void *check_alloc(struct check *c, size_t bytes);
+/* Room for one more element, zeroed. */
+void *check_push(struct check *c, struct list *list, size_t size);
+void check_refer(struct check *c, struct list *refs, struct hf_bytes name,
+                 uint64_t number, const void *thing);
+void check_number_given(struct check *c, uint64_t number, uint32_t lo,
+                        uint32_t hi, uint64_t id);
+
+/* Sorts a list whose elements begin with their key. */
+void check_sort(struct list *list, size_t size);
+/* The same, and then judges all elements with the same name at once. */
+void check_groups(struct check *c, struct list *list, size_t size,
+                  void (*judge)(struct check *c, void *items, size_t count));
+/* The last of the sorted refs with a number below `bound`; NULL: none. */
+const struct ref *check_last_below(const struct list *refs, uint64_t bound);
 
 /* The number of a reply's field; false if it has none. */
 bool check_number(struct hf_bytes reply, const char *field, int64_t *out);
 bool check_text(struct hf_bytes reply, const char *field, struct hf_bytes *out);
 bool check_code(const struct call *call, const char *code);
+/* The text between two marks in the reply. */
+bool check_between(struct hf_bytes reply, const char *before,
+                   const char *behind, struct hf_bytes *out);
 /* For sorting: by length and bytes. */
 int check_compare(struct hf_bytes a, struct hf_bytes b);
 /* For messages: the bytes as `%.*s` wants them. */
@@ -215,15 +259,15 @@ bool check_list(struct hf_bytes reply, const char *field,
 bool check_list_next(struct reply_list *list, struct hf_bytes *out);
 
 /* The subjects, one file each. Requests come first: they decide which calls
- * are sure. HF_NOMEM. */
-enum hf_status check_requests(struct check *c);
-enum hf_status check_locks(struct check *c);
-enum hf_status check_reservations(struct check *c);
-enum hf_status check_stock(struct check *c);
-enum hf_status check_fences(struct check *c);
-enum hf_status check_limits(struct check *c);
-enum hf_status check_answers(struct check *c);
+ * are sure. */
+void check_requests(struct check *c);
+void check_locks(struct check *c);
+void check_reservations(struct check *c);
+void check_stock(struct check *c);
+void check_fences(struct check *c);
+void check_limits(struct check *c);
+void check_answers(struct check *c);
 /* After all others: what they found to be given. */
-enum hf_status check_numbers(struct check *c);
+void check_numbers(struct check *c);
 
 #endif

@@ -4,73 +4,17 @@
  * lock is told so or otherwise when its time is over. It may be behind others
  * on its connection, so its time starts when they have been answered.
  */
-#include "base/memory.h"
 #include "history/check.h"
 
 /* Two clocks may run apart by one in so many. */
 #define APART 1000u
-
-/* When a client's connection ended; what it sent last. */
-struct client {
-    uint32_t number;
-    uint32_t closed_at; /* or CHECK_NEVER */
-};
-
-static int by_client(const void *a, const void *b)
-{
-    const struct call *left = *(const struct call *const *)a;
-    const struct call *right = *(const struct call *const *)b;
-
-    if (left->client != right->client)
-        return left->client < right->client ? -1 : 1;
-    return (left->call_at > right->call_at) - (left->call_at < right->call_at);
-}
-
-static int by_number(const void *a, const void *b)
-{
-    const struct client *left = a;
-    const struct client *right = b;
-
-    if (left->number != right->number)
-        return left->number < right->number ? -1 : 1;
-    return (left->closed_at > right->closed_at) -
-           (left->closed_at < right->closed_at);
-}
-
-/* The first end of the client's connection. */
-static uint32_t closed_at(const struct list *ends, uint32_t number)
-{
-    const struct client *all = (const struct client *)ends->data;
-    size_t low = check_below(all, ends->count, sizeof *all,
-                             offsetof(struct client, number), number);
-
-    return low < ends->count && all[low].number == number ? all[low].closed_at
-                                                          : CHECK_NEVER;
-}
-
-static enum hf_status find_ends(const struct check *c, struct list *ends)
-{
-    for (uint32_t i = 0; i < c->end; i++) {
-        const struct event *event = &c->history->events[i];
-        if (event->kind != HISTORY_CLOSED && event->kind != HISTORY_GONE)
-            continue;
-        struct client *client = check_push(ends, sizeof *client);
-        if (client == NULL)
-            return HF_NOMEM;
-        *client = (struct client){event->client, i};
-    }
-    if (ends->count > 0)
-        qsort(ends->data, ends->count, sizeof(struct client), by_number);
-    return HF_OK;
-}
 
 /* TIMEOUT is told when the time is over, or when the server stops, which it
  * says. What a REQ is told may be of another wait. */
 static void judge_early(struct check *c, const struct call *call)
 {
     static const char stops[] = "the server stops";
-    uint32_t told =
-        call->sent_at < call->answer_at ? call->sent_at : call->answer_at;
+    uint32_t told = check_told(call);
     uint64_t slack_us = CHECK_ROUNDED_US + call->wait_ms * US_PER_MS / APART;
 
     if (call->verb != VERB_LOCK || !check_code(call, "TIMEOUT") ||
@@ -110,8 +54,7 @@ static void judge_wait(struct check *c, const struct call *call,
 static void judge(struct check *c, const struct call *call, uint64_t since_us,
                   uint32_t closed)
 {
-    uint32_t told =
-        call->sent_at < call->answer_at ? call->sent_at : call->answer_at;
+    uint32_t told = check_told(call);
     uint64_t within_us = c->opts.answer_within_us + call->wait_ms * US_PER_MS;
     uint64_t until_us = check_us(c, c->end - 1);
 
@@ -131,40 +74,40 @@ static void judge(struct check *c, const struct call *call, uint64_t since_us,
                     (unsigned long long)((until_us - since_us) / US_PER_MS));
 }
 
-enum hf_status check_answers(struct check *c)
+/* All calls of one client, in the order of calling. */
+static void judge_client(struct check *c, void *items, size_t count)
 {
-    const struct call **all;
-    struct list ends = {0};
-    uint64_t since_us = 0;
+    const struct ref *refs = items;
+    uint32_t closed =
+        check_gone(c, ((const struct call *)refs[0].thing)->client, true);
 
-    for (size_t i = 0; i < c->count; i++)
-        judge_early(c, &c->calls[i]);
-    if (c->opts.answer_within_us == 0 || c->count == 0)
-        return HF_OK;
-    all = hf_alloc(c->count * sizeof *all);
-    if (all == NULL || find_ends(c, &ends) != HF_OK) {
-        hf_free(all);
-        hf_free(ends.data);
-        return HF_NOMEM;
-    }
-    for (size_t i = 0; i < c->count; i++)
-        all[i] = &c->calls[i];
-    qsort(all, c->count, sizeof *all, by_client);
-    for (size_t i = 0; i < c->count; i++) {
-        const struct call *call = all[i];
-        const struct call *before =
-            i > 0 && all[i - 1]->client == call->client ? all[i - 1] : NULL;
-        since_us = call->call_us;
+    for (size_t i = 0; i < count; i++) {
+        const struct call *call = refs[i].thing;
+        const struct call *before = i > 0 ? refs[i - 1].thing : NULL;
+        uint64_t since_us = call->call_us;
         if (call->arrived_at != CHECK_NEVER)
             since_us = check_us(c, call->arrived_at);
         if (before != NULL && before->answer_at == CHECK_NEVER)
             continue; /* it is behind one that was told of already */
         if (before != NULL && check_us(c, before->answer_at) > since_us)
             since_us = check_us(c, before->answer_at);
-        judge(c, call, since_us, closed_at(&ends, call->client));
-        judge_wait(c, call, closed_at(&ends, call->client));
+        judge(c, call, since_us, closed);
+        judge_wait(c, call, closed);
     }
-    hf_free(all);
-    hf_free(ends.data);
-    return HF_OK;
+}
+
+void check_answers(struct check *c)
+{
+    struct list refs = {0};
+
+    for (size_t i = 0; i < c->count; i++) {
+        const struct call *call = &c->calls[i];
+        judge_early(c, call);
+        if (c->opts.answer_within_us > 0)
+            check_refer(
+                c, &refs,
+                hf_bytes((const char *)&call->client, sizeof call->client),
+                call->call_at, call);
+    }
+    check_groups(c, &refs, sizeof(struct ref), judge_client);
 }

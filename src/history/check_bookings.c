@@ -1,6 +1,5 @@
 /* check_bookings.c - gathers what is said of each reservation, and its units
  * for the checker of products. */
-#include "base/memory.h"
 #include "history/bookings.h"
 
 static enum booking_status status_of(struct hf_bytes word)
@@ -56,12 +55,12 @@ static bool understand(struct check *c, const struct call *call,
     bool star = call->verb == VERB_RESERVE && call->name.len == 1 &&
                 call->name.data[0] == '*';
 
-    *out = (struct mention){.call = call,
-                            .id = call->name,
+    *out = (struct mention){.key = {call->name, {call->call_at}},
+                            .call = call,
                             .kind = kind_of(call),
                             .status = BOOKING_NONE};
     if (call->outcome == OUTCOME_DONE) {
-        if (check_text(call->reply, "id", &out->id) &&
+        if (check_text(call->reply, "id", &out->key.name) &&
             check_text(call->reply, "status", &status) &&
             check_number(call->reply, "expires_ms", &out->expires_ms)) {
             out->status = status_of(status);
@@ -85,111 +84,86 @@ static bool understand(struct check *c, const struct call *call,
            (check_code(call, "NOTFOUND") && call->verb != VERB_RESERVE);
 }
 
-static int by_id(const void *a, const void *b)
-{
-    const struct mention *left = a;
-    const struct mention *right = b;
-    int order = check_compare(left->id, right->id);
-
-    if (order != 0)
-        return order;
-    return (left->call->call_at > right->call->call_at) -
-           (left->call->call_at < right->call->call_at);
-}
-
 /* The units of a reservation: by its RESERVE, else by a reply. */
-static enum hf_status add_shares(const struct booking_view *view, size_t number,
-                                 struct list *shares)
+static void add_shares(const struct booking_view *view, size_t number)
 {
+    struct check *c = view->check;
     const struct call *reserve = view->booking->reserve;
     const struct call *proof = view->booking->proof;
     struct reply_list list;
     struct hf_bytes entry;
     struct share share = {.booking = number};
 
-    for (size_t at = 0; reserve != NULL && check_item(reserve, &at, &share.sku,
-                                                      &share.quantity);) {
-        struct share *place = check_push(shares, sizeof *place);
-        if (place == NULL)
-            return HF_NOMEM;
-        *place = share;
-    }
+    for (size_t at = 0;
+         reserve != NULL &&
+         check_item(reserve, &at, &share.key.name, &share.quantity);)
+        *(struct share *)check_push(c, &c->shares, sizeof share) = share;
     for (size_t i = 0; reserve == NULL && i < view->count; i++) {
         if (view->mentions[i].call->outcome == OUTCOME_DONE)
             proof = view->mentions[i].call;
     }
     if (reserve != NULL || proof == NULL ||
         !check_list(proof->reply, "items", &list))
-        return HF_OK;
+        return;
     while (check_list_next(&list, &entry)) {
-        if (!check_text(entry, "sku", &share.sku) ||
-            !check_number(entry, "quantity", &share.quantity))
-            continue;
-        struct share *place = check_push(shares, sizeof *place);
-        if (place == NULL)
-            return HF_NOMEM;
-        *place = share;
+        if (check_text(entry, "sku", &share.key.name) &&
+            check_number(entry, "quantity", &share.quantity))
+            *(struct share *)check_push(c, &c->shares, sizeof share) = share;
     }
-    return HF_OK;
 }
 
-static enum hf_status add_booking(struct check *c, struct booking_view *view,
-                                  const struct booking *booking)
+static void add_booking(struct booking_view *view,
+                        const struct booking *booking)
 {
-    size_t number = c->bookings.count;
-    struct booking *place = check_push(&c->bookings, sizeof *place);
+    struct check *c = view->check;
 
-    if (place == NULL)
-        return HF_NOMEM;
-    *place = *booking;
-    view->booking = place;
-    return add_shares(view, number, &c->shares);
+    view->booking = check_push(c, &c->bookings, sizeof *booking);
+    *view->booking = *booking;
+    add_shares(view, c->bookings.count - 1);
 }
 
 /* An id that may have had several lives: each RESERVE may have made one, and
  * none is sure. */
-static enum hf_status add_lives(struct check *c, struct booking_view *view)
+static void add_lives(struct booking_view *view)
 {
     struct booking life = *view->booking;
-    enum hf_status status = HF_OK;
 
     life.proof = NULL;
-    life.hi = life.over = life.sold_hi = c->end;
+    life.hi = life.over = life.sold_hi = view->check->end;
     life.end = life.kept = 0;
-    for (size_t i = 0; status == HF_OK && i < view->count; i++) {
+    for (size_t i = 0; i < view->count; i++) {
         const struct mention *m = &view->mentions[i];
         if (m->kind != MENTION_RESERVE || !m->call->may)
             continue;
         life.reserve = m->call;
         life.lo = m->call->first;
-        status = add_booking(c, view, &life);
+        add_booking(view, &life);
     }
-    return status;
 }
 
-/* mentions[0..count) are of one id. */
-static enum hf_status judge(struct check *c, const struct mention *mentions,
-                            size_t count, bool anonymous)
+/* All mentions of one id. */
+static void judge(struct check *c, void *items, size_t count)
 {
+    const struct mention *mentions = items;
     struct booking booking = {0};
     struct booking_view view = {.check = c,
-                                .id = mentions[0].id,
+                                .id = mentions[0].key.name,
                                 .mentions = mentions,
                                 .count = count,
-                                .booking = &booking,
-                                .anonymous = anonymous};
+                                .booking = &booking};
 
     booking_settle(&view);
     booking_judge(&view);
     if (booking.proof != NULL)
         c->report->reservations++;
     if (booking.unsure && booking.reserve != NULL)
-        return add_lives(c, &view);
-    return add_booking(c, &view, &booking);
+        add_lives(&view);
+    else
+        add_booking(&view, &booking);
 }
 
 /* RESERVE * without an answer: nobody knows its id. */
-static enum hf_status add_nameless(struct check *c, const struct call *call)
+static void add_nameless(struct check *c, const struct call *call)
 {
     uint64_t over_us = check_over_us(c, call->hi, call->ttl_ms);
     struct booking booking = {.reserve = call,
@@ -200,43 +174,26 @@ static enum hf_status add_nameless(struct check *c, const struct call *call)
                               .sold_hi = c->end};
     struct booking_view view = {.check = c};
 
-    return add_booking(c, &view, &booking);
+    c->anonymous = true;
+    add_booking(&view, &booking);
 }
 
-static bool is_reservation(const struct call *call)
+void check_reservations(struct check *c)
 {
-    return call->verb >= VERB_RESERVE && call->verb <= VERB_RESERVATION;
-}
+    struct mention mention;
 
-enum hf_status check_reservations(struct check *c)
-{
-    struct mention *all = hf_alloc((c->count + 1) * sizeof *all);
-    enum hf_status status = all == NULL ? HF_NOMEM : HF_OK;
-    bool anonymous = false;
-    size_t count = 0;
-
-    for (size_t i = 0; status == HF_OK && i < c->count; i++) {
+    for (size_t i = 0; i < c->count; i++) {
         const struct call *call = &c->calls[i];
-        if (!is_reservation(call))
+        if (call->verb < VERB_RESERVE || call->verb > VERB_RESERVATION)
             continue;
         c->report->reads +=
             call->verb == VERB_RESERVATION && call->answer_at != CHECK_NEVER;
-        if (understand(c, call, &all[count])) {
-            count++;
-        } else if (call->verb == VERB_RESERVE && call->may &&
-                   call->outcome == OUTCOME_UNKNOWN) {
-            anonymous = true;
-            status = add_nameless(c, call);
-        }
+        if (understand(c, call, &mention))
+            *(struct mention *)check_push(c, &c->mentions, sizeof mention) =
+                mention;
+        else if (call->verb == VERB_RESERVE && call->may &&
+                 call->outcome == OUTCOME_UNKNOWN)
+            add_nameless(c, call);
     }
-    if (status == HF_OK)
-        qsort(all, count, sizeof *all, by_id);
-    for (size_t start = 0, i = 1; status == HF_OK && i <= count; i++) {
-        if (i < count && hf_bytes_equal(all[i].id, all[start].id))
-            continue;
-        status = judge(c, all + start, i - start, anonymous);
-        start = i;
-    }
-    hf_free(all);
-    return status;
+    check_groups(c, &c->mentions, sizeof mention, judge);
 }

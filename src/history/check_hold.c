@@ -95,32 +95,25 @@ static void find_origin(struct lock_view *view, struct hold *hold)
     bool asked = false;
 
     hold->lo = hold->begin != NULL ? hold->begin->lo : c->end;
-    for (size_t i = 0; i < view->asked_count; i++) {
+    for (size_t i = 0; i < view->timed_end; i++) {
         const struct fact *fact = &view->loose[i];
-        if (hold->next != NULL && fact->lo > hold->next->hi)
-            break; /* by then it was over */
+        if (hold->next != NULL && fact->lo > hold->next->hi) {
+            /* by then it was over; those that timed out begin anew */
+            if (i >= view->asked_count)
+                break;
+            i = view->asked_count - 1;
+            continue;
+        }
         if ((hold->begin != NULL && fact->hi < hold->begin->lo) ||
             !owned(fact, hold))
             continue;
+        /* of one that timed out until its end is written down, at the latest
+         * with the run's */
         uint64_t over_us = check_over_us(c, fact->hi, fact->call->ttl_ms);
         hold->over_us = over_us > hold->over_us ? over_us : hold->over_us;
         asked = true;
         if (hold->begin == NULL)
             hold->lo = least(hold->lo, fact->call->first);
-    }
-    for (size_t i = view->asked_count; i < view->timed_end; i++) {
-        const struct fact *fact = &view->loose[i];
-        if (hold->next != NULL && fact->lo > hold->next->hi)
-            break;
-        if ((hold->begin != NULL && fact->hi < hold->begin->lo) ||
-            !owned(fact, hold))
-            continue;
-        /* until its end is written down, at the latest with the run's */
-        uint64_t over_us = check_over_us(c, fact->hi, fact->call->ttl_ms);
-        hold->over_us = over_us > hold->over_us ? over_us : hold->over_us;
-        if (hold->begin == NULL)
-            hold->lo = least(hold->lo, fact->lo);
-        asked = true;
     }
     if (hold->begin == NULL && !asked)
         hold->lo = 0;
@@ -234,16 +227,10 @@ static void count_bounds(const struct lock_view *view, const struct hold *hold,
         if (!adds && possibly)
             (*low)--;
     }
-    for (size_t i = 0; i < view->asked_count && fact->count > *high; i++) {
+    for (size_t i = 0; i < view->timed_end && fact->count > *high; i++) {
         const struct fact *asked = &view->loose[i];
-        if (asked->lo <= fact->hi && owned(asked, hold))
-            (*high)++;
-    }
-    for (size_t i = view->asked_count;
-         i < view->timed_end && fact->count > *high; i++) {
-        const struct fact *timed = &view->loose[i];
-        if (timed->lo <= fact->hi && fact->lo <= timed->hi &&
-            owned(timed, hold))
+        bool over = asked->kind == FACT_TIMED_OUT && asked->hi < fact->lo;
+        if (asked->lo <= fact->hi && !over && owned(asked, hold))
             (*high)++;
     }
 }

@@ -4,7 +4,6 @@
  * only keys that are never asked about in another way. A run of the server
  * starts with full buckets.
  */
-#include "base/memory.h"
 #include "history/check.h"
 
 /* Beyond so many calls of one key only spans from the first call count. */
@@ -18,6 +17,7 @@ struct rule {
 };
 
 struct taking {
+    struct key key; /* by lo */
     const struct call *call;
     struct rule rule;
     bool plain;
@@ -45,18 +45,6 @@ static bool read_rule(const struct call *call, struct rule *rule)
 static bool same_rule(const struct rule *a, const struct rule *b)
 {
     return a->rate == b->rate && a->per_ms == b->per_ms && a->burst == b->burst;
-}
-
-static int by_key(const void *a, const void *b)
-{
-    const struct taking *left = a;
-    const struct taking *right = b;
-    int order = check_compare(left->call->name, right->call->name);
-
-    if (order != 0)
-        return order;
-    return (left->call->lo > right->call->lo) -
-           (left->call->lo < right->call->lo);
 }
 
 /* Costs of calls that lie inside a span add up to what it can give. */
@@ -122,8 +110,11 @@ static void judge_denied(struct check *c, const struct taking *all,
     }
 }
 
-static void judge(struct check *c, const struct taking *all, size_t count)
+/* All calls about one key. */
+static void judge(struct check *c, void *items, size_t count)
 {
+    const struct taking *all = items;
+
     for (size_t i = 0; i < count; i++) {
         if (!all[i].plain || !same_rule(&all[i].rule, &all[0].rule))
             return;
@@ -146,22 +137,20 @@ static bool is_limit(const struct call *call)
            hf_bytes_is(call->words[0], "GCRA");
 }
 
-enum hf_status check_limits(struct check *c)
+void check_limits(struct check *c)
 {
-    struct taking *all = hf_alloc((c->count + 1) * sizeof *all);
-    size_t count = 0;
+    struct list all = {0};
     int64_t allowed;
 
-    if (all == NULL)
-        return HF_NOMEM;
     for (size_t i = 0; i < c->count; i++) {
-        struct call *call = &c->calls[i];
+        const struct call *call = &c->calls[i];
+        struct hf_bytes name = call->name;
         if (!is_limit(call) || call->outcome == OUTCOME_REFUSED)
             continue;
-        if (call->name.data == NULL && call->word_count > 1)
-            call->name = call->words[1];
-        struct taking *taking = &all[count++];
-        *taking = (struct taking){.call = call};
+        if (name.data == NULL && call->word_count > 1)
+            name = call->words[1];
+        struct taking *taking = check_push(c, &all, sizeof *taking);
+        *taking = (struct taking){.key = {name, {call->lo}}, .call = call};
         taking->plain = call->verb == VERB_LIMIT &&
                         read_rule(call, &taking->rule) &&
                         (call->outcome == OUTCOME_UNKNOWN ||
@@ -169,14 +158,5 @@ enum hf_status check_limits(struct check *c)
         taking->allowed =
             taking->plain && call->outcome == OUTCOME_DONE && allowed == 1;
     }
-    qsort(all, count, sizeof *all, by_key);
-    for (size_t start = 0, i = 1; i <= count; i++) {
-        if (i < count &&
-            hf_bytes_equal(all[i].call->name, all[start].call->name))
-            continue;
-        judge(c, all + start, i - start);
-        start = i;
-    }
-    hf_free(all);
-    return HF_OK;
+    check_groups(c, &all, sizeof(struct taking), judge);
 }

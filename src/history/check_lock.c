@@ -1,6 +1,5 @@
 /* check_lock.c - one lock: reads that tell no token, order of the queue, and
  * holds of those who were gone. */
-#include "base/memory.h"
 #include "history/locks.h"
 
 /* Requests that arrive closer together may overtake each other. */
@@ -8,39 +7,35 @@
 /* So long after an end the server may not have acted on it yet. */
 #define GONE_SLACK_US 50000u
 
-static int by_hi(const void *a, const void *b)
-{
-    const struct hold *left = *(const struct hold *const *)a;
-    const struct hold *right = *(const struct hold *const *)b;
-
-    return (left->hi > right->hi) - (left->hi < right->hi);
-}
-
 /* Holds in the order in which they were known, each replaced by the one up to
  * it that surely lasts longest: so the last one known before a read tells
  * whether any of them was held all through it. */
-static size_t sort_holds(const struct lock_view *view, const struct hold **out)
+static struct list sort_holds(const struct lock_view *view)
 {
-    size_t count = 0;
+    struct list longest = {0};
 
     for (size_t i = 0; i < view->hold_count; i++) {
-        if (view->holds[i].proof != NULL && view->holds[i].end > 0)
-            out[count++] = &view->holds[i];
+        const struct hold *hold = &view->holds[i];
+        if (hold->proof != NULL && hold->end > 0)
+            check_refer(view->check, &longest, view->name, hold->hi, hold);
     }
-    qsort(out, count, sizeof *out, by_hi);
-    return count;
+    check_sort(&longest, sizeof(struct ref));
+    struct ref *refs = longest.data;
+    for (size_t i = 1; i < longest.count; i++) {
+        const struct hold *before = refs[i - 1].thing;
+        if (before->end > ((const struct hold *)refs[i].thing)->end)
+            refs[i].thing = before;
+    }
+    return longest;
 }
 
-/* Keys: where each of the sorted holds was known. */
-static const struct hold *held_through(const struct hold *const *longest,
-                                       const uint32_t *known, size_t count,
-                                       const struct fact *fact)
+static const struct hold *held_through(const struct list *longest, uint32_t lo,
+                                       uint32_t hi)
 {
-    size_t low = check_below(known, count, sizeof *known, 0, fact->lo);
+    const struct ref *last = check_last_below(longest, lo);
+    const struct hold *hold = last == NULL ? NULL : last->thing;
 
-    if (low == 0 || longest[low - 1]->end <= fact->hi)
-        return NULL;
-    return longest[low - 1];
+    return hold != NULL && hold->end > hi ? hold : NULL;
 }
 
 /* May the owner whom a BUSY names have held the lock then? Tokens are given in
@@ -111,16 +106,14 @@ static bool is_shown(const struct hold *hold, const struct call *listing)
 
 /* Lists that show all there is. */
 static void judge_listings(const struct lock_view *view,
-                           const struct hold *const *longest,
-                           const uint32_t *known, size_t count)
+                           const struct list *longest)
 {
     struct check *c = view->check;
-    const struct call *const *listings =
-        (const struct call *const *)(void *)c->listings.data;
+    const struct call *const *listings = c->listings.data;
 
     for (size_t i = 0; i < c->listings.count; i++) {
-        struct fact fact = {.lo = listings[i]->lo, .hi = listings[i]->hi};
-        const struct hold *held = held_through(longest, known, count, &fact);
+        const struct hold *held =
+            held_through(longest, listings[i]->lo, listings[i]->hi);
         if (held != NULL && listings[i]->verb == VERB_LOCKS &&
             check_lists(listings[i], view->name) &&
             !is_shown(held, listings[i]))
@@ -133,14 +126,6 @@ static void judge_listings(const struct lock_view *view,
 
 /* Order of the queue. */
 
-static int by_arrival(const void *a, const void *b)
-{
-    const struct fact *left = *(const struct fact *const *)a;
-    const struct fact *right = *(const struct fact *const *)b;
-
-    return (left->lo > right->lo) - (left->lo < right->lo);
-}
-
 static bool was_queued(const struct hold *hold)
 {
     const struct fact *begin = hold->begin;
@@ -150,27 +135,30 @@ static bool was_queued(const struct hold *hold)
            begin->call->wait_ms > 0 && begin->call->request.len == 0;
 }
 
-static void judge_order(const struct lock_view *view, const struct fact **queue)
+static void judge_order(const struct lock_view *view)
 {
     struct check *c = view->check;
     const struct fact *newest = NULL; /* of those who came well before */
-    size_t count = 0;
+    struct list queue = {0};
     size_t seen = 0;
 
     for (size_t i = 0; i < view->hold_count; i++) {
-        if (was_queued(&view->holds[i]))
-            queue[count++] = view->holds[i].begin;
+        const struct hold *hold = &view->holds[i];
+        if (was_queued(hold))
+            check_refer(c, &queue, view->name, hold->begin->lo, hold->begin);
     }
-    qsort(queue, count, sizeof *queue, by_arrival);
-    for (size_t i = 0; i < count; i++) {
-        const struct fact *fact = queue[i];
-        while (check_us(c, queue[seen]->lo) + ORDER_SLACK_US <
+    check_sort(&queue, sizeof(struct ref));
+    const struct ref *refs = queue.data;
+    for (size_t i = 0; i < queue.count; i++) {
+        const struct fact *fact = refs[i].thing;
+        const struct fact *early = refs[seen].thing;
+        while (check_us(c, early->lo) + ORDER_SLACK_US <
                check_us(c, fact->lo)) {
-            bool newer = newest == NULL ||
-                         newest->call->run_end != queue[seen]->call->run_end ||
-                         newest->token < queue[seen]->token;
-            newest = newer ? queue[seen] : newest;
-            seen++;
+            if (newest == NULL ||
+                newest->call->run_end != early->call->run_end ||
+                newest->token < early->token)
+                newest = early;
+            early = refs[++seen].thing;
         }
         if (newest != NULL && newest->token > fact->token &&
             newest->call->run_end == fact->call->run_end &&
@@ -193,7 +181,7 @@ static bool was_gone(const struct check *c, const struct fact *asked,
                      const struct fact *shown)
 {
     const struct call *call = asked->call;
-    uint32_t gone = check_gone(c, call->client);
+    uint32_t gone = check_gone(c, call->client, false);
 
     if (call->request.len > 0 || gone == CHECK_NEVER || call->broken ||
         call->outcome != OUTCOME_UNKNOWN || !call->alone ||
@@ -241,33 +229,15 @@ static void judge_orphans(const struct lock_view *view)
     }
 }
 
-enum hf_status lock_judge(struct lock_view *view)
+void lock_judge(struct lock_view *view)
 {
-    size_t size = view->hold_count + 1;
-    const struct hold **longest = hf_alloc(size * sizeof *longest);
-    const struct fact **queue = hf_alloc(size * sizeof *queue);
-    uint32_t *known = hf_alloc(size * sizeof *known);
-    enum hf_status status = HF_NOMEM;
+    struct list longest = sort_holds(view);
 
-    if (longest == NULL || known == NULL || queue == NULL)
-        goto done;
-    size_t count = sort_holds(view, longest);
-    for (size_t i = 0; i < count; i++) {
-        known[i] = longest[i]->hi;
-        if (i > 0 && longest[i - 1]->end > longest[i]->end)
-            longest[i] = longest[i - 1];
-    }
     for (size_t i = view->asked_count; i < view->loose_count; i++) {
         const struct fact *fact = &view->loose[i];
-        judge_loose(view, fact, held_through(longest, known, count, fact));
+        judge_loose(view, fact, held_through(&longest, fact->lo, fact->hi));
     }
-    judge_listings(view, longest, known, count);
-    judge_order(view, queue);
+    judge_listings(view, &longest);
+    judge_order(view);
     judge_orphans(view);
-    status = HF_OK;
-done:
-    hf_free(longest);
-    hf_free(queue);
-    hf_free(known);
-    return status;
 }

@@ -93,14 +93,6 @@ static void add_share(struct product_view *view, const struct share *share)
         put(&view->kept_to, b->kept > end ? b->kept : end, quantity);
 }
 
-static int by_version(const void *a, const void *b)
-{
-    const struct note *left = *(const struct note *const *)a;
-    const struct note *right = *(const struct note *const *)b;
-
-    return (left->version > right->version) - (left->version < right->version);
-}
-
 static void sum_up(struct product_view *view)
 {
     for (size_t i = 0; i < TALLIES; i++)
@@ -131,7 +123,6 @@ static void find_totals(struct product_view *view)
             (view->set == NULL || note->hi < view->set->hi))
             view->set = note;
     }
-    qsort(view->totals, view->total_count, sizeof *view->totals, by_version);
     for (size_t i = view->total_count; i-- > 0;) {
         lo = view->totals[i]->lo < lo ? view->totals[i]->lo : lo;
         view->total_lo[i] = lo;
@@ -308,8 +299,7 @@ static void judge_absent(struct product_view *view, const struct note *note)
 static void judge_listings(struct product_view *view)
 {
     struct check *c = view->check;
-    const struct call *const *listings =
-        (const struct call *const *)(void *)c->listings.data;
+    const struct call *const *listings = c->listings.data;
 
     for (size_t i = 0; view->set != NULL && i < c->listings.count; i++) {
         const struct call *call = listings[i];

@@ -12,19 +12,7 @@
  * A generation that may or may not be the one before, because the id may have
  * been forgotten, is not sure to have an effect of its own.
  */
-#include "base/memory.h"
 #include "history/check.h"
-
-static int by_request(const void *a, const void *b)
-{
-    const struct call *left = *(struct call *const *)a;
-    const struct call *right = *(struct call *const *)b;
-    int order = check_compare(left->request, right->request);
-
-    if (order != 0)
-        return order;
-    return (left->call_at > right->call_at) - (left->call_at < right->call_at);
-}
 
 static bool same_words(const struct call *a, const struct call *b)
 {
@@ -239,8 +227,15 @@ static void judge_conflict(struct check *c, struct call **calls, size_t count,
 }
 
 /* All calls with one id: those with the same words come together. */
-static void group(struct check *c, struct call **calls, size_t count)
+static void group(struct check *c, void *items, size_t count)
 {
+    const struct ref *refs = items;
+    struct call **calls = check_alloc(c, count * sizeof *calls);
+
+    for (size_t i = 0; i < count; i++)
+        calls[i] = &c->calls[refs[i].key.by[0]];
+    if (count == 1 && !check_code(calls[0], "CONFLICT"))
+        return;
     for (size_t i = 0; i < count; i++)
         judge_conflict(c, calls, count, calls[i]);
     while (count > 0) {
@@ -259,26 +254,13 @@ static void group(struct check *c, struct call **calls, size_t count)
     }
 }
 
-enum hf_status check_requests(struct check *c)
+void check_requests(struct check *c)
 {
-    struct call **calls = hf_alloc((c->count + 1) * sizeof *calls);
-    size_t count = 0;
+    struct list refs = {0};
 
-    if (calls == NULL)
-        return HF_NOMEM;
     for (size_t i = 0; i < c->count; i++) {
         if (c->calls[i].request.len > 0)
-            calls[count++] = &c->calls[i];
+            check_refer(c, &refs, c->calls[i].request, i, NULL);
     }
-    qsort(calls, count, sizeof *calls, by_request);
-    for (size_t start = 0, i = 1; i <= count; i++) {
-        if (i < count &&
-            hf_bytes_equal(calls[i]->request, calls[start]->request))
-            continue;
-        if (i - start > 1 || check_code(calls[start], "CONFLICT"))
-            group(c, calls + start, i - start);
-        start = i;
-    }
-    hf_free(calls);
-    return HF_OK;
+    check_groups(c, &refs, sizeof(struct ref), group);
 }

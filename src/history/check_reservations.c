@@ -305,7 +305,7 @@ static void judge_clash(struct booking_view *view, const struct mention *m)
 {
     struct check *c = view->check;
 
-    if (!c->closed || view->anonymous)
+    if (!c->closed || c->anonymous)
         return;
     for (size_t i = 0; i < view->count; i++) {
         const struct mention *other = &view->mentions[i];
@@ -329,7 +329,7 @@ void booking_judge(struct booking_view *view)
     }
     if (b->proof == NULL)
         return;
-    if (b->reserve == NULL && c->closed && !view->anonymous)
+    if (b->reserve == NULL && c->closed && !c->anonymous)
         check_found(c, "phantom", b->proof->id, 0,
                     "reservation %.*s was made by nobody", SHOW(view->id));
     if (b->unsure)

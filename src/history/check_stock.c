@@ -1,37 +1,27 @@
 /* check_stock.c - gathers what is said of each product; the rules that need no
  * state: sums, and versions. */
-#include "base/memory.h"
 #include "history/products.h"
 
-struct gather {
-    struct check *check;
-    struct list notes;
-};
-
-static struct note *add(struct gather *g, const struct call *call,
+static struct note *add(struct check *c, const struct call *call,
                         enum note_kind kind)
 {
-    struct note *note = check_push(&g->notes, sizeof *note);
+    struct note *note = check_push(c, &c->notes, sizeof *note);
 
-    if (note == NULL)
-        return NULL;
-    *note = (struct note){.call = call,
-                          .sku = call->name,
+    *note = (struct note){.key.name = call->name,
+                          .call = call,
                           .kind = kind,
                           .lo = call->first,
                           .hi = call->hi};
     return note;
 }
 
-static enum hf_status add_product(struct gather *g, const struct call *call,
-                                  struct hf_bytes map)
+static void add_product(struct check *c, const struct call *call,
+                        struct hf_bytes map)
 {
-    struct check *c = g->check;
-    struct note *note = add(g, call, NOTE_READ);
+    struct note *note = add(c, call, NOTE_READ);
+    int64_t sum;
 
-    if (note == NULL)
-        return HF_NOMEM;
-    if (!check_text(map, "sku", &note->sku) ||
+    if (!check_text(map, "sku", &note->key.name) ||
         !check_number(map, "total", &note->total) ||
         !check_number(map, "available", &note->available) ||
         !check_number(map, "reserved", &note->reserved) ||
@@ -39,10 +29,9 @@ static enum hf_status add_product(struct gather *g, const struct call *call,
         !check_number(map, "version", &note->version)) {
         check_found(c, "reply", call->id, 0,
                     "a product is shown with its numbers");
-        g->notes.count--;
-        return HF_OK;
+        c->notes.count--;
+        return;
     }
-    int64_t sum;
     bool negative = note->available < 0 || note->reserved < 0 || note->sold < 0;
     if (negative ||
         __builtin_add_overflow(note->available, note->reserved, &sum) ||
@@ -50,59 +39,35 @@ static enum hf_status add_product(struct gather *g, const struct call *call,
         check_found(c, "sum", call->id, 0,
                     "product %.*s: total %lld, available %lld, reserved %lld, "
                     "sold %lld",
-                    SHOW(note->sku), (long long)note->total,
+                    SHOW(note->key.name), (long long)note->total,
                     (long long)note->available, (long long)note->reserved,
                     (long long)note->sold);
-        g->notes.count--;
-        return HF_OK;
+        c->notes.count--;
+        return;
     }
     if (call->verb == VERB_STOCK_GET || call->verb == VERB_STOCK_LIST)
-        return check_number_given(c, (uint64_t)note->version, 0, note->hi,
-                                  call->id);
-    return HF_OK;
+        check_number_given(c, (uint64_t)note->version, 0, note->hi, call->id);
 }
 
 /* STOCK GET of several is a list, in the order of the words. */
-static enum hf_status add_products(struct gather *g, const struct call *call)
+static void add_products(struct check *c, const struct call *call)
 {
     bool get = call->verb == VERB_STOCK_GET;
     struct reply_list list;
     struct hf_bytes entry;
-    enum hf_status status = HF_OK;
 
-    if (get && call->word_count == 3)
-        return add_product(g, call, call->reply);
-    if (!check_list(call->reply, get ? NULL : "products", &list))
-        return HF_OK;
-    for (uint32_t i = 2; status == HF_OK && check_list_next(&list, &entry);
-         i++) {
-        if (entry.data[0] == '*' || entry.data[0] == '%') {
-            status = add_product(g, call, entry);
-        } else if (get && i < call->word_count) {
-            struct note *note = add(g, call, NOTE_ABSENT);
-            if (note == NULL)
-                return HF_NOMEM;
-            note->sku = call->words[i];
-        }
+    if (get && call->word_count == 3) {
+        add_product(c, call, call->reply);
+        return;
     }
-    return status;
-}
-
-/* The text between two marks in the reply. */
-static bool between(struct hf_bytes reply, const char *before,
-                    const char *behind, struct hf_bytes *out)
-{
-    const char *at = memmem(reply.data, reply.len, before, strlen(before));
-
-    if (at == NULL)
-        return false;
-    at += strlen(before);
-    size_t left = (size_t)(reply.data + reply.len - at);
-    const char *end = memmem(at, left, behind, strlen(behind));
-    if (end == NULL)
-        return false;
-    *out = hf_bytes(at, (size_t)(end - at));
-    return true;
+    if (!check_list(call->reply, get ? NULL : "products", &list))
+        return;
+    for (uint32_t i = 2; check_list_next(&list, &entry); i++) {
+        if (entry.data[0] == '*' || entry.data[0] == '%')
+            add_product(c, call, entry);
+        else if (get && i < call->word_count)
+            add(c, call, NOTE_ABSENT)->key.name = call->words[i];
+    }
 }
 
 /* Names that a sentence shows as they are. */
@@ -126,7 +91,8 @@ static bool find_short(const struct call *call, struct hf_bytes *sku)
 
     *sku = call->name;
     if (call->verb != VERB_RESERVE ||
-        (between(call->reply, "sku '", "': requested", sku) && is_plain(*sku)))
+        (check_between(call->reply, "sku '", "': requested", sku) &&
+         is_plain(*sku)))
         return true;
     if (!check_item(call, &at, sku, &quantity))
         return false;
@@ -159,7 +125,7 @@ static bool find_wanted(const struct call *call, struct hf_bytes sku,
     return sum > 0;
 }
 
-static enum hf_status add_short(struct gather *g, const struct call *call)
+static void add_short(struct check *c, const struct call *call)
 {
     struct hf_bytes sku;
     struct hf_bytes number;
@@ -167,112 +133,81 @@ static enum hf_status add_short(struct gather *g, const struct call *call)
     int64_t available;
 
     if (!find_short(call, &sku) || !find_wanted(call, sku, &wanted))
-        return HF_OK;
+        return;
     if (!is_plain(sku) ||
-        !between(call->reply, ", available ", "\r", &number) ||
+        !check_between(call->reply, ", available ", "\r", &number) ||
         hf_parse_i64(number, &available) != HF_OK)
         available = -1;
     if (available >= wanted && call->verb != VERB_STOCK_SET) {
-        check_found(g->check, "short", call->id, 0,
+        check_found(c, "short", call->id, 0,
                     "product %.*s is short of %lld with %lld available",
                     SHOW(sku), (long long)wanted, (long long)available);
-        return HF_OK;
+        return;
     }
-    struct note *note = add(g, call, NOTE_SHORT);
-    if (note == NULL)
-        return HF_NOMEM;
-    note->sku = sku;
+    struct note *note = add(c, call, NOTE_SHORT);
+    note->key.name = sku;
     note->wanted = wanted;
     note->available = call->verb == VERB_STOCK_SET ? -1 : available;
-    return HF_OK;
 }
 
-static enum hf_status add_refusal(struct gather *g, const struct call *call)
+static void add_refusal(struct check *c, const struct call *call)
 {
-    struct hf_bytes sku = call->name;
-    bool kept = call->verb == VERB_STOCK_DEL && check_code(call, "STATE");
+    struct hf_bytes sku;
 
     if (check_code(call, "SHORT"))
-        return add_short(g, call);
-    if (!kept &&
-        (!check_code(call, "NOTFOUND") ||
-         !between(call->reply, "no product '", "'\r", &sku) || !is_plain(sku)))
-        return HF_OK;
-    struct note *note = add(g, call, kept ? NOTE_KEPT : NOTE_ABSENT);
-    if (note == NULL)
-        return HF_NOMEM;
-    note->sku = sku;
-    return HF_OK;
+        add_short(c, call);
+    else if (call->verb == VERB_STOCK_DEL && check_code(call, "STATE"))
+        add(c, call, NOTE_KEPT);
+    else if (check_code(call, "NOTFOUND") &&
+             check_between(call->reply, "no product '", "'\r", &sku) &&
+             is_plain(sku))
+        add(c, call, NOTE_ABSENT)->key.name = sku;
 }
 
 /* SET and ADD: the reply shows the product right after it. */
-static enum hf_status add_total(struct gather *g, const struct call *call)
+static void add_total(struct check *c, const struct call *call)
 {
     struct note *note;
-    int64_t version;
-    enum hf_status status;
 
     if (!call->may)
-        return HF_OK;
-    note = add(g, call, NOTE_TOTAL);
-    if (note == NULL)
-        return HF_NOMEM;
-    if (call->outcome != OUTCOME_DONE)
-        return HF_OK;
-    if (!check_number(call->reply, "total", &note->total) ||
-        !check_number(call->reply, "version", &version))
-        return HF_OK; /* add_product() tells */
-    note->version = version;
-    status = check_number_given(g->check, (uint64_t)version, note->lo, note->hi,
-                                call->id);
-    return status == HF_OK ? add_product(g, call, call->reply) : status;
+        return;
+    note = add(c, call, NOTE_TOTAL);
+    if (call->outcome != OUTCOME_DONE ||
+        !check_number(call->reply, "total", &note->total) ||
+        !check_number(call->reply, "version", &note->version))
+        return;
+    check_number_given(c, (uint64_t)note->version, note->lo, note->hi,
+                       call->id);
+    add_product(c, call, call->reply);
 }
 
-static enum hf_status add_call(struct gather *g, const struct call *call)
+static void add_call(struct check *c, const struct call *call)
 {
+    bool refused = call->outcome == OUTCOME_REFUSED;
+
     switch (call->verb) {
     case VERB_STOCK_SET:
     case VERB_STOCK_ADD:
-        return call->outcome == OUTCOME_REFUSED ? add_refusal(g, call)
-                                                : add_total(g, call);
+        if (!refused)
+            add_total(c, call);
+        break;
     case VERB_STOCK_GET:
     case VERB_STOCK_LIST:
-        g->check->report->reads += call->answer_at != CHECK_NEVER;
-        return call->outcome == OUTCOME_DONE ? add_products(g, call)
-                                             : add_refusal(g, call);
+        c->report->reads += call->answer_at != CHECK_NEVER;
+        if (call->outcome == OUTCOME_DONE)
+            add_products(c, call);
+        break;
     case VERB_STOCK_DEL:
-        if (call->outcome == OUTCOME_REFUSED)
-            return add_refusal(g, call);
-        return !call->may || add(g, call, NOTE_RESET) != NULL ? HF_OK
-                                                              : HF_NOMEM;
+        if (!refused && call->may)
+            add(c, call, NOTE_RESET);
+        break;
     case VERB_RESERVE:
-        return call->outcome == OUTCOME_REFUSED ? add_refusal(g, call) : HF_OK;
+        break;
     default:
-        return HF_OK;
+        return;
     }
-}
-
-static int by_sku(const void *a, const void *b)
-{
-    const struct note *left = a;
-    const struct note *right = b;
-    int order = check_compare(left->sku, right->sku);
-
-    if (order != 0)
-        return order;
-    if (left->kind != right->kind)
-        return left->kind < right->kind ? -1 : 1;
-    if (left->kind == NOTE_READ && left->version != right->version)
-        return left->version < right->version ? -1 : 1;
-    return (left->lo > right->lo) - (left->lo < right->lo);
-}
-
-static int share_by_sku(const void *a, const void *b)
-{
-    const struct share *left = a;
-    const struct share *right = b;
-
-    return check_compare(left->sku, right->sku);
+    if (refused)
+        add_refusal(c, call);
 }
 
 /* Reads of one product, by version: one version is one state, and who asks
@@ -297,12 +232,12 @@ static void judge_versions(struct check *c, const struct note *reads,
                                     next->sold != read->sold)) {
             check_found(c, "version", read->call->id, next->call->id,
                         "product %.*s has other numbers at the same version",
-                        SHOW(read->sku));
+                        SHOW(read->key.name));
         }
         if (earliest != NULL && earliest->hi < read->lo)
             check_found(c, "version", read->call->id, earliest->call->id,
                         "product %.*s is shown at version %lld after %lld",
-                        SHOW(read->sku), (long long)read->version,
+                        SHOW(read->key.name), (long long)read->version,
                         (long long)earliest->version);
     }
 }
@@ -331,37 +266,29 @@ static size_t find_resets(const struct check *c, const struct note *notes,
     return resets;
 }
 
-/* The SETs, by lo, in `makers`: nothing else makes a product. How many. */
-static size_t find_makers(const struct product_view *view,
-                          const struct note **makers)
+/* The SETs, by lo: nothing else makes a product. */
+static struct list find_makers(const struct product_view *view)
 {
-    size_t count = 0;
+    struct list makers = {0};
 
     for (size_t i = 0; i < view->note_count; i++) {
-        if (view->notes[i].kind == NOTE_TOTAL &&
-            view->notes[i].call->verb == VERB_STOCK_SET)
-            makers[count++] = &view->notes[i];
+        const struct note *note = &view->notes[i];
+        if (note->kind == NOTE_TOTAL && note->call->verb == VERB_STOCK_SET)
+            check_refer(view->check, &makers, view->sku, note->lo, note);
     }
-    return count;
+    check_sort(&makers, sizeof(struct ref));
+    return makers;
 }
 
 /* May one of the makers have come after the deletion and before the read? */
-static bool may_be_made(const struct note *const *makers, size_t count,
-                        const struct window *reset, const struct note *read)
+static bool may_be_made(const struct list *makers, const struct window *reset,
+                        const struct note *read)
 {
-    size_t low = 0;
-    size_t high = count;
+    const struct ref *maker = check_last_below(makers, (uint64_t)read->hi + 1);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (makers[middle]->lo <= read->hi)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    while (low > 0 && makers[low - 1]->hi < reset->lo)
-        low--;
-    return low > 0;
+    while (maker != NULL && ((const struct note *)maker->thing)->hi < reset->lo)
+        maker = maker == makers->data ? NULL : maker - 1;
+    return maker != NULL;
 }
 
 /* What was surely deleted is not shown until it may have been set again. */
@@ -369,7 +296,7 @@ static void judge_deleted(struct product_view *view, size_t reads,
                           const struct window *resets, size_t reset_count)
 {
     struct check *c = view->check;
-    size_t makers = find_makers(view, view->maybes);
+    struct list makers = find_makers(view);
 
     for (size_t i = 0; c->closed && i < reads; i++) {
         const struct note *read = &view->notes[i];
@@ -377,8 +304,7 @@ static void judge_deleted(struct product_view *view, size_t reads,
         while (last > 0 &&
                (!resets[last - 1].sure || resets[last - 1].hi >= read->lo))
             last--;
-        if (last > 0 &&
-            !may_be_made(view->maybes, makers, &resets[last - 1], read))
+        if (last > 0 && !may_be_made(&makers, &resets[last - 1], read))
             check_found(c, "deleted", read->call->id, resets[last - 1].id,
                         "product %.*s is shown, but was deleted and not set "
                         "again",
@@ -386,104 +312,83 @@ static void judge_deleted(struct product_view *view, size_t reads,
     }
 }
 
-static enum hf_status judge(struct product_view *view, struct window *resets)
+/* Room for every list of one product. */
+static void allocate(struct product_view *view)
 {
     struct check *c = view->check;
-    size_t reads = 0;
-    size_t count = find_resets(c, view->notes, view->note_count, resets);
-    struct window last = {0};
+    size_t room = view->share_count + 1;
+    struct tally_step *steps = check_alloc(c, room * TALLIES * sizeof *steps);
 
-    while (reads < view->note_count && view->notes[reads].kind == NOTE_READ)
+    view->totals = check_alloc(c, view->note_count * sizeof *view->totals);
+    view->maybes = check_alloc(c, view->note_count * sizeof *view->maybes);
+    view->total_lo = check_alloc(c, view->note_count * sizeof *view->total_lo);
+    for (size_t i = 0; i < TALLIES; i++)
+        view->tallies[i].steps = steps + i * room;
+}
+
+/* The product's shares, of those that are sorted. */
+static void find_shares(struct product_view *view)
+{
+    const struct check *c = view->check;
+    size_t low = 0;
+    size_t high = c->shares.count;
+
+    view->shares = c->shares.data;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (check_compare(view->shares[middle].key.name, view->sku) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    while (high < c->shares.count &&
+           hf_bytes_equal(view->shares[high].key.name, view->sku))
+        high++;
+    view->shares += low;
+    view->share_count = high - low;
+}
+
+/* All notes of one product. */
+static void judge(struct check *c, void *items, size_t note_count)
+{
+    const struct note *notes = items;
+    struct product_view view = {.check = c,
+                                .sku = notes[0].key.name,
+                                .notes = notes,
+                                .note_count = note_count};
+    struct window *resets =
+        check_alloc(c, (note_count + c->flush_count) * sizeof *resets);
+    size_t count = find_resets(c, notes, note_count, resets);
+    struct window last = {0};
+    size_t reads = 0;
+
+    find_shares(&view);
+    allocate(&view);
+    while (reads < note_count && notes[reads].kind == NOTE_READ)
         reads++;
-    judge_versions(c, view->notes, reads);
-    judge_deleted(view, reads, resets, count);
+    judge_versions(c, notes, reads);
+    judge_deleted(&view, reads, resets, count);
     for (size_t i = 0; i <= count; i++) {
-        view->reset = last;
-        view->end = i < count ? resets[i].lo : c->end;
+        view.reset = last;
+        view.end = i < count ? resets[i].lo : c->end;
         /* what is not surely deleted makes what follows unsure */
         if (i == 0 || last.sure)
-            product_judge(view);
+            product_judge(&view);
         if (i < count && resets[i].hi >= last.hi)
             last = resets[i];
     }
-    return HF_OK;
 }
 
-static enum hf_status judge_all(struct check *c, struct note *notes,
-                                size_t count, struct product_view *view,
-                                struct window *resets)
+void check_stock(struct check *c)
 {
-    const struct share *shares = (const struct share *)c->shares.data;
-    size_t share = 0;
-    enum hf_status status = HF_OK;
-
-    for (size_t start = 0, i = 1; status == HF_OK && i <= count; i++) {
-        if (i < count && hf_bytes_equal(notes[i].sku, notes[start].sku))
-            continue;
-        view->sku = notes[start].sku;
-        view->notes = notes + start;
-        view->note_count = i - start;
-        while (share < c->shares.count &&
-               check_compare(shares[share].sku, view->sku) < 0)
-            share++;
-        size_t first = share;
-        while (share < c->shares.count &&
-               hf_bytes_equal(shares[share].sku, view->sku))
-            share++;
-        view->shares = shares + first;
-        view->share_count = share - first;
-        status = judge(view, resets);
-        start = i;
+    for (size_t i = 0; i < c->count; i++)
+        add_call(c, &c->calls[i]);
+    for (size_t i = 0; i < c->notes.count; i++) {
+        struct note *note = (struct note *)c->notes.data + i;
+        note->key.by[0] = note->kind;
+        note->key.by[1] = (uint64_t)note->version;
+        note->key.by[2] = (uint64_t)note->lo << 32 | note->call->call_at;
     }
-    return status;
-}
-
-/* Room for every list of one product. */
-static enum hf_status allocate(struct product_view *view, size_t shares,
-                               size_t notes)
-{
-    struct tally_step *steps =
-        hf_alloc((shares + 1) * TALLIES * sizeof(struct tally_step));
-
-    view->totals = hf_alloc((notes + 1) * sizeof *view->totals);
-    view->maybes = hf_alloc((notes + 1) * sizeof *view->maybes);
-    view->total_lo = hf_alloc((notes + 1) * sizeof *view->total_lo);
-    for (size_t i = 0; steps != NULL && i < TALLIES; i++)
-        view->tallies[i].steps = steps + i * (shares + 1);
-    return steps == NULL || view->totals == NULL || view->maybes == NULL ||
-                   view->total_lo == NULL
-               ? HF_NOMEM
-               : HF_OK;
-}
-
-enum hf_status check_stock(struct check *c)
-{
-    struct gather g = {.check = c};
-    struct product_view view = {.check = c};
-    enum hf_status status = HF_OK;
-    struct window *resets = NULL;
-
-    for (size_t i = 0; status == HF_OK && i < c->count; i++)
-        status = add_call(&g, &c->calls[i]);
-    if (status == HF_OK)
-        status = allocate(&view, c->shares.count, g.notes.count);
-    resets = hf_alloc((g.notes.count + c->flush_count + 1) * sizeof *resets);
-    if (resets == NULL)
-        status = HF_NOMEM;
-    if (status == HF_OK) {
-        if (g.notes.count > 0)
-            qsort(g.notes.data, g.notes.count, sizeof(struct note), by_sku);
-        if (c->shares.count > 0)
-            qsort(c->shares.data, c->shares.count, sizeof(struct share),
-                  share_by_sku);
-        status = judge_all(c, (struct note *)g.notes.data, g.notes.count, &view,
-                           resets);
-    }
-    hf_free(view.tallies[0].steps);
-    hf_free(view.totals);
-    hf_free(view.maybes);
-    hf_free(view.total_lo);
-    hf_free(resets);
-    hf_free(g.notes.data);
-    return status;
+    check_sort(&c->shares, sizeof(struct share));
+    check_groups(c, &c->notes, sizeof(struct note), judge);
 }

@@ -29,8 +29,8 @@ enum fact_kind {
 };
 
 struct fact {
+    struct key key; /* of the lock: by kind or by token, then by lo */
     const struct call *call;
-    struct hf_bytes name;
     struct hf_bytes owner;
     uint64_t token;
     int64_t count;
@@ -83,6 +83,6 @@ uint32_t hold_floor(const struct lock_view *view, const struct hold *hold);
 /* The rules about one hold alone. */
 void hold_judge(struct lock_view *view, const struct hold *hold);
 /* The rules about reads that show no token, and about the order. */
-enum hf_status lock_judge(struct lock_view *view);
+void lock_judge(struct lock_view *view);
 
 #endif

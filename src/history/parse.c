@@ -45,6 +45,22 @@ int check_compare(struct hf_bytes a, struct hf_bytes b)
     return a.len == 0 ? 0 : memcmp(a.data, b.data, a.len);
 }
 
+bool check_between(struct hf_bytes reply, const char *before,
+                   const char *behind, struct hf_bytes *out)
+{
+    const char *at = memmem(reply.data, reply.len, before, strlen(before));
+
+    if (at == NULL)
+        return false;
+    at += strlen(before);
+    size_t left = (size_t)(reply.data + reply.len - at);
+    const char *end = memmem(at, left, behind, strlen(behind));
+    if (end == NULL)
+        return false;
+    *out = hf_bytes(at, (size_t)(end - at));
+    return true;
+}
+
 bool check_number(struct hf_bytes reply, const char *field, int64_t *out)
 {
     struct resp_value value;
@@ -66,37 +82,14 @@ bool check_text(struct hf_bytes reply, const char *field, struct hf_bytes *out)
     return true;
 }
 
-/* Where the value of a field begins; SIZE_MAX: there is none. */
-static size_t find_value(struct hf_bytes reply, const char *field)
-{
-    struct resp_value value;
-    size_t at = 0;
-
-    if (resp_read(reply, &at, &value) != HF_OK ||
-        (value.kind != RESP_ARRAY && value.kind != RESP_MAP))
-        return SIZE_MAX;
-    int64_t pairs = value.kind == RESP_MAP ? value.number : value.number / 2;
-    for (int64_t i = 0; i < pairs; i++) {
-        size_t key = at;
-        if (resp_read(reply, &key, &value) != HF_OK ||
-            resp_skip(reply, &at) != HF_OK)
-            return SIZE_MAX;
-        if (hf_bytes_equal(value.text, hf_bytes_text(field)))
-            return at;
-        if (resp_skip(reply, &at) != HF_OK)
-            return SIZE_MAX;
-    }
-    return SIZE_MAX;
-}
-
 bool check_list(struct hf_bytes reply, const char *field,
                 struct reply_list *out)
 {
     struct resp_value value;
-    size_t at = field == NULL ? 0 : find_value(reply, field);
+    size_t at = 0;
 
-    if (at == SIZE_MAX || resp_read(reply, &at, &value) != HF_OK ||
-        value.kind != RESP_ARRAY)
+    if ((field != NULL && resp_find(reply, field, &at) != HF_OK) ||
+        resp_read(reply, &at, &value) != HF_OK || value.kind != RESP_ARRAY)
         return false;
     *out = (struct reply_list){reply, at, value.number};
     return true;

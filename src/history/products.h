@@ -24,8 +24,8 @@ enum note_kind {
 };
 
 struct note {
+    struct key key; /* the sku, by kind, version and lo */
     const struct call *call;
-    struct hf_bytes sku;
     enum note_kind kind;
     int64_t total;
     int64_t available; /* of a SHORT: -1 if it is not told */
@@ -52,7 +52,8 @@ struct tally {
 struct product_view {
     struct check *check;
     struct hf_bytes sku;
-    const struct note *notes; /* by kind, then by lo */
+    const struct note
+        *notes; /* by kind, then by version, 0 being none, then by lo */
     size_t note_count;
     const struct share *shares;
     size_t share_count;

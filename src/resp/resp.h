@@ -69,7 +69,9 @@ enum hf_status resp_read(struct hf_bytes input, size_t *at,
 /* Moves `*at` behind one whole reply with all that it contains. */
 enum hf_status resp_skip(struct hf_bytes input, size_t *at);
 /* In a flat field-value array or a map that is the reply at the start of
- * `input`: the value of `field`. HF_NOTFOUND. */
+ * `input`: where the value of `field` is. HF_NOTFOUND. */
+enum hf_status resp_find(struct hf_bytes input, const char *field, size_t *at);
+/* The same, and reads it. */
 enum hf_status resp_field(struct hf_bytes input, const char *field,
                           struct resp_value *out);
 

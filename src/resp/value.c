@@ -185,33 +185,39 @@ enum hf_status resp_skip(struct hf_bytes input, size_t *at)
     return HF_OK;
 }
 
-enum hf_status resp_field(struct hf_bytes input, const char *field,
-                          struct resp_value *out)
+enum hf_status resp_find(struct hf_bytes input, const char *field, size_t *at)
 {
     struct hf_bytes name = hf_bytes_text(field);
-    struct resp_value reply;
-    size_t at = 0;
-    enum hf_status status = resp_read(input, &at, &reply);
+    struct resp_value value;
+    enum hf_status status = resp_read(input, at, &value);
 
     if (status != HF_OK)
         return status;
-    if (reply.kind != RESP_ARRAY && reply.kind != RESP_MAP)
+    if (value.kind != RESP_ARRAY && value.kind != RESP_MAP)
         return HF_NOTFOUND;
-    int64_t pairs = reply.kind == RESP_MAP ? reply.number : reply.number / 2;
+    int64_t pairs = value.kind == RESP_MAP ? value.number : value.number / 2;
     for (int64_t i = 0; i < pairs; i++) {
-        struct resp_value key;
-        size_t peek = at;
-        status = resp_read(input, &peek, &key);
+        size_t peek = *at;
+        status = resp_read(input, &peek, &value);
         if (status == HF_OK)
-            status = resp_skip(input, &at);
+            status = resp_skip(input, at);
         if (status != HF_OK)
             return status;
-        bool text = key.kind == RESP_BULK || key.kind == RESP_SIMPLE;
-        if (text && hf_bytes_equal(key.text, name))
-            return resp_read(input, &at, out);
-        status = resp_skip(input, &at);
+        bool text = value.kind == RESP_BULK || value.kind == RESP_SIMPLE;
+        if (text && hf_bytes_equal(value.text, name))
+            return HF_OK;
+        status = resp_skip(input, at);
         if (status != HF_OK)
             return status;
     }
     return HF_NOTFOUND;
+}
+
+enum hf_status resp_field(struct hf_bytes input, const char *field,
+                          struct resp_value *out)
+{
+    size_t at = 0;
+    enum hf_status status = resp_find(input, field, &at);
+
+    return status == HF_OK ? resp_read(input, &at, out) : status;
 }

@@ -107,10 +107,10 @@ enum hf_status history_close(struct history *history, char *error)
 
 struct reader {
     struct history *history;
+    char *line;
+    size_t line_cap;
     struct hf_bytes rest; /* of the line */
-    struct hf_buf text;   /* unescaped words */
     struct hf_bytes *words;
-    size_t *ends; /* of each word in `text` */
     size_t word_count;
     size_t word_cap;
 };
@@ -147,71 +147,55 @@ static int hex_digit(char c)
                                   : -1;
 }
 
-/* Appends the word's bytes to r->text. */
-static enum hf_status unescape(struct reader *r, struct hf_bytes word)
+/* Makes the word's bytes of its text, in its place: they are never longer.
+ * False: it is not as it would be written. */
+static bool unescape(struct reader *r, struct hf_bytes *word)
 {
-    if (word.len == 0)
-        return HF_CORRUPT;
-    if (hf_buf_reserve(&r->text, word.len) != HF_OK)
-        return HF_NOMEM;
-    char *at = r->text.data + r->text.len;
-    for (size_t i = 0; i < word.len; i++) {
-        char c = word.data[i];
-        if (c == '%' && word.len == 1)
+    char *text = r->line + (word->data - r->line);
+    size_t len = 0;
+
+    if (word->len == 0)
+        return false;
+    for (size_t i = 0; i < word->len; i++) {
+        char c = text[i];
+        if (c == '%' && word->len == 1)
             break; /* the empty word */
         if (c == '%') {
-            int high = i + 2 < word.len ? hex_digit(word.data[i + 1]) : -1;
-            int low = i + 2 < word.len ? hex_digit(word.data[i + 2]) : -1;
+            int high = i + 2 < word->len ? hex_digit(text[i + 1]) : -1;
+            int low = i + 2 < word->len ? hex_digit(text[i + 2]) : -1;
             if (high < 0 || low < 0 ||
                 is_plain((unsigned char)(high * 16 + low)))
-                return HF_CORRUPT;
+                return false;
             c = (char)(high * 16 + low);
             i += 2;
         } else if (!is_plain((unsigned char)c)) {
-            return HF_CORRUPT;
+            return false;
         }
-        *at++ = c;
+        text[len++] = c;
     }
-    r->text.len = (size_t)(at - r->text.data);
-    return HF_OK;
-}
-
-static enum hf_status add_word(struct reader *r, struct hf_bytes word)
-{
-    if (r->word_count == r->word_cap) {
-        size_t cap = r->word_cap == 0 ? 16 : r->word_cap * 2;
-        void *words = hf_realloc(r->words, cap * sizeof *r->words);
-        if (words == NULL)
-            return HF_NOMEM;
-        r->words = words;
-        void *ends = hf_realloc(r->ends, cap * sizeof *r->ends);
-        if (ends == NULL)
-            return HF_NOMEM;
-        r->ends = ends;
-        r->word_cap = cap;
-    }
-    enum hf_status status = unescape(r, word);
-    if (status == HF_OK)
-        r->ends[r->word_count++] = r->text.len;
-    return status;
+    word->len = len;
+    return true;
 }
 
 /* The rest of the line as words. */
 static enum hf_status read_words(struct reader *r)
 {
     struct hf_bytes word;
-    enum hf_status status = HF_OK;
-    size_t start = 0;
 
-    r->text.len = 0;
-    r->word_count = 0;
-    while (status == HF_OK && next_word(r, &word))
-        status = add_word(r, word);
-    for (size_t i = 0; i < r->word_count; i++) {
-        r->words[i] = hf_bytes(r->text.data + start, r->ends[i] - start);
-        start = r->ends[i];
+    for (r->word_count = 0; next_word(r, &word); r->word_count++) {
+        if (!unescape(r, &word))
+            return HF_CORRUPT;
+        if (r->word_count == r->word_cap) {
+            size_t cap = r->word_cap == 0 ? 16 : r->word_cap * 2;
+            void *words = hf_realloc(r->words, cap * sizeof *r->words);
+            if (words == NULL)
+                return HF_NOMEM;
+            r->words = words;
+            r->word_cap = cap;
+        }
+        r->words[r->word_count] = word;
     }
-    return status;
+    return HF_OK;
 }
 
 static bool find_event(struct hf_bytes name, enum history_event *out)
@@ -271,73 +255,49 @@ static enum hf_status read_event(struct reader *r, const char **why)
     return status == HF_INVALID ? HF_CORRUPT : status;
 }
 
-static enum hf_status read_lines(struct reader *r, struct hf_bytes text,
-                                 const char *path, char *error)
+static enum hf_status read_lines(struct reader *r, FILE *file, const char *path,
+                                 char *error)
 {
-    size_t head = sizeof first_line - 1;
-    const char *why = NULL;
-    uint64_t line = 1;
+    const char *why = "expected 'holdfast history 1'";
 
-    if (text.len < head || memcmp(text.data, first_line, head) != 0)
-        return fail(error, HF_CORRUPT, path, 1,
-                    "expected 'holdfast history 1'");
-    text = hf_bytes(text.data + head, text.len - head);
-    while (text.len > 0) {
-        const char *end = memchr(text.data, '\n', text.len);
-        line++;
-        if (end == NULL)
-            return fail(error, HF_CORRUPT, path, line,
-                        "the last line does not end: the file was cut");
-        r->rest = hf_bytes(text.data, (size_t)(end - text.data));
-        enum hf_status status = read_event(r, &why);
-        if (status != HF_OK)
-            return fail(error, status, path, line,
-                        status == HF_CORRUPT ? why : hf_status_text(status));
-        size_t used = (size_t)(end - text.data) + 1;
-        text = hf_bytes(text.data + used, text.len - used);
-    }
-    return HF_OK;
-}
-
-static enum hf_status read_all(const char *path, struct hf_buf *out,
-                               char *error)
-{
-    FILE *file = fopen(path, "re");
-    enum hf_status status = HF_OK;
-
-    if (file == NULL)
-        return fail(error, HF_IO, path, 0, strerror(errno));
-    for (;;) {
-        if (hf_buf_reserve(out, STREAM_BYTES) != HF_OK) {
-            status = fail(error, HF_NOMEM, path, 0, hf_status_text(HF_NOMEM));
-            break;
+    for (uint64_t number = 1;; number++) {
+        ssize_t len = getline(&r->line, &r->line_cap, file);
+        enum hf_status status = HF_CORRUPT;
+        if (len < 0 && !feof(file))
+            return fail(error, HF_IO, path, 0, strerror(errno));
+        if (len < 0 && number > 1)
+            return HF_OK;
+        if (number == 1) {
+            if (len > 0 && strcmp(r->line, first_line) == 0)
+                continue;
+        } else if (r->line[len - 1] != '\n') {
+            why = "the last line does not end: the file was cut";
+        } else {
+            r->rest = hf_bytes(r->line, (size_t)len - 1);
+            status = read_event(r, &why);
         }
-        size_t got = fread(out->data + out->len, 1, STREAM_BYTES, file);
-        out->len += got;
-        if (got == 0)
-            break;
+        if (status != HF_OK)
+            return fail(error, status, path, number,
+                        status == HF_CORRUPT ? why : hf_status_text(status));
     }
-    if (status == HF_OK && ferror(file))
-        status = fail(error, HF_IO, path, 0, strerror(errno));
-    (void)fclose(file);
-    return status;
 }
 
 enum hf_status history_load(struct history **out, const char *path, char *error)
 {
     struct reader reader = {.history = history_new()};
-    struct hf_buf text = {0};
+    FILE *file = fopen(path, "re");
     enum hf_status status;
 
     if (reader.history == NULL)
-        return fail(error, HF_NOMEM, path, 0, hf_status_text(HF_NOMEM));
-    status = read_all(path, &text, error);
-    if (status == HF_OK)
-        status = read_lines(&reader, hf_buf_bytes(&text), path, error);
-    hf_buf_destroy(&text);
-    hf_buf_destroy(&reader.text);
+        status = fail(error, HF_NOMEM, path, 0, hf_status_text(HF_NOMEM));
+    else if (file == NULL)
+        status = fail(error, HF_IO, path, 0, strerror(errno));
+    else
+        status = read_lines(&reader, file, path, error);
+    if (file != NULL)
+        (void)fclose(file);
+    hf_free(reader.line);
     hf_free(reader.words);
-    hf_free(reader.ends);
     if (status == HF_OK)
         *out = reader.history;
     else

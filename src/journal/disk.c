@@ -6,10 +6,14 @@
 
 #include "base/memory.h"
 
-enum hf_status journal_io_files(struct journal_io *io)
+enum hf_status journal_io_new(size_t bytes, struct journal_io calls, void *out)
 {
     const struct hf_disk *disk = hf_disk_system();
+    struct journal_io *io = hf_alloc_zeroed(bytes);
 
+    if (io == NULL)
+        return HF_NOMEM;
+    *io = calls;
     io->open = disk->open;
     io->read = disk->read;
     io->write = disk->write;
@@ -18,7 +22,18 @@ enum hf_status journal_io_files(struct journal_io *io)
     io->rename = disk->rename;
     io->remove = disk->remove;
     io->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    return io->wake_fd < 0 ? HF_IO : HF_OK;
+    if (io->wake_fd < 0) {
+        hf_free(io);
+        return HF_IO;
+    }
+    memcpy(out, &io, sizeof io);
+    return HF_OK;
+}
+
+void journal_io_free(struct journal_io *io)
+{
+    close(io->wake_fd);
+    hf_free(io);
 }
 
 void journal_io_wake(struct journal_io *io)
@@ -53,25 +68,10 @@ static enum hf_status plain_wait(struct journal_io *io, uint64_t timeout_ns,
     return HF_OK;
 }
 
-static void plain_close(struct journal_io *io)
-{
-    close(io->wake_fd);
-    hf_free(io);
-}
-
 enum hf_status journal_io_plain(struct journal_io **out)
 {
-    struct plain *plain = hf_alloc_zeroed(sizeof *plain);
+    static const struct journal_io calls = {
+        .start = plain_start, .wait = plain_wait, .close = journal_io_free};
 
-    if (plain == NULL)
-        return HF_NOMEM;
-    if (journal_io_files(&plain->io) != HF_OK) {
-        hf_free(plain);
-        return HF_IO;
-    }
-    plain->io.start = plain_start;
-    plain->io.wait = plain_wait;
-    plain->io.close = plain_close;
-    *out = &plain->io;
-    return HF_OK;
+    return journal_io_new(sizeof(struct plain), calls, out);
 }

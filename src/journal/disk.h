@@ -53,9 +53,11 @@ enum hf_status journal_io_uring(struct journal_io **out);
 enum hf_status journal_io_thread(struct journal_io **out);
 enum hf_status journal_io_plain(struct journal_io **out);
 
-/* Fills in the file calls and makes `wake_fd`; start, wait and close are the
- * caller's. HF_IO without a file descriptor. */
-enum hf_status journal_io_files(struct journal_io *io);
+/* For those who make one: `*out` is `bytes` of zeros that begin with `calls`,
+ * completed by the file calls and `wake_fd`. HF_NOMEM; HF_IO: no file
+ * descriptor is left. */
+enum hf_status journal_io_new(size_t bytes, struct journal_io calls, void *out);
+void journal_io_free(struct journal_io *io);
 
 /* Makes `wake_fd` readable, or unreadable. */
 void journal_io_wake(struct journal_io *io);

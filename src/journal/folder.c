@@ -27,6 +27,13 @@ enum hf_status journal_say(char *error, enum hf_status status,
     return status;
 }
 
+enum hf_status folder_failed(const struct folder *folder, const char *what,
+                             const char *name, int cause, char *error)
+{
+    return journal_say(error, HF_IO, "cannot %s %s/%s: %s", what, folder->path,
+                       name, strerror(cause));
+}
+
 enum hf_status folder_damaged(const struct folder *folder, char *error,
                               const char *format, ...)
 {
@@ -70,8 +77,7 @@ static enum hf_status take_lock(struct folder *folder, enum folder_mode mode,
     if (folder->lock_fd < 0 && read && errno == ENOENT)
         return HF_OK; /* a copy that nobody has opened */
     if (folder->lock_fd < 0)
-        return journal_say(error, HF_IO, "cannot open %s/" LOCK_NAME ": %s",
-                           folder->path, strerror(errno));
+        return folder_failed(folder, "open", LOCK_NAME, errno, error);
     if (flock(folder->lock_fd, (read ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0)
         return HF_OK;
     if (errno == EWOULDBLOCK)
@@ -79,8 +85,7 @@ static enum hf_status take_lock(struct folder *folder, enum folder_mode mode,
                            "%s is in use by another process (it holds "
                            "%s/" LOCK_NAME ")",
                            folder->path, folder->path);
-    return journal_say(error, HF_IO, "cannot lock %s/" LOCK_NAME ": %s",
-                       folder->path, strerror(errno));
+    return folder_failed(folder, "lock", LOCK_NAME, errno, error);
 }
 
 /* A new folder must not vanish with all that is acknowledged in it. */
@@ -131,6 +136,14 @@ void folder_close(struct folder *folder)
     if (folder->fd >= 0)
         close(folder->fd);
     folder->fd = folder->lock_fd = -1;
+}
+
+uint64_t folder_size(const struct folder *folder, const char *name)
+{
+    struct stat info;
+
+    return fstatat(folder->fd, name, &info, 0) == 0 ? (uint64_t)info.st_size
+                                                    : 0;
 }
 
 /* The number in `name` if it is `prefix`, 16 digits, `suffix`. */

@@ -63,6 +63,9 @@ enum hf_status folder_list(struct folder *folder, struct folder_list *list,
                            char *error);
 void folder_list_destroy(struct folder_list *list);
 
+/* Size of the file `name`; 0 if it cannot be had. */
+uint64_t folder_size(const struct folder *folder, const char *name);
+
 void folder_segment_name(char *name, uint64_t first);
 void folder_snapshot_name(char *name, uint64_t last);
 void folder_spare_name(char *name, int slot);
@@ -71,6 +74,9 @@ void folder_spare_name(char *name, int slot);
 enum hf_status journal_say(char *error, enum hf_status status,
                            const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* HF_IO: what could not be done to the file `name`, and why. */
+enum hf_status folder_failed(const struct folder *folder, const char *what,
+                             const char *name, int cause, char *error);
 /* HF_CORRUPT. The text is the folder's path, what `format` makes, and how to
  * repair it. */
 enum hf_status folder_damaged(const struct folder *folder, char *error,

@@ -5,6 +5,7 @@
 
 #include <xxhash.h>
 
+#include "base/little.h"
 #include "journal/journal.h"
 
 #define SEGMENT_MAGIC   "HFSEGM01"
@@ -16,65 +17,52 @@
 #define FORMAT_VERSION  1u
 #define SNAPSHOT_ENDING UINT32_MAX
 
-static void put_u32(char *out, uint32_t value)
-{
-    for (int i = 0; i < 4; i++)
-        out[i] = (char)(uint8_t)(value >> (8 * i));
-}
-
-static void put_u64(char *out, uint64_t value)
-{
-    put_u32(out, (uint32_t)value);
-    put_u32(out + 4, (uint32_t)(value >> 32));
-}
-
-static uint32_t get_u32(const char *in)
-{
-    uint32_t value = 0;
-
-    for (int i = 0; i < 4; i++)
-        value |= (uint32_t)(uint8_t)in[i] << (8 * i);
-    return value;
-}
-
-static uint64_t get_u64(const char *in)
-{
-    return get_u32(in) | (uint64_t)get_u32(in + 4) << 32;
-}
-
 static uint64_t checksum(const char *data, size_t len, uint64_t seed)
 {
     return XXH3_64bits_withSeed(data, len, seed);
 }
 
+/* What is sealed begins with a magic and the checksum of what follows. */
+static void seal(char *data, size_t bytes, const char *magic, uint64_t seed)
+{
+    memcpy(data, magic, MAGIC_BYTES);
+    hf_put_u64(data + 8, checksum(data + 16, bytes - 16, seed));
+}
+
+static bool is_sealed(const char *data, size_t bytes, const char *magic,
+                      uint64_t seed)
+{
+    return memcmp(data, magic, MAGIC_BYTES) == 0 &&
+           hf_get_u64(data + 8) == checksum(data + 16, bytes - 16, seed);
+}
+
 void segment_header_encode(const struct segment_header *header, char *block)
 {
     memset(block, 0, JOURNAL_BLOCK);
-    memcpy(block, SEGMENT_MAGIC, MAGIC_BYTES);
-    put_u32(block + 16, header->bytes == 0 ? FORMAT_VERSION : SEGMENT_VERSION);
-    put_u32(block + 20, JOURNAL_BLOCK);
-    put_u64(block + 24, header->first);
-    put_u64(block + 32, header->synced);
-    put_u64(block + 40, header->salt);
-    put_u64(block + 48, header->bytes);
-    put_u64(block + 56, header->previous);
-    put_u64(block + 8, checksum(block + 16, JOURNAL_BLOCK - 16, 0));
+    hf_put_u32(block + 16,
+               header->bytes == 0 ? FORMAT_VERSION : SEGMENT_VERSION);
+    hf_put_u32(block + 20, JOURNAL_BLOCK);
+    hf_put_u64(block + 24, header->first);
+    hf_put_u64(block + 32, header->synced);
+    hf_put_u64(block + 40, header->salt);
+    hf_put_u64(block + 48, header->bytes);
+    hf_put_u64(block + 56, header->previous);
+    seal(block, JOURNAL_BLOCK, SEGMENT_MAGIC, 0);
 }
 
 enum hf_status segment_header_decode(const char *block,
                                      struct segment_header *out)
 {
-    uint32_t version = get_u32(block + 16);
+    uint32_t version = hf_get_u32(block + 16);
 
-    if (memcmp(block, SEGMENT_MAGIC, MAGIC_BYTES) != 0 ||
-        get_u64(block + 8) != checksum(block + 16, JOURNAL_BLOCK - 16, 0) ||
-        get_u32(block + 20) != JOURNAL_BLOCK)
+    if (!is_sealed(block, JOURNAL_BLOCK, SEGMENT_MAGIC, 0) ||
+        hf_get_u32(block + 20) != JOURNAL_BLOCK)
         return HF_CORRUPT;
-    out->first = get_u64(block + 24);
-    out->synced = get_u64(block + 32);
-    out->salt = get_u64(block + 40);
-    out->bytes = get_u64(block + 48);
-    out->previous = get_u64(block + 56);
+    out->first = hf_get_u64(block + 24);
+    out->synced = hf_get_u64(block + 32);
+    out->salt = hf_get_u64(block + 40);
+    out->bytes = hf_get_u64(block + 48);
+    out->previous = hf_get_u64(block + 56);
     if (version != (out->bytes == 0 ? FORMAT_VERSION : SEGMENT_VERSION))
         return HF_CORRUPT;
     return out->first > out->previous && out->first > out->synced ? HF_OK
@@ -84,29 +72,27 @@ enum hf_status segment_header_decode(const char *block,
 void manifest_encode(const struct manifest_slot *slot, char *block)
 {
     memset(block, 0, JOURNAL_BLOCK);
-    memcpy(block, MANIFEST_MAGIC, MAGIC_BYTES);
-    put_u32(block + 16, FORMAT_VERSION);
-    put_u32(block + 20, slot->clean);
-    put_u64(block + 24, slot->serial);
-    put_u64(block + 32, slot->segment);
-    put_u64(block + 40, slot->snapshot);
-    put_u64(block + 48, slot->synced);
-    put_u64(block + 56, slot->note);
-    put_u64(block + 8, checksum(block + 16, JOURNAL_BLOCK - 16, 0));
+    hf_put_u32(block + 16, FORMAT_VERSION);
+    hf_put_u32(block + 20, slot->clean);
+    hf_put_u64(block + 24, slot->serial);
+    hf_put_u64(block + 32, slot->segment);
+    hf_put_u64(block + 40, slot->snapshot);
+    hf_put_u64(block + 48, slot->synced);
+    hf_put_u64(block + 56, slot->note);
+    seal(block, JOURNAL_BLOCK, MANIFEST_MAGIC, 0);
 }
 
 enum hf_status manifest_decode(const char *block, struct manifest_slot *out)
 {
-    if (memcmp(block, MANIFEST_MAGIC, MAGIC_BYTES) != 0 ||
-        get_u64(block + 8) != checksum(block + 16, JOURNAL_BLOCK - 16, 0) ||
-        get_u32(block + 16) != FORMAT_VERSION || get_u32(block + 20) > 1)
+    if (!is_sealed(block, JOURNAL_BLOCK, MANIFEST_MAGIC, 0) ||
+        hf_get_u32(block + 16) != FORMAT_VERSION || hf_get_u32(block + 20) > 1)
         return HF_CORRUPT;
-    out->clean = get_u32(block + 20) == 1;
-    out->serial = get_u64(block + 24);
-    out->segment = get_u64(block + 32);
-    out->snapshot = get_u64(block + 40);
-    out->synced = get_u64(block + 48);
-    out->note = get_u64(block + 56);
+    out->clean = hf_get_u32(block + 20) == 1;
+    out->serial = hf_get_u64(block + 24);
+    out->segment = hf_get_u64(block + 32);
+    out->snapshot = hf_get_u64(block + 40);
+    out->synced = hf_get_u64(block + 48);
+    out->note = hf_get_u64(block + 56);
     return HF_OK;
 }
 
@@ -125,12 +111,11 @@ void batch_encode(char *data, const struct batch *batch, uint64_t salt)
     assert(batch->number > batch->synced);
     assert(batch->count > 0);
     assert(len <= JOURNAL_BATCH_MAX);
-    memcpy(data, BATCH_MAGIC, MAGIC_BYTES);
-    put_u64(data + 16, batch->number);
-    put_u64(data + 24, batch->synced);
-    put_u32(data + 32, (uint32_t)len);
-    put_u32(data + 36, batch->count);
-    put_u64(data + 8, checksum(data + 16, used - 16, salt));
+    hf_put_u64(data + 16, batch->number);
+    hf_put_u64(data + 24, batch->synced);
+    hf_put_u32(data + 32, (uint32_t)len);
+    hf_put_u32(data + 36, batch->count);
+    seal(data, used, BATCH_MAGIC, salt);
     memset(data + used, 0, batch_disk_bytes(len) - used);
 }
 
@@ -142,7 +127,7 @@ static bool records_fit(struct hf_bytes records, uint32_t count)
     for (; count > 0; count--) {
         if (records.len - at < BATCH_RECORD_BYTES)
             return false;
-        uint32_t len = get_u32(records.data + at);
+        uint32_t len = hf_get_u32(records.data + at);
         at += BATCH_RECORD_BYTES;
         if (len == 0 || len > JOURNAL_RECORD_MAX || len > records.len - at)
             return false;
@@ -162,18 +147,18 @@ enum hf_status batch_decode(struct hf_bytes bytes, uint64_t salt,
     }
     if (memcmp(data, BATCH_MAGIC, MAGIC_BYTES) != 0)
         return HF_CORRUPT;
-    size_t len = get_u32(data + 32);
+    size_t len = hf_get_u32(data + 32);
     if (len == 0 || len > JOURNAL_BATCH_MAX)
         return HF_CORRUPT;
     out->disk_bytes = batch_disk_bytes(len);
     if (bytes.len < out->disk_bytes)
         return HF_MORE;
-    if (get_u64(data + 8) !=
+    if (hf_get_u64(data + 8) !=
         checksum(data + 16, BATCH_HEADER_BYTES - 16 + len, salt))
         return HF_CORRUPT;
-    out->number = get_u64(data + 16);
-    out->synced = get_u64(data + 24);
-    out->count = get_u32(data + 36);
+    out->number = hf_get_u64(data + 16);
+    out->synced = hf_get_u64(data + 24);
+    out->count = hf_get_u32(data + 36);
     out->records = hf_bytes(data + BATCH_HEADER_BYTES, len);
     if (out->number <= out->synced || out->count == 0 ||
         !records_fit(out->records, out->count))
@@ -185,13 +170,13 @@ uint64_t batch_claim(const char *block, size_t *disk_bytes)
 {
     if (memcmp(block, BATCH_MAGIC, MAGIC_BYTES) != 0)
         return 0;
-    *disk_bytes = batch_disk_bytes(get_u32(block + 32));
-    return get_u64(block + 16);
+    *disk_bytes = batch_disk_bytes(hf_get_u32(block + 32));
+    return hf_get_u64(block + 16);
 }
 
 void batch_record_encode(char *out, uint32_t len)
 {
-    put_u32(out, len);
+    hf_put_u32(out, len);
 }
 
 enum hf_status batch_record(struct hf_bytes records, size_t *at,
@@ -200,7 +185,7 @@ enum hf_status batch_record(struct hf_bytes records, size_t *at,
     if (*at >= records.len)
         return HF_EMPTY;
     assert(records.len - *at > BATCH_RECORD_BYTES);
-    uint32_t len = get_u32(records.data + *at);
+    uint32_t len = hf_get_u32(records.data + *at);
     *at += BATCH_RECORD_BYTES;
     assert(len <= records.len - *at);
     *record = hf_bytes(records.data + *at, len);
@@ -211,50 +196,48 @@ enum hf_status batch_record(struct hf_bytes records, size_t *at,
 void snapshot_head_encode(char *out, uint64_t last)
 {
     memset(out, 0, SNAPSHOT_HEAD_BYTES);
-    memcpy(out, SNAPSHOT_MAGIC, MAGIC_BYTES);
-    put_u32(out + 16, FORMAT_VERSION);
-    put_u64(out + 24, last);
-    put_u64(out + 8, checksum(out + 16, SNAPSHOT_HEAD_BYTES - 16, 0));
+    hf_put_u32(out + 16, FORMAT_VERSION);
+    hf_put_u64(out + 24, last);
+    seal(out, SNAPSHOT_HEAD_BYTES, SNAPSHOT_MAGIC, 0);
 }
 
 enum hf_status snapshot_head_decode(const char *in, uint64_t *last)
 {
-    if (memcmp(in, SNAPSHOT_MAGIC, MAGIC_BYTES) != 0 ||
-        get_u64(in + 8) != checksum(in + 16, SNAPSHOT_HEAD_BYTES - 16, 0) ||
-        get_u32(in + 16) != FORMAT_VERSION)
+    if (!is_sealed(in, SNAPSHOT_HEAD_BYTES, SNAPSHOT_MAGIC, 0) ||
+        hf_get_u32(in + 16) != FORMAT_VERSION)
         return HF_CORRUPT;
-    *last = get_u64(in + 24);
+    *last = hf_get_u64(in + 24);
     return HF_OK;
 }
 
 void snapshot_frame_encode(char *out, struct hf_bytes piece, uint64_t index)
 {
     assert(piece.len <= SNAPSHOT_PIECE_MAX);
-    put_u32(out, (uint32_t)piece.len);
-    put_u32(out + 4, 0);
-    put_u64(out + 8, checksum(piece.data, piece.len, index));
+    hf_put_u32(out, (uint32_t)piece.len);
+    hf_put_u32(out + 4, 0);
+    hf_put_u64(out + 8, checksum(piece.data, piece.len, index));
 }
 
 enum hf_status snapshot_frame_decode(const char *in, uint32_t *len)
 {
-    *len = get_u32(in);
+    *len = hf_get_u32(in);
     return *len == SNAPSHOT_ENDING ? HF_EMPTY : HF_OK;
 }
 
 bool snapshot_piece_valid(const char *frame, struct hf_bytes piece,
                           uint64_t index)
 {
-    return get_u32(frame) == piece.len && get_u32(frame + 4) == 0 &&
-           get_u64(frame + 8) == checksum(piece.data, piece.len, index);
+    return hf_get_u32(frame) == piece.len && hf_get_u32(frame + 4) == 0 &&
+           hf_get_u64(frame + 8) == checksum(piece.data, piece.len, index);
 }
 
 void snapshot_end_encode(char *out, uint64_t pieces, uint64_t last)
 {
-    put_u32(out, SNAPSHOT_ENDING);
-    put_u32(out + 4, 0);
-    put_u64(out + 16, pieces);
-    put_u64(out + 24, last);
-    put_u64(out + 8, checksum(out + 16, 16, 0));
+    hf_put_u32(out, SNAPSHOT_ENDING);
+    hf_put_u32(out + 4, 0);
+    hf_put_u64(out + 16, pieces);
+    hf_put_u64(out + 24, last);
+    hf_put_u64(out + 8, checksum(out + 16, 16, 0));
 }
 
 bool snapshot_end_valid(const char *in, uint64_t pieces, uint64_t last)

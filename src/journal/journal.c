@@ -13,6 +13,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdarg.h>
 
 #include "base/memory.h"
 #include "holdfast/clock.h"
@@ -30,10 +31,15 @@ static uint64_t now_ns(const struct journal *journal)
 /* A failed journal stays failed: the first cause is kept. So is the batch
  * last written, if it was not that which failed: its owner may still be
  * applying it. */
-static enum hf_status fail(struct journal *journal, const char *text)
+__attribute__((format(printf, 2, 3))) static enum hf_status
+fail(struct journal *journal, const char *format, ...)
 {
+    va_list args;
+
+    va_start(args, format);
     if (!journal->failed)
-        snprintf(journal->error, sizeof journal->error, "%s", text);
+        vsnprintf(journal->error, sizeof journal->error, format, args);
+    va_end(args);
     journal->failed = true;
     journal->snapshot_wanted = false;
     journal->phase = PHASE_IDLE;
@@ -45,27 +51,27 @@ static enum hf_status fail(struct journal *journal, const char *text)
 static enum hf_status fail_write(struct journal *journal, int cause)
 {
     char name[FOLDER_NAME_MAX];
-    char text[JOURNAL_ERROR_MAX];
 
     folder_segment_name(name, journal->segment.header.first);
-    journal_say(
-        text, HF_IO,
+    return fail(
+        journal,
         "write of batch %llu to %s/%s at offset %llu failed: %s; "
         "restart after %s",
         (unsigned long long)journal->last + 1, journal->folder.path, name,
         (unsigned long long)journal->segment.offset, strerror(cause),
         cause == ENOSPC || cause == EDQUOT ? "making room"
                                            : "the disk has been repaired");
-    return fail(journal, text);
 }
 
-static enum hf_status fail_manifest(struct journal *journal, const char *cause)
+static enum hf_status write_manifest(struct journal *journal,
+                                     struct manifest_slot slot)
 {
-    char text[JOURNAL_ERROR_MAX];
+    char cause[JOURNAL_ERROR_MAX];
 
-    journal_say(text, HF_IO, "%.400s; restart after the disk has been repaired",
+    if (manifest_end(&journal->manifest, slot, cause) == HF_OK)
+        return HF_OK;
+    return fail(journal, "%.400s; restart after the disk has been repaired",
                 cause);
-    return fail(journal, text);
 }
 
 /* Makes room for `more` bytes of records, with header and padding. */
@@ -216,19 +222,16 @@ static void start_snapshot(struct journal *journal)
 static enum hf_status wait_switch(struct journal *journal, uint64_t timeout_ns)
 {
     char cause[JOURNAL_ERROR_MAX];
-    char text[JOURNAL_ERROR_MAX];
     enum hf_status status = keeper_switch_wait(&journal->keeper, timeout_ns,
                                                &journal->segment, cause);
 
     if (status == HF_PENDING)
         return HF_PENDING;
-    if (status != HF_OK) {
-        journal_say(text, HF_IO,
+    if (status != HF_OK)
+        return fail(journal,
                     "no segment for batch %llu: %.400s; restart after making "
                     "room",
                     (unsigned long long)journal->last + 1, cause);
-        return fail(journal, text);
-    }
     journal->phase = PHASE_IDLE;
     start_snapshot(journal); /* the new segment is empty: no second switch */
     if (journal->due == DUE_WAITING)
@@ -263,7 +266,7 @@ static enum hf_status learn_synced(struct journal *journal)
     if (journal->sync == JOURNAL_ALWAYS)
         return HF_OK;
     if (keeper_sync_state(&journal->keeper, &journal->synced, text) != HF_OK)
-        return fail(journal, text);
+        return fail(journal, "%s", text);
     return HF_OK;
 }
 
@@ -349,8 +352,8 @@ static enum hf_status journal_flush(struct log *log)
         return status;
     if (journal->last > journal->synced) {
         keeper_sync_start(&journal->keeper, journal->segment.fd, journal->last);
-        if (keeper_sync_wait(&journal->keeper, journal->last, text) != HF_OK)
-            return fail(journal, text);
+        if (keeper_sync_wait(&journal->keeper, text) != HF_OK)
+            return fail(journal, "%s", text);
         journal->synced = journal->last;
     }
     return HF_OK;
@@ -359,14 +362,13 @@ static enum hf_status journal_flush(struct log *log)
 static enum hf_status journal_note(struct log *log, uint64_t note)
 {
     struct journal *journal = journal_of(log);
-    char text[JOURNAL_ERROR_MAX];
 
     if (journal->failed)
         return HF_IO;
     journal->note = note;
-    if (manifest_note(&journal->manifest, note, text) != HF_OK)
-        return fail_manifest(journal, text);
-    return HF_OK;
+    struct manifest_slot slot = manifest_begin(&journal->manifest);
+    slot.note = note;
+    return write_manifest(journal, slot);
 }
 
 static void journal_note_later(struct log *log, uint64_t note)
@@ -380,7 +382,6 @@ static void journal_note_later(struct log *log, uint64_t note)
 static enum hf_status journal_stop(struct log *log)
 {
     struct journal *journal = journal_of(log);
-    char text[JOURNAL_ERROR_MAX];
 
     if (journal->failed)
         return HF_IO;
@@ -391,9 +392,10 @@ static enum hf_status journal_stop(struct log *log)
     enum hf_status status = journal_flush(log);
     if (status != HF_OK)
         return status;
-    if (manifest_clean(&journal->manifest, journal->last, text) != HF_OK)
-        return fail_manifest(journal, text);
-    return HF_OK;
+    struct manifest_slot slot = manifest_begin(&journal->manifest);
+    slot.synced = journal->last;
+    slot.clean = true;
+    return write_manifest(journal, slot);
 }
 
 static const char *journal_error(const struct log *log)
@@ -416,7 +418,7 @@ static void journal_stats(const struct log *log, struct log_stats *out)
     out->snapshot_starts = maker->starts;
     out->snapshot_last_ns = maker->took_ns;
     hf_mutex_unlock(&maker->mutex);
-    out->disk_bytes = keeper_bytes(maker->keeper);
+    out->disk_bytes = hf_u64_load(&maker->keeper->bytes, __ATOMIC_RELAXED);
 }
 
 static uint64_t journal_sync_ns(const struct log *log)

@@ -8,7 +8,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -35,7 +34,7 @@ static enum hf_status make_spare(struct keeper *keeper, int slot, char *error)
     hf_mutex_lock(&keeper->mutex);
     keeper->spares[slot] = status == HF_OK ? SPARE_READY : SPARE_NONE;
     if (status == HF_OK)
-        keeper->bytes += keeper->segment_bytes;
+        keeper_count(keeper, (int64_t)keeper->segment_bytes);
     return status;
 }
 
@@ -51,8 +50,11 @@ static enum hf_status start_segment(struct keeper *keeper, int slot,
 
     if (status != HF_OK)
         return status;
-    status = manifest_segment(keeper->manifest, header.first, header.synced,
-                              note, error);
+    struct manifest_slot next = manifest_begin(keeper->manifest);
+    next.segment = header.first;
+    next.synced = header.synced;
+    next.note = note;
+    status = manifest_end(keeper->manifest, next, error);
     if (status != HF_OK) {
         close(out->fd);
         out->fd = -1; /* open closes one that it has */
@@ -211,7 +213,7 @@ enum hf_status keeper_open(struct keeper *keeper, struct manifest *manifest,
                               .manifest = manifest,
                               .always = always,
                               .segment_bytes = segment_bytes,
-                              .bytes = list->bytes,
+                              .bytes = {list->bytes},
                               .old = {.fd = -1},
                               .sync_fd = -1,
                               .synced = manifest->slot.synced};
@@ -230,7 +232,7 @@ enum hf_status keeper_open(struct keeper *keeper, struct manifest *manifest,
         } else if (list->spare_bytes[slot] != 0) {
             folder_spare_name(name, slot);
             if (folder->io->remove(folder->io, folder->fd, name) == 0)
-                keeper->bytes -= list->spare_bytes[slot];
+                keeper_count(keeper, -(int64_t)list->spare_bytes[slot]);
         }
     }
     return HF_OK;
@@ -342,50 +344,35 @@ void keeper_sync_start(struct keeper *keeper, int fd, uint64_t number)
     post(&keeper->sync_work);
 }
 
-/* With the mutex held. */
-static enum hf_status sync_end(struct keeper *keeper, char *error)
-{
-    if (keeper->sync_end != HF_OK)
-        memcpy(error, keeper->error, JOURNAL_ERROR_MAX);
-    return keeper->sync_end;
-}
-
 enum hf_status keeper_sync_state(struct keeper *keeper, uint64_t *synced,
                                  char *error)
 {
     hf_mutex_lock(&keeper->mutex);
     *synced = keeper->synced;
-    enum hf_status status = sync_end(keeper, error);
+    enum hf_status status = keeper->sync_end;
+    if (status != HF_OK)
+        memcpy(error, keeper->error, JOURNAL_ERROR_MAX);
     hf_mutex_unlock(&keeper->mutex);
     return status;
 }
 
-struct sync_wait {
-    struct keeper *keeper;
-    uint64_t number;
-};
-
 static enum hf_status try_synced(void *context)
 {
-    struct sync_wait *wait = context;
-    struct keeper *keeper = wait->keeper;
+    struct keeper *keeper = context;
 
     hf_mutex_lock(&keeper->mutex);
-    bool over = keeper->synced >= wait->number || keeper->sync_end != HF_OK;
+    bool over =
+        keeper->synced >= keeper->sync_number || keeper->sync_end != HF_OK;
     hf_mutex_unlock(&keeper->mutex);
     return over ? HF_OK : HF_PENDING;
 }
 
-enum hf_status keeper_sync_wait(struct keeper *keeper, uint64_t number,
-                                char *error)
+enum hf_status keeper_sync_wait(struct keeper *keeper, char *error)
 {
-    struct sync_wait wait = {keeper, number};
+    uint64_t synced;
 
-    (void)hf_event_until(&keeper->done, try_synced, &wait, NULL, HF_FOREVER);
-    hf_mutex_lock(&keeper->mutex);
-    enum hf_status status = sync_end(keeper, error);
-    hf_mutex_unlock(&keeper->mutex);
-    return status;
+    (void)hf_event_until(&keeper->done, try_synced, keeper, NULL, HF_FOREVER);
+    return keeper_sync_state(keeper, &synced, error);
 }
 
 void keeper_retry(struct keeper *keeper)
@@ -398,16 +385,6 @@ void keeper_retry(struct keeper *keeper)
         post(&keeper->prepare_work);
 }
 
-/* Size of the segment, 0 if it cannot be had. */
-static uint64_t segment_size(struct keeper *keeper, const char *name)
-{
-    struct stat info;
-
-    if (fstatat(keeper->folder->fd, name, &info, 0) != 0)
-        return 0;
-    return (uint64_t)info.st_size;
-}
-
 void keeper_recycle(struct keeper *keeper, uint64_t first)
 {
     struct folder *folder = keeper->folder;
@@ -417,7 +394,7 @@ void keeper_recycle(struct keeper *keeper, uint64_t first)
     int slot = -1;
 
     folder_segment_name(name, first);
-    uint64_t bytes = segment_size(keeper, name);
+    uint64_t bytes = folder_size(folder, name);
     hf_mutex_lock(&keeper->mutex);
     /* Leaves one slot to the thread, which may need to make a spare. */
     if (bytes == keeper->segment_bytes && find_spare(keeper, SPARE_BUSY) < 0 &&
@@ -438,22 +415,13 @@ void keeper_recycle(struct keeper *keeper, uint64_t first)
     if (slot >= 0)
         keeper->spares[slot] = cause == 0 ? SPARE_READY : SPARE_NONE;
     else if (cause == 0)
-        keeper->bytes -= bytes;
+        keeper_count(keeper, -(int64_t)bytes);
     hf_mutex_unlock(&keeper->mutex);
     post(&keeper->prepare_work);
 }
 
+/* Relaxed, as everywhere: it is a figure and guards nothing. */
 void keeper_count(struct keeper *keeper, int64_t bytes)
 {
-    hf_mutex_lock(&keeper->mutex);
-    keeper->bytes += (uint64_t)bytes;
-    hf_mutex_unlock(&keeper->mutex);
-}
-
-uint64_t keeper_bytes(struct keeper *keeper)
-{
-    hf_mutex_lock(&keeper->mutex);
-    uint64_t bytes = keeper->bytes;
-    hf_mutex_unlock(&keeper->mutex);
-    return bytes;
+    hf_u64_add(&keeper->bytes, (uint64_t)bytes, __ATOMIC_RELAXED);
 }

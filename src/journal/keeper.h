@@ -18,6 +18,7 @@
 #ifndef JOURNAL_KEEPER_H
 #define JOURNAL_KEEPER_H
 
+#include "base/atomic.h"
 #include "holdfast/event.h"
 #include "holdfast/pool.h"
 #include "journal/journal.h"
@@ -27,7 +28,8 @@
 
 enum keeper_spare { SPARE_NONE, SPARE_BUSY, SPARE_READY };
 
-struct keeper { /* (i) immutable  (m) under mutex  (k) the works' own */
+struct keeper { /* (i) immutable  (a) atomic  (m) under mutex  (k) the works'
+                   own */
     struct folder *folder;     /* (i) */
     struct manifest *manifest; /* (i) has its own mutex */
     bool always;               /* (i) commit syncs by itself */
@@ -42,8 +44,8 @@ struct keeper { /* (i) immutable  (m) under mutex  (k) the works' own */
     struct hf_event done; /* for the loop: something is done */
 
     enum keeper_spare spares[FOLDER_SPARES_MAX]; /* (m) */
-    bool spare_failed; /* (m) making one failed; not before a retry */
-    uint64_t bytes;    /* (m) all files of the journal */
+    bool spare_failed;          /* (m) making one failed; not before a retry */
+    struct hf_atomic_u64 bytes; /* (a) all files of the journal */
 
     bool switch_wanted;            /* (m) */
     bool switch_done;              /* (m) */
@@ -90,9 +92,8 @@ void keeper_sync_start(struct keeper *keeper, int fd, uint64_t number);
  * batch known to be durable. Does not wait. */
 enum hf_status keeper_sync_state(struct keeper *keeper, uint64_t *synced,
                                  char *error);
-/* Waits until batch `number` is durable. */
-enum hf_status keeper_sync_wait(struct keeper *keeper, uint64_t number,
-                                char *error);
+/* Waits until that sync, or a later one, has ended. */
+enum hf_status keeper_sync_wait(struct keeper *keeper, char *error);
 
 /* Tries again to prepare a spare, if that has failed. */
 void keeper_retry(struct keeper *keeper);
@@ -102,6 +103,5 @@ void keeper_retry(struct keeper *keeper);
 void keeper_recycle(struct keeper *keeper, uint64_t first);
 /* From any thread: files grew, or shrank. */
 void keeper_count(struct keeper *keeper, int64_t bytes);
-uint64_t keeper_bytes(struct keeper *keeper);
 
 #endif

@@ -1,8 +1,6 @@
 /* maker.c - replays sealed segments into a snapshot. */
 #include "journal/maker.h"
 
-#include <sys/stat.h>
-
 #include "holdfast/pool.h"
 #include "journal/recover.h"
 #include "journal/snapshot.h"
@@ -137,7 +135,9 @@ static enum hf_status make(struct maker *maker, uint64_t *bytes, char *error)
     maker->machine.destroy(copy.state);
     if (status == HF_OK) {
         keeper_count(maker->keeper, (int64_t)*bytes);
-        status = manifest_snapshot(maker->manifest, maker->last, error);
+        struct manifest_slot slot = manifest_begin(maker->manifest);
+        slot.snapshot = maker->last;
+        status = manifest_end(maker->manifest, slot, error);
     }
     if (status == HF_OK)
         maker_clean(maker->folder, maker->keeper, &list, maker->last);
@@ -213,15 +213,14 @@ void maker_clean(struct folder *folder, struct keeper *keeper,
                  const struct folder_list *list, uint64_t last)
 {
     char name[FOLDER_NAME_MAX];
-    struct stat info;
 
     for (size_t i = 0; i < list->snapshot_count; i++) {
         if (list->snapshots[i] >= last)
             continue;
         folder_snapshot_name(name, list->snapshots[i]);
-        if (fstatat(folder->fd, name, &info, 0) == 0 &&
-            folder->io->remove(folder->io, folder->fd, name) == 0)
-            keeper_count(keeper, -(int64_t)info.st_size);
+        uint64_t bytes = folder_size(folder, name);
+        if (folder->io->remove(folder->io, folder->fd, name) == 0)
+            keeper_count(keeper, -(int64_t)bytes);
     }
     for (size_t i = 0; i < list->segment_count; i++) {
         if (list->segments[i] <= last)

@@ -10,13 +10,6 @@
 #define SLOTS          2u
 #define MANIFEST_BYTES (SLOTS * JOURNAL_BLOCK)
 
-static enum hf_status failed(struct folder *folder, const char *what, int cause,
-                             char *error)
-{
-    return journal_say(error, HF_IO, "cannot %s %s/" FOLDER_MANIFEST ": %s",
-                       what, folder->path, strerror(cause));
-}
-
 static enum hf_status damaged(struct folder *folder, char *error)
 {
     return folder_damaged(
@@ -37,11 +30,11 @@ enum hf_status manifest_read(struct folder *folder, struct manifest_slot *out,
     if (cause == ENOENT)
         return HF_NOTFOUND;
     if (cause != 0)
-        return failed(folder, "open", cause, error);
+        return folder_failed(folder, "open", FOLDER_MANIFEST, cause, error);
     cause = io->read(io, fd, file, sizeof file, 0, &got);
     close(fd);
     if (cause != 0)
-        return failed(folder, "read", cause, error);
+        return folder_failed(folder, "read", FOLDER_MANIFEST, cause, error);
     if (got != MANIFEST_BYTES)
         return damaged(folder, error);
     for (size_t i = 0; i < SLOTS; i++) {
@@ -72,7 +65,7 @@ enum hf_status manifest_replace(struct folder *folder,
     }
     int cause = io->open(io, folder->fd, name, O_RDWR | O_CREAT | O_TRUNC, &fd);
     if (cause != 0)
-        return failed(folder, "make", cause, error);
+        return folder_failed(folder, "make", FOLDER_MANIFEST, cause, error);
     cause = io->write(io, fd, file, sizeof file, 0);
     if (cause == 0)
         cause = io->sync(io, fd);
@@ -84,13 +77,19 @@ enum hf_status manifest_replace(struct folder *folder,
     if (cause == 0)
         return HF_OK;
     (void)io->remove(io, folder->fd, name);
-    return failed(folder, "make", cause, error);
+    return folder_failed(folder, "make", FOLDER_MANIFEST, cause, error);
 }
 
-/* With the mutex held. A write that failed may have spoilt the slot that it
- * went to; the next one goes there again, never to the one that counts. */
-static enum hf_status write_slot(struct manifest *manifest,
-                                 struct manifest_slot next, char *error)
+struct manifest_slot manifest_begin(struct manifest *manifest)
+{
+    hf_mutex_lock(&manifest->mutex);
+    return manifest->slot;
+}
+
+/* A write that failed may have spoilt the slot that it went to; the next one
+ * goes there again, never to the one that counts. */
+enum hf_status manifest_end(struct manifest *manifest,
+                            struct manifest_slot next, char *error)
 {
     struct journal_io *io = manifest->folder->io;
     char block[JOURNAL_BLOCK];
@@ -101,10 +100,12 @@ static enum hf_status write_slot(struct manifest *manifest,
                           next.serial % SLOTS * JOURNAL_BLOCK);
     if (cause == 0)
         cause = io->sync(io, manifest->fd);
-    if (cause != 0)
-        return failed(manifest->folder, "write", cause, error);
-    manifest->slot = next;
-    return HF_OK;
+    if (cause == 0)
+        manifest->slot = next;
+    hf_mutex_unlock(&manifest->mutex);
+    return cause == 0 ? HF_OK
+                      : folder_failed(manifest->folder, "write",
+                                      FOLDER_MANIFEST, cause, error);
 }
 
 enum hf_status manifest_open(struct manifest *manifest, struct folder *folder,
@@ -118,7 +119,7 @@ enum hf_status manifest_open(struct manifest *manifest, struct folder *folder,
     if (cause == 0)
         return HF_OK;
     manifest->fd = -1;
-    return failed(folder, "open", cause, error);
+    return folder_failed(folder, "open", FOLDER_MANIFEST, cause, error);
 }
 
 void manifest_close(struct manifest *manifest)
@@ -126,66 +127,4 @@ void manifest_close(struct manifest *manifest)
     if (manifest->fd >= 0)
         close(manifest->fd);
     manifest->fd = -1;
-}
-
-/* To be changed and handed to end_change(). */
-static struct manifest_slot begin_change(struct manifest *manifest)
-{
-    hf_mutex_lock(&manifest->mutex);
-    return manifest->slot;
-}
-
-static enum hf_status end_change(struct manifest *manifest,
-                                 struct manifest_slot next, char *error)
-{
-    enum hf_status status = write_slot(manifest, next, error);
-
-    hf_mutex_unlock(&manifest->mutex);
-    return status;
-}
-
-enum hf_status manifest_write(struct manifest *manifest,
-                              const struct manifest_slot *slot, char *error)
-{
-    (void)begin_change(manifest);
-    return end_change(manifest, *slot, error);
-}
-
-enum hf_status manifest_segment(struct manifest *manifest, uint64_t first,
-                                uint64_t synced, uint64_t note, char *error)
-{
-    struct manifest_slot next = begin_change(manifest);
-
-    next.segment = first;
-    next.synced = synced;
-    next.note = note;
-    return end_change(manifest, next, error);
-}
-
-enum hf_status manifest_snapshot(struct manifest *manifest, uint64_t last,
-                                 char *error)
-{
-    struct manifest_slot next = begin_change(manifest);
-
-    next.snapshot = last;
-    return end_change(manifest, next, error);
-}
-
-enum hf_status manifest_note(struct manifest *manifest, uint64_t note,
-                             char *error)
-{
-    struct manifest_slot next = begin_change(manifest);
-
-    next.note = note;
-    return end_change(manifest, next, error);
-}
-
-enum hf_status manifest_clean(struct manifest *manifest, uint64_t last,
-                              char *error)
-{
-    struct manifest_slot next = begin_change(manifest);
-
-    next.synced = last;
-    next.clean = true;
-    return end_change(manifest, next, error);
 }

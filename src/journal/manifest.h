@@ -46,17 +46,12 @@ enum hf_status manifest_open(struct manifest *manifest, struct folder *folder,
                              const struct manifest_slot *known, char *error);
 void manifest_close(struct manifest *manifest);
 
-/* Each returns when it is on disk. HF_IO: the file may say either; that harms
+/* What the file says, to be changed and written by manifest_end(), with the
+ * mutex held in between. */
+struct manifest_slot manifest_begin(struct manifest *manifest);
+/* Returns when it is on disk. HF_IO: the file may say either; that harms
  * nobody, since what it would say is true already. */
-enum hf_status manifest_write(struct manifest *manifest,
-                              const struct manifest_slot *slot, char *error);
-enum hf_status manifest_segment(struct manifest *manifest, uint64_t first,
-                                uint64_t synced, uint64_t note, char *error);
-enum hf_status manifest_snapshot(struct manifest *manifest, uint64_t last,
-                                 char *error);
-enum hf_status manifest_note(struct manifest *manifest, uint64_t note,
-                             char *error);
-enum hf_status manifest_clean(struct manifest *manifest, uint64_t last,
-                              char *error);
+enum hf_status manifest_end(struct manifest *manifest,
+                            struct manifest_slot next, char *error);
 
 #endif

@@ -18,7 +18,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -38,18 +37,6 @@ struct found {
     uint64_t snapshot_bytes;
     bool unclean; /* something told may be lost */
 };
-
-static enum hf_status look_around(struct folder *folder, struct found *found,
-                                  char *error)
-{
-    *found = (struct found){.has_manifest = true};
-    enum hf_status status = manifest_read(folder, &found->manifest, error);
-    if (status == HF_NOTFOUND)
-        found->has_manifest = false;
-    else if (status != HF_OK)
-        return status;
-    return folder_list(folder, &found->list, error);
-}
 
 /* Loads the newest snapshot, which must not be older than the manifest's. */
 static enum hf_status recover_snapshot(struct walk *walk, struct found *found,
@@ -73,8 +60,8 @@ static enum hf_status recover_snapshot(struct walk *walk, struct found *found,
 
 /* Loads the newest snapshot, if any, and walks the batches behind it. HF_EMPTY
  * as walk_run(). */
-static enum hf_status recover(struct walk *walk, struct found *found,
-                              char *error)
+static enum hf_status walk_all(struct walk *walk, struct found *found,
+                               char *error)
 {
     if (found->has_manifest)
         walk->known = &found->manifest;
@@ -89,11 +76,38 @@ static enum hf_status recover(struct walk *walk, struct found *found,
     return status;
 }
 
-static enum hf_status cannot(struct folder *folder, const char *what,
-                             const char *name, int cause, char *error)
+/* Recovers into a new state, which is walk->state; found->list is to be
+ * destroyed. On failure nothing is left behind. */
+static enum hf_status recover(struct folder *folder,
+                              const struct journal_machine *machine,
+                              struct walk *walk, struct found *found,
+                              char *error)
 {
-    return journal_say(error, HF_IO, "cannot %s %s/%s: %s", what, folder->path,
-                       name, strerror(cause));
+    *found = (struct found){.has_manifest = true};
+    enum hf_status status = manifest_read(folder, &found->manifest, error);
+    if (status == HF_NOTFOUND)
+        found->has_manifest = false;
+    else if (status != HF_OK)
+        return status;
+    status = folder_list(folder, &found->list, error);
+    if (status != HF_OK)
+        return status;
+    *walk = (struct walk){.folder = folder,
+                          .list = &found->list,
+                          .machine = machine,
+                          .state = machine->create(machine->context),
+                          .until = UINT64_MAX};
+    if (walk->state == NULL)
+        status = journal_say(error, HF_NOMEM, "no memory for the state of %s",
+                             folder->path);
+    else
+        status = walk_all(walk, found, error);
+    if (status == HF_OK || status == HF_EMPTY)
+        return HF_OK;
+    if (walk->state != NULL)
+        machine->destroy(walk->state);
+    folder_list_destroy(&found->list);
+    return status;
 }
 
 /* Step 1 of the cut. */
@@ -110,11 +124,11 @@ static enum hf_status sync_walked(struct folder *folder,
         folder_segment_name(name, walk->list->segments[i]);
         int cause = io->open(io, folder->fd, name, O_RDWR, &fd);
         if (cause != 0)
-            return cannot(folder, "open", name, cause, error);
+            return folder_failed(folder, "open", name, cause, error);
         cause = io->sync(io, fd);
         close(fd);
         if (cause != 0)
-            return cannot(folder, "sync", name, cause, error);
+            return folder_failed(folder, "sync", name, cause, error);
     }
     return HF_OK;
 }
@@ -141,8 +155,10 @@ static enum hf_status open_manifest(struct journal *journal,
     }
     status = manifest_open(&journal->manifest, &journal->folder,
                            &found->manifest, error);
-    return status == HF_OK ? manifest_write(&journal->manifest, &slot, error)
-                           : status;
+    if (status != HF_OK)
+        return status;
+    (void)manifest_begin(&journal->manifest);
+    return manifest_end(&journal->manifest, slot, error);
 }
 
 /* Step 3 of the cut. */
@@ -152,23 +168,20 @@ static enum hf_status remove_later(struct folder *folder, struct walk *walk,
     struct journal_io *io = folder->io;
     struct folder_list *list = walk->list;
     char name[FOLDER_NAME_MAX];
-    struct stat info;
 
     if (walk->tail_index + 1 == list->segment_count)
         return HF_OK;
     while (list->segment_count > walk->tail_index + 1) {
         folder_segment_name(name, list->segments[list->segment_count - 1]);
-        if (fstatat(folder->fd, name, &info, 0) == 0)
-            list->bytes -= (uint64_t)info.st_size;
+        list->bytes -= folder_size(folder, name);
         int cause = io->remove(io, folder->fd, name);
         if (cause != 0)
-            return cannot(folder, "remove", name, cause, error);
+            return folder_failed(folder, "remove", name, cause, error);
         list->segment_count--;
     }
     int cause = io->sync_folder(io, folder->fd);
-    if (cause != 0)
-        return cannot(folder, "sync", ".", cause, error);
-    return HF_OK;
+    return cause == 0 ? HF_OK
+                      : folder_failed(folder, "sync", ".", cause, error);
 }
 
 /* The cut, steps 1 to 3. */
@@ -246,38 +259,40 @@ static uint64_t walked_bytes(const struct walk *walk, uint64_t segment_bytes)
     return bytes;
 }
 
-/* Recovers into `state` and starts everything; the folder is open. */
+static struct log_stats recovered(const struct walk *walk,
+                                  const struct found *found)
+{
+    return (struct log_stats){.replayed_count = walk->records,
+                              .replayed_batches = walk->last - walk->after,
+                              .cut_bytes = walk->cut_bytes,
+                              .unclean = found->unclean,
+                              .note = found->manifest.note};
+}
+
+/* Recovers into `*state` and starts everything; the folder is open. */
 static enum hf_status start(struct journal *journal,
                             const struct journal_opts *opts,
-                            uint64_t segment_bytes, void *state, char *error)
+                            uint64_t segment_bytes, void **state, char *error)
 {
     struct folder *folder = &journal->folder;
-    struct log_stats *stats = &journal->stats;
     struct found found;
+    struct walk walk;
 
     remove_temporaries(folder);
-    enum hf_status status = look_around(folder, &found, error);
+    enum hf_status status =
+        recover(folder, opts->machine, &walk, &found, error);
     if (status != HF_OK)
         return status;
-    struct walk walk = {.folder = folder,
-                        .list = &found.list,
-                        .machine = opts->machine,
-                        .state = state,
-                        .until = UINT64_MAX};
-    status = recover(&walk, &found, error);
-    if (status == HF_OK || status == HF_EMPTY)
-        status = make_writable(journal, &walk, &found, segment_bytes, error);
+    status = make_writable(journal, &walk, &found, segment_bytes, error);
     if (status == HF_OK) {
-        stats->replayed_count = walk.records;
-        stats->replayed_batches = walk.last - walk.after;
-        stats->cut_bytes = walk.cut_bytes;
-        stats->unclean = found.unclean;
-        stats->note = found.manifest.note;
+        *state = walk.state;
+        journal->stats = recovered(&walk, &found);
         journal->since_snapshot = walked_bytes(&walk, segment_bytes);
         maker_init(&journal->maker, &journal->manifest, &journal->keeper, opts,
                    walk.after, found.snapshot_bytes);
         maker_clean(folder, &journal->keeper, &found.list, walk.after);
     } else {
+        opts->machine->destroy(walk.state);
         manifest_close(&journal->manifest);
     }
     folder_list_destroy(&found.list);
@@ -348,7 +363,6 @@ enum hf_status journal_open(struct log **out, const struct journal_opts *opts,
     uint64_t segment_bytes =
         opts->segment_bytes ? opts->segment_bytes : SEGMENT_BYTES_DEFAULT;
     struct journal_io *io;
-    void *state = NULL;
 
     error[0] = '\0';
     if (segment_bytes % JOURNAL_BLOCK != 0 || segment_bytes < 2 * JOURNAL_BLOCK)
@@ -360,28 +374,18 @@ enum hf_status journal_open(struct log **out, const struct journal_opts *opts,
     if (journal == NULL)
         return journal_say(error, HF_NOMEM, "no memory to open %s", opts->dir);
     enum hf_status status = choose_io(journal, opts, &io, error);
-    if (status != HF_OK)
-        goto no_io;
-    status =
-        folder_open(&journal->folder, journal->dir, FOLDER_MAKE, io, error);
-    if (status != HF_OK)
-        goto no_io;
-    state = opts->machine->create(opts->machine->context);
-    if (state == NULL)
+    if (status == HF_OK)
         status =
-            journal_say(error, HF_NOMEM, "no memory to open %s", opts->dir);
-    else
-        status = start(journal, opts, segment_bytes, state, error);
+            folder_open(&journal->folder, journal->dir, FOLDER_MAKE, io, error);
     if (status == HF_OK) {
-        *out = &journal->log;
-        *machine = state;
-        return HF_OK;
+        status = start(journal, opts, segment_bytes, machine, error);
+        if (status != HF_OK)
+            folder_close(&journal->folder);
     }
-    if (state != NULL)
-        opts->machine->destroy(state);
-    folder_close(&journal->folder);
-no_io:
-    journal_delete(journal);
+    if (status == HF_OK)
+        *out = &journal->log;
+    else
+        journal_delete(journal);
     return status;
 }
 
@@ -410,6 +414,7 @@ enum hf_status journal_read(const char *dir,
     struct journal_io *io = NULL;
     struct folder folder;
     struct found found;
+    struct walk walk;
 
     error[0] = '\0';
     enum hf_status status = journal_io_plain(&io);
@@ -417,38 +422,17 @@ enum hf_status journal_read(const char *dir,
         return journal_say(error, status, "cannot read %s: %s", dir,
                            hf_status_text(status));
     status = folder_open(&folder, dir, FOLDER_READ, io, error);
-    if (status != HF_OK)
-        goto no_folder;
-    status = look_around(&folder, &found, error);
-    if (status != HF_OK)
-        goto no_list;
-    void *state = machine->create(machine->context);
-    struct walk walk = {.folder = &folder,
-                        .list = &found.list,
-                        .machine = machine,
-                        .state = state,
-                        .until = UINT64_MAX};
-    if (state == NULL)
-        status = journal_say(error, HF_NOMEM, "no memory to read %s", dir);
-    else
-        status = recover(&walk, &found, error);
-    if (status == HF_OK || status == HF_EMPTY) {
-        *stats = (struct log_stats){.snapshot_bytes = found.snapshot_bytes,
-                                    .disk_bytes = found.list.bytes,
-                                    .replayed_count = walk.records,
-                                    .replayed_batches = walk.last - walk.after,
-                                    .cut_bytes = walk.cut_bytes,
-                                    .unclean = found.unclean,
-                                    .note = found.manifest.note};
-        *out = state;
-        status = HF_OK;
-    } else if (state != NULL) {
-        machine->destroy(state);
+    if (status == HF_OK) {
+        status = recover(&folder, machine, &walk, &found, error);
+        if (status == HF_OK) {
+            *out = walk.state;
+            *stats = recovered(&walk, &found);
+            stats->snapshot_bytes = found.snapshot_bytes;
+            stats->disk_bytes = found.list.bytes;
+            folder_list_destroy(&found.list);
+        }
+        folder_close(&folder);
     }
-    folder_list_destroy(&found.list);
-no_list:
-    folder_close(&folder);
-no_folder:
     io->close(io);
     return status;
 }

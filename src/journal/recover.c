@@ -3,6 +3,7 @@
 #include "journal/recover.h"
 
 #include <assert.h>
+#include <stdarg.h>
 
 /* Applies the records of one batch. */
 static enum hf_status apply_batch(struct walk *walk, const struct batch *batch,
@@ -95,10 +96,25 @@ static enum hf_status look_ahead(struct walk *walk,
     }
 }
 
-static enum hf_status damaged(struct walk *walk, uint64_t offset,
-                              uint64_t number, char *error)
+/* folder_damaged() of a segment. */
+__attribute__((format(printf, 4, 5))) static enum hf_status
+damaged(struct walk *walk, uint64_t segment, char *error, const char *format,
+        ...)
 {
     char name[FOLDER_NAME_MAX];
+    char what[200];
+    va_list args;
+
+    folder_segment_name(name, segment);
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    return folder_damaged(walk->folder, error, "/%s%s", name, what);
+}
+
+static enum hf_status damaged_batch(struct walk *walk, uint64_t number,
+                                    char *error)
+{
     char proof[64] = "a later segment";
 
     if (walk->proof != 0)
@@ -106,45 +122,24 @@ static enum hf_status damaged(struct walk *walk, uint64_t offset,
                  (unsigned long long)walk->proof);
     else if (walk->known != NULL && walk->known->synced >= number)
         snprintf(proof, sizeof proof, "the manifest");
-    folder_segment_name(name, walk->tail.header.first);
-    return folder_damaged(walk->folder, error,
-                          "/%s: batch %llu at offset %llu is damaged or "
-                          "missing (%s says that it was on disk); ",
-                          name, (unsigned long long)number,
-                          (unsigned long long)offset, proof);
+    return damaged(walk, walk->tail.header.first, error,
+                   ": batch %llu at offset %llu is damaged or missing (%s says "
+                   "that it was on disk); ",
+                   (unsigned long long)number,
+                   (unsigned long long)walk->tail.offset, proof);
 }
 
 static enum hf_status damaged_header(struct walk *walk, uint64_t segment,
                                      char *error)
 {
-    char name[FOLDER_NAME_MAX];
-
-    folder_segment_name(name, segment);
-    return folder_damaged(walk->folder, error,
-                          "/%s: the header at offset 0, before batch %llu, is "
-                          "damaged; ",
-                          name, (unsigned long long)segment);
+    return damaged(walk, segment, error,
+                   ": the header at offset 0, before batch %llu, is damaged; ",
+                   (unsigned long long)segment);
 }
 
 static enum hf_status missing(struct walk *walk, uint64_t segment, char *error)
 {
-    char name[FOLDER_NAME_MAX];
-
-    folder_segment_name(name, segment);
-    return folder_damaged(walk->folder, error,
-                          "/%s is missing; put it back, or ", name);
-}
-
-static enum hf_status wrong_size(struct walk *walk, char *error)
-{
-    char name[FOLDER_NAME_MAX];
-
-    folder_segment_name(name, walk->tail.header.first);
-    return folder_damaged(walk->folder, error,
-                          "/%s has %llu bytes and was made with %llu; put a "
-                          "copy back, or ",
-                          name, (unsigned long long)walk->tail.bytes,
-                          (unsigned long long)walk->tail.header.bytes);
+    return damaged(walk, segment, error, " is missing; put it back, or ");
 }
 
 /* What the segments behind the tail tell. */
@@ -200,18 +195,21 @@ static enum hf_status look_later(struct walk *walk,
     return status;
 }
 
+/* Where in the list the segment is; SIZE_MAX: nowhere. */
+static size_t find_segment(const struct folder_list *list, uint64_t first)
+{
+    for (size_t i = 0; i < list->segment_count; i++) {
+        if (list->segments[i] == first)
+            return i;
+    }
+    return SIZE_MAX;
+}
+
 /* The segment that the manifest names is there, or a snapshot stands for it. */
 static bool newest_is_there(const struct walk *walk)
 {
-    const struct folder_list *list = walk->list;
-
-    if (walk->known == NULL || walk->known->segment <= walk->after)
-        return true;
-    for (size_t i = 0; i < list->segment_count; i++) {
-        if (list->segments[i] == walk->known->segment)
-            return true;
-    }
-    return false;
+    return walk->known == NULL || walk->known->segment <= walk->after ||
+           find_segment(walk->list, walk->known->segment) != SIZE_MAX;
 }
 
 /* No valid batch `expected` at the tail: torn, or damaged? */
@@ -235,32 +233,24 @@ static enum hf_status judge(struct walk *walk, struct segment_reader *reader,
     if (later.missing == 0 && !newest_is_there(walk))
         later.missing = walk->known->segment;
     if (header->bytes != 0 && walk->tail.bytes != header->bytes)
-        return wrong_size(walk, error);
+        return damaged(walk, header->first, error,
+                       " has %llu bytes and was made with %llu; put a copy "
+                       "back, or ",
+                       (unsigned long long)walk->tail.bytes,
+                       (unsigned long long)header->bytes);
     if (later.missing != 0)
         return missing(walk, later.missing, error);
     if (later.durable)
-        return damaged(walk, offset, expected, error);
+        return damaged_batch(walk, expected, error);
     if (later.bad != 0)
         return damaged_header(walk, later.bad, error);
     return HF_OK;
-}
-
-/* The segment that begins with the batch after `after`, or SIZE_MAX. There is
- * one: a snapshot is only made once the segment behind it exists. */
-static size_t start_index(const struct walk *walk)
-{
-    for (size_t i = 0; i < walk->list->segment_count; i++) {
-        if (walk->list->segments[i] == walk->after + 1)
-            return i;
-    }
-    return SIZE_MAX;
 }
 
 static enum hf_status no_start(struct walk *walk, char *error)
 {
     char name[FOLDER_NAME_MAX];
 
-    walk->tail_index = SIZE_MAX;
     if (walk->after == 0 && walk->list->segment_count == 0 &&
         newest_is_there(walk))
         return HF_EMPTY;
@@ -305,7 +295,9 @@ enum hf_status walk_run(struct walk *walk, char *error)
     struct segment_reader reader;
 
     walk->last = walk->after;
-    walk->tail_index = start_index(walk);
+    /* There is one: a snapshot is only made once the segment behind it
+     * exists. */
+    walk->tail_index = find_segment(walk->list, walk->after + 1);
     if (walk->tail_index == SIZE_MAX)
         return no_start(walk, error);
     segment_reader_init(&reader, walk->folder);

@@ -36,16 +36,10 @@ struct repair {
     enum hf_status manifest_end;   /* of reading it */
     size_t snapshots_kept; /* of list.snapshots; those behind are damaged */
     bool damaged;
+    bool untold; /* there was no memory for the text */
     struct hf_buf *text;
     char *error;
 };
-
-static enum hf_status failed(struct repair *repair, const char *what,
-                             const char *name, int cause)
-{
-    return journal_say(repair->error, HF_IO, "cannot %s %s/%s: %s", what,
-                       repair->folder.path, name, strerror(cause));
-}
 
 /* The walk is told of all that the manifest names but the snapshot: an older
  * one, or none, will have to do. */
@@ -98,130 +92,113 @@ static enum hf_status examine(struct repair *repair)
     return status;
 }
 
-/* The first segment that is dropped whole. */
-static size_t first_dropped(const struct repair *repair)
-{
-    const struct walk *walk = &repair->walk;
-    size_t i = 0;
-
-    if (walk->tail_index != SIZE_MAX)
-        return walk->tail.header.first == walk->last + 1 ? walk->tail_index
-                                                         : walk->tail_index + 1;
-    while (i < repair->list.segment_count &&
-           repair->list.segments[i] <= walk->after)
-        i++;
-    return i;
-}
-
 /* The segment of which the beginning is kept; false if there is none. */
 static bool partly_kept(const struct repair *repair, char *name)
 {
     const struct walk *walk = &repair->walk;
 
-    if (walk->tail_index == SIZE_MAX ||
-        walk->tail.header.first == walk->last + 1)
-        return false;
     folder_segment_name(name, walk->tail.header.first);
-    return true;
+    return walk->tail_index != SIZE_MAX &&
+           walk->tail.header.first != walk->last + 1;
 }
 
+/* The first segment that is dropped whole: the first behind all that is kept.
+ */
+static size_t first_dropped(const struct repair *repair)
+{
+    size_t i = 0;
+
+    while (i < repair->list.segment_count &&
+           repair->list.segments[i] <= repair->walk.last)
+        i++;
+    return i;
+}
+
+#define TELL(repair, ...) \
+    (repair->untold |= hf_buf_format(repair->text, __VA_ARGS__) != HF_OK)
+
 /* Which batches are lost, as far as anybody can tell. */
-static enum hf_status tell_lost(struct repair *repair)
+static void tell_lost(struct repair *repair)
 {
     const struct walk *walk = &repair->walk;
-    struct hf_buf *text = repair->text;
     bool counted = walk->later_count > 0 ||
                    first_dropped(repair) >= repair->list.segment_count;
 
-    if (walk_is_clean(walk))
-        return hf_buf_format(text, "dropped: no batch, that was the last\n");
-    enum hf_status status = hf_buf_format(
-        text, "dropped: batch %llu, which is damaged or missing, and ",
-        (unsigned long long)walk->last + 1);
-    if (status != HF_OK)
-        return status;
-    if (!counted)
-        return hf_buf_format(text, "all that is in the files below, which "
-                                   "was not read and may be much\n");
-    return hf_buf_format(text,
-                         "%llu intact batches behind it with %llu records\n",
-                         (unsigned long long)walk->later_count,
-                         (unsigned long long)walk->later_records);
+    if (walk_is_clean(walk)) {
+        TELL(repair, "dropped: no batch, that was the last\n");
+        return;
+    }
+    TELL(repair, "dropped: batch %llu, which is damaged or missing, and ",
+         (unsigned long long)walk->last + 1);
+    if (counted)
+        TELL(repair, "%llu intact batches behind it with %llu records\n",
+             (unsigned long long)walk->later_count,
+             (unsigned long long)walk->later_records);
+    else
+        TELL(repair, "all that is in the files below, which was not read and "
+                     "may be much\n");
 }
 
-static enum hf_status tell_cut(struct repair *repair)
+static void tell_cut(struct repair *repair)
 {
     const struct walk *walk = &repair->walk;
-    struct hf_buf *text = repair->text;
     char name[FOLDER_NAME_MAX];
-    enum hf_status status =
-        hf_buf_format(text, "kept: everything up to batch %llu\n",
-                      (unsigned long long)walk->last);
 
-    if (status == HF_OK)
-        status = tell_lost(repair);
-    if (status == HF_OK && partly_kept(repair, name))
-        status =
-            hf_buf_format(text, "  %s from offset %llu on (copied whole)\n",
-                          name, (unsigned long long)walk->tail.offset);
-    for (size_t i = first_dropped(repair);
-         i < repair->list.segment_count && status == HF_OK; i++) {
+    TELL(repair, "kept: everything up to batch %llu\n",
+         (unsigned long long)walk->last);
+    tell_lost(repair);
+    if (partly_kept(repair, name))
+        TELL(repair, "  %s from offset %llu on (copied whole)\n", name,
+             (unsigned long long)walk->tail.offset);
+    for (size_t i = first_dropped(repair); i < repair->list.segment_count;
+         i++) {
         folder_segment_name(name, repair->list.segments[i]);
-        status = hf_buf_format(text, "  %s\n", name);
+        TELL(repair, "  %s\n", name);
     }
-    return status;
 }
 
 /* What the manifest names, and the manifest itself. */
-static enum hf_status tell_manifest(struct repair *repair, size_t snapshots)
+static void tell_manifest(struct repair *repair, size_t snapshots)
 {
     const struct folder_list *list = &repair->list;
     uint64_t newest = snapshots > 0 ? list->snapshots[snapshots - 1] : 0;
     char name[FOLDER_NAME_MAX];
 
-    if (repair->manifest_end == HF_CORRUPT)
-        return hf_buf_format(repair->text, "made anew: " FOLDER_MANIFEST
-                                           ", which is damaged\n");
-    if (repair->manifest_end == HF_NOTFOUND && repair->walk.modern)
-        return hf_buf_format(repair->text, "made anew: " FOLDER_MANIFEST
-                                           ", which is missing\n");
-    if (newest >= repair->manifest.snapshot)
-        return HF_OK;
-    folder_snapshot_name(name, repair->manifest.snapshot);
-    return hf_buf_format(repair->text, "missing: %s\n", name);
+    if (repair->manifest_end == HF_CORRUPT) {
+        TELL(repair, "made anew: " FOLDER_MANIFEST ", which is damaged\n");
+    } else if (repair->manifest_end == HF_NOTFOUND && repair->walk.modern) {
+        TELL(repair, "made anew: " FOLDER_MANIFEST ", which is missing\n");
+    } else if (newest < repair->manifest.snapshot) {
+        folder_snapshot_name(name, repair->manifest.snapshot);
+        TELL(repair, "missing: %s\n", name);
+    }
 }
 
-static enum hf_status tell(struct repair *repair, bool cut, size_t snapshots,
-                           bool apply)
+static void tell(struct repair *repair, bool cut, size_t snapshots, bool apply)
 {
-    struct hf_buf *text = repair->text;
     const char *path = repair->folder.path;
     char name[FOLDER_NAME_MAX];
-    enum hf_status status = HF_OK;
 
-    if (!repair->damaged)
-        return hf_buf_format(text, "%s: nothing to repair\n", path);
-    for (size_t i = repair->snapshots_kept; i < snapshots && status == HF_OK;
-         i++) {
-        folder_snapshot_name(name, repair->list.snapshots[i]);
-        status = hf_buf_format(text, "dropped: %s, which is damaged\n", name);
+    if (!repair->damaged) {
+        TELL(repair, "%s: nothing to repair\n", path);
+        return;
     }
-    if (status == HF_OK)
-        status = tell_manifest(repair, snapshots);
-    if (status == HF_OK && cut)
-        status = tell_cut(repair);
-    else if (status == HF_OK)
-        status = hf_buf_format(text, "kept: every batch of the journal\n");
-    if (status != HF_OK)
-        return status;
+    for (size_t i = repair->snapshots_kept; i < snapshots; i++) {
+        folder_snapshot_name(name, repair->list.snapshots[i]);
+        TELL(repair, "dropped: %s, which is damaged\n", name);
+    }
+    tell_manifest(repair, snapshots);
+    if (cut)
+        tell_cut(repair);
+    else
+        TELL(repair, "kept: every batch of the journal\n");
     if (apply)
-        return hf_buf_format(text, "done; the dropped files are in %s/%s\n",
-                             path, DROPPED);
-    return hf_buf_format(text,
-                         "nothing has been changed; 'holdfast repair %s "
-                         "--apply' does it and keeps the dropped files in "
-                         "%s/%s\n",
-                         path, path, DROPPED);
+        TELL(repair, "done; the dropped files are in %s/%s\n", path, DROPPED);
+    else
+        TELL(repair,
+             "nothing has been changed; 'holdfast repair %s --apply' does it "
+             "and keeps the dropped files in %s/%s\n",
+             path, path, DROPPED);
 }
 
 /* A name under dropped/ that is still free. */
@@ -240,7 +217,9 @@ static enum hf_status move_away(struct repair *repair, const char *name)
 
     dropped_name(repair, name, to);
     int cause = io->rename(io, repair->folder.fd, name, to);
-    return cause == 0 ? HF_OK : failed(repair, "move", name, cause);
+    return cause == 0 ? HF_OK
+                      : folder_failed(&repair->folder, "move", name, cause,
+                                      repair->error);
 }
 
 static int copy_bytes(struct journal_io *io, int from, int to, char *memory)
@@ -269,7 +248,8 @@ static enum hf_status copy_away(struct repair *repair, const char *name,
     dropped_name(repair, name, to);
     int cause = io->open(io, repair->folder.fd, name, O_RDONLY, &from_fd);
     if (cause != 0)
-        return failed(repair, "open", name, cause);
+        return folder_failed(&repair->folder, "open", name, cause,
+                             repair->error);
     cause = io->open(io, repair->folder.fd, to, O_WRONLY | O_CREAT | O_EXCL,
                      &to_fd);
     if (cause == 0) {
@@ -277,7 +257,9 @@ static enum hf_status copy_away(struct repair *repair, const char *name,
         close(to_fd);
     }
     close(from_fd);
-    return cause == 0 ? HF_OK : failed(repair, "write", to, cause);
+    return cause == 0 ? HF_OK
+                      : folder_failed(&repair->folder, "write", to, cause,
+                                      repair->error);
 }
 
 /* Moves what is dropped, later segments first. */
@@ -289,7 +271,8 @@ static enum hf_status move_all(struct repair *repair, bool cut,
     size_t kept = cut ? first_dropped(repair) : repair->list.segment_count;
 
     if (mkdirat(repair->folder.fd, DROPPED, 0750) != 0 && errno != EEXIST)
-        return failed(repair, "make", DROPPED, errno);
+        return folder_failed(&repair->folder, "make", DROPPED, errno,
+                             repair->error);
     if (cut && partly_kept(repair, name))
         status = copy_away(repair, name, memory);
     for (size_t i = repair->list.segment_count; i > kept && status == HF_OK;
@@ -306,7 +289,9 @@ static enum hf_status move_all(struct repair *repair, bool cut,
         return status;
     int cause =
         repair->folder.io->sync_folder(repair->folder.io, repair->folder.fd);
-    return cause == 0 ? HF_OK : failed(repair, "sync", ".", cause);
+    return cause == 0 ? HF_OK
+                      : folder_failed(&repair->folder, "sync", ".", cause,
+                                      repair->error);
 }
 
 static enum hf_status start_segment(struct repair *repair, char *memory)
@@ -362,9 +347,11 @@ static enum hf_status repair_folder(struct repair *repair, bool apply)
             status = write_manifest(repair, cut);
         hf_free(memory);
     }
-    if (status == HF_OK && tell(repair, cut, snapshots, apply) != HF_OK)
-        status = journal_say(repair->error, HF_NOMEM, "no memory");
-    return status;
+    if (status != HF_OK)
+        return status;
+    tell(repair, cut, snapshots, apply);
+    return repair->untold ? journal_say(repair->error, HF_NOMEM, "no memory")
+                          : HF_OK;
 }
 
 enum hf_status journal_repair_on(struct journal_io *io, const char *dir,

@@ -15,13 +15,6 @@
 /* Smallest read of a segment. */
 #define WINDOW_BYTES (1u << 20)
 
-static enum hf_status failed(struct folder *folder, const char *what,
-                             const char *name, int cause, char *error)
-{
-    return journal_say(error, HF_IO, "cannot %s %s/%s: %s", what, folder->path,
-                       name, strerror(cause));
-}
-
 static int write_zeros(struct journal_io *io, int fd, uint64_t bytes,
                        const char *fill)
 {
@@ -49,7 +42,7 @@ enum hf_status segment_make(struct folder *folder, int slot, uint64_t bytes,
     folder_spare_name(spare, slot);
     int cause = io->open(io, folder->fd, name, flags, &fd);
     if (cause != 0)
-        return failed(folder, "make", name, cause, error);
+        return folder_failed(folder, "make", name, cause, error);
     cause = write_zeros(io, fd, bytes, fill);
     if (cause == 0)
         cause = io->sync(io, fd);
@@ -59,7 +52,7 @@ enum hf_status segment_make(struct folder *folder, int slot, uint64_t bytes,
     if (cause == 0)
         return HF_OK;
     (void)io->remove(io, folder->fd, name);
-    return failed(folder, "fill", name, cause, error);
+    return folder_failed(folder, "fill", name, cause, error);
 }
 
 static int write_flags(bool always)
@@ -99,10 +92,10 @@ enum hf_status segment_open(struct folder *folder, int slot,
     folder_spare_name(spare, slot);
     folder_segment_name(name, header.first);
     if (draw_salt(&header.salt) != HF_OK)
-        return failed(folder, "draw the salt of", name, errno, error);
+        return folder_failed(folder, "draw the salt of", name, errno, error);
     int cause = io->open(io, folder->fd, spare, write_flags(always), &fd);
     if (cause != 0)
-        return failed(folder, "open", spare, cause, error);
+        return folder_failed(folder, "open", spare, cause, error);
     forget_pages(fd);
     cause = fstat(fd, &info) == 0 ? 0 : errno;
     if (cause == 0) {
@@ -118,7 +111,7 @@ enum hf_status segment_open(struct folder *folder, int slot,
         cause = io->sync_folder(io, folder->fd);
     if (cause != 0) {
         close(fd);
-        return failed(folder, "start", name, cause, error);
+        return folder_failed(folder, "start", name, cause, error);
     }
     *out = (struct segment){fd, header.bytes, JOURNAL_BLOCK, header};
     return HF_OK;
@@ -133,7 +126,7 @@ enum hf_status segment_reopen(struct folder *folder, bool always,
     folder_segment_name(name, out->header.first);
     int cause = io->open(io, folder->fd, name, write_flags(always), &out->fd);
     if (cause != 0)
-        return failed(folder, "open", name, cause, error);
+        return folder_failed(folder, "open", name, cause, error);
     forget_pages(out->fd);
     return HF_OK;
 }
@@ -179,7 +172,7 @@ static enum hf_status look(struct segment_reader *reader, uint64_t offset,
     if (cause != 0) {
         reader->len = 0;
         folder_segment_name(name, reader->header.first);
-        return failed(reader->folder, "read", name, cause, error);
+        return folder_failed(reader->folder, "read", name, cause, error);
     }
     return reader->len >= need ? HF_OK : HF_EMPTY;
 }
@@ -202,7 +195,7 @@ enum hf_status segment_reader_open(struct segment_reader *reader,
     if (cause == 0 && fstat(reader->fd, &info) != 0)
         cause = errno;
     if (cause != 0) {
-        failed(folder, "open", name, cause, error);
+        folder_failed(folder, "open", name, cause, error);
         return cause == ENOENT ? HF_NOTFOUND : HF_IO;
     }
     reader->bytes = (uint64_t)info.st_size;

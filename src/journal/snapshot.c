@@ -150,8 +150,7 @@ static enum hf_status in_take(struct in *in, char *data, size_t len)
         return damaged(in);
     int cause = io->read(io, in->fd, data, len, in->offset, &got);
     if (cause != 0)
-        return journal_say(in->error, HF_IO, "cannot read %s/%s: %s",
-                           in->folder->path, in->name, strerror(cause));
+        return folder_failed(in->folder, "read", in->name, cause, in->error);
     if (got < len)
         return damaged(in);
     in->offset += len;
@@ -234,15 +233,13 @@ enum hf_status snapshot_load(struct folder *folder,
     int cause =
         folder->io->open(folder->io, folder->fd, name, O_RDONLY, &in.fd);
     if (cause != 0)
-        return journal_say(error, HF_IO, "cannot open %s/%s: %s", folder->path,
-                           name, strerror(cause));
+        return folder_failed(folder, "open", name, cause, error);
     enum hf_status status;
     if (fstat(in.fd, &info) == 0) {
         in.bytes = (uint64_t)info.st_size;
         status = in_all(&in, machine, state, last);
     } else {
-        status = journal_say(error, HF_IO, "cannot read %s/%s: %s",
-                             folder->path, name, strerror(errno));
+        status = folder_failed(folder, "read", name, errno, error);
     }
     if (status == HF_OK)
         *bytes = in.bytes;

@@ -2,9 +2,7 @@
  * let us use io_uring. */
 #include <assert.h>
 #include <stdbool.h>
-#include <unistd.h>
 
-#include "base/memory.h"
 #include "holdfast/clock.h"
 #include "holdfast/event.h"
 #include "holdfast/pool.h"
@@ -101,29 +99,23 @@ static void writer_close(struct journal_io *io)
     struct writer *writer = (struct writer *)io;
 
     hf_pool_close(writer->pool);
-    close(io->wake_fd);
-    hf_free(writer);
+    journal_io_free(io);
 }
 
 enum hf_status journal_io_thread(struct journal_io **out)
 {
+    static const struct journal_io calls = {
+        .start = writer_start, .wait = writer_wait, .close = writer_close};
     const struct hf_pool_opts opts = {.name = "journal-writer",
                                       .kind = HF_POOL_SINGLE};
-    struct writer *writer = hf_alloc_zeroed(sizeof *writer);
+    struct writer *writer;
+    enum hf_status status = journal_io_new(sizeof *writer, calls, &writer);
 
-    if (writer == NULL)
-        return HF_NOMEM;
-    if (journal_io_files(&writer->io) != HF_OK) {
-        hf_free(writer);
-        return HF_IO;
-    }
-    writer->io.start = writer_start;
-    writer->io.wait = writer_wait;
-    writer->io.close = writer_close;
-    enum hf_status status = hf_pool_open(&writer->pool, &opts);
+    if (status != HF_OK)
+        return status;
+    status = hf_pool_open(&writer->pool, &opts);
     if (status != HF_OK) {
-        close(writer->io.wake_fd);
-        hf_free(writer);
+        journal_io_free(&writer->io);
         return status;
     }
     status =

@@ -8,11 +8,8 @@
 #include "journal/disk.h"
 
 #include <errno.h>
-#include <unistd.h>
 
 #include <liburing.h>
-
-#include "base/memory.h"
 
 #define RING_ENTRIES 4
 
@@ -125,8 +122,7 @@ static void uring_close(struct journal_io *io)
     struct uring *uring = (struct uring *)io;
 
     io_uring_queue_exit(&uring->ring);
-    close(io->wake_fd);
-    hf_free(uring);
+    journal_io_free(io);
 }
 
 /* Ends are noted by this thread itself, when it waits for them: measured, that
@@ -150,34 +146,26 @@ static int init_ring(struct io_uring *ring)
 
 enum hf_status journal_io_uring(struct journal_io **out)
 {
-    enum hf_status status = HF_NOTFOUND;
-    struct uring *uring = hf_alloc_zeroed(sizeof *uring);
+    static const struct journal_io calls = {
+        .start = uring_start, .wait = uring_wait, .close = uring_close};
+    struct uring *uring;
+    enum hf_status status = journal_io_new(sizeof *uring, calls, &uring);
 
-    if (uring == NULL)
-        return HF_NOMEM;
+    if (status != HF_OK) /* the ring needs a file descriptor, too */
+        return status == HF_IO ? HF_NOTFOUND : status;
     if (init_ring(&uring->ring) != 0)
         goto no_ring;
     /* Without this feature a bounded wait costs a second request. */
-    if (!(uring->ring.features & IORING_FEAT_EXT_ARG))
-        goto no_files;
-    status = journal_io_files(&uring->io);
-    if (status != HF_OK)
-        goto no_files;
-    if (io_uring_register_eventfd(&uring->ring, uring->io.wake_fd) != 0 ||
-        io_uring_cq_eventfd_toggle(&uring->ring, false) != 0) {
-        close(uring->io.wake_fd);
-        status = HF_NOTFOUND;
-        goto no_files;
-    }
-    uring->io.start = uring_start;
-    uring->io.wait = uring_wait;
-    uring->io.close = uring_close;
+    if (!(uring->ring.features & IORING_FEAT_EXT_ARG) ||
+        io_uring_register_eventfd(&uring->ring, uring->io.wake_fd) != 0 ||
+        io_uring_cq_eventfd_toggle(&uring->ring, false) != 0)
+        goto no_notice;
     *out = &uring->io;
     return HF_OK;
 
-no_files:
+no_notice:
     io_uring_queue_exit(&uring->ring);
 no_ring:
-    hf_free(uring);
-    return status;
+    journal_io_free(&uring->io);
+    return HF_NOTFOUND;
 }

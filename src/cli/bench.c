@@ -158,12 +158,9 @@ static int measure(struct bench *bench, const struct work *work,
 {
     bool stock = strcmp(bench->work, "reserve") == 0;
     struct client client;
-    struct client_target target;
 
     /* is anybody there at all? */
-    enum hf_status status = client_open(
-        &client, &bench->address,
-        client_now_ns() + CLIENT_CONNECT_MS * (uint64_t)1000000, &target);
+    enum hf_status status = client_open(&client, &bench->address, NULL);
     client_close(&client);
     if (status != HF_OK)
         return fail(bench, "", &client, status);

@@ -48,14 +48,10 @@ int call_send(struct call *call, size_t count, const struct hf_bytes *args,
               struct hf_bytes *reply)
 {
     struct hf_bytes hello[] = {hf_bytes_text("HELLO"), hf_bytes_text("3")};
-    struct client_target target;
     struct resp_value value;
-    uint64_t now_ns = client_now_ns();
     size_t at = 0;
 
-    enum hf_status status =
-        client_open(&call->client, &call->address,
-                    now_ns + CLIENT_CONNECT_MS * MS_NS, &target);
+    enum hf_status status = client_open(&call->client, &call->address, NULL);
     if (status == HF_OK)
         status = client_call(&call->client, 2, hello,
                              client_now_ns() + CLIENT_REPLY_MS * MS_NS, reply);

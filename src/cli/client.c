@@ -234,8 +234,11 @@ static enum hf_status open_one(struct client *client,
 
 enum hf_status client_open(struct client *client,
                            const struct client_address *address,
-                           uint64_t deadline_ns, struct client_target *target)
+                           struct client_target *target)
 {
+    uint64_t deadline_ns =
+        client_now_ns() + CLIENT_CONNECT_MS * (uint64_t)1000000;
+    struct client_target one;
     struct addrinfo want = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct addrinfo *found;
     char port[HF_DIGITS_MAX + 1];
@@ -250,11 +253,13 @@ enum hf_status client_open(struct client *client,
         return HF_NOTFOUND;
     }
     for (struct addrinfo *at = found; at != NULL; at = at->ai_next) {
-        assert(at->ai_addrlen <= sizeof target->address);
-        memcpy(&target->address, at->ai_addr, at->ai_addrlen);
-        target->len = at->ai_addrlen;
-        enum hf_status status = open_one(client, target, deadline_ns);
+        assert(at->ai_addrlen <= sizeof one.address);
+        memcpy(&one.address, at->ai_addr, at->ai_addrlen);
+        one.len = at->ai_addrlen;
+        enum hf_status status = open_one(client, &one, deadline_ns);
         if (status == HF_OK) {
+            if (target != NULL)
+                *target = one;
             first = HF_OK;
             break;
         }

@@ -43,19 +43,6 @@ void lease_extend(struct lease *lease, uint64_t asked_ns, uint64_t safe_ms)
     lease->safe_ns = asked_ns + (whole_ns > drift_ns ? whole_ns - drift_ns : 0);
 }
 
-/* One number of the reply. */
-static enum hf_status number_field(struct hf_bytes reply, const char *name,
-                                   uint64_t *out)
-{
-    struct resp_value value;
-    enum hf_status status = resp_field(reply, name, &value);
-
-    if (status != HF_OK || value.kind != RESP_NUMBER || value.number < 0)
-        return HF_INVALID;
-    *out = (uint64_t)value.number;
-    return HF_OK;
-}
-
 static bool is_error(struct hf_bytes reply, struct hf_bytes *text)
 {
     struct resp_value value;
@@ -93,7 +80,7 @@ static enum hf_status send_renew(struct lease *lease)
 static enum hf_status judge_renew(struct lease *lease, struct hf_bytes reply)
 {
     struct hf_bytes error;
-    uint64_t safe_ms;
+    int64_t safe_ms;
 
     if (is_error(reply, &error)) {
         bool gone = starts_with(error, "LOST") ||
@@ -101,9 +88,9 @@ static enum hf_status judge_renew(struct lease *lease, struct hf_bytes reply)
                     starts_with(error, "NOTFOUND");
         return gone ? HF_CLOSED : HF_IO;
     }
-    if (number_field(reply, "safe_ms", &safe_ms) != HF_OK)
+    if (!resp_field_number(reply, "safe_ms", &safe_ms) || safe_ms < 0)
         return HF_IO;
-    lease_extend(lease, lease->asked_ns, safe_ms);
+    lease_extend(lease, lease->asked_ns, (uint64_t)safe_ms);
     return HF_OK;
 }
 
@@ -144,7 +131,8 @@ enum hf_status lease_take(struct lease *lease, uint64_t wait_ms,
     };
     uint64_t asked_ns = client_now_ns();
     uint64_t deadline_ns = asked_ns + (wait_ms + CLIENT_REPLY_MS) * MS_NS;
-    uint64_t safe_ms;
+    int64_t safe_ms;
+    int64_t token;
 
     enum hf_status status = client_call(
         &lease->client, sizeof args / sizeof *args, args, deadline_ns, &reply);
@@ -154,12 +142,13 @@ enum hf_status lease_take(struct lease *lease, uint64_t wait_ms,
         return starts_with(*error, "BUSY") || starts_with(*error, "TIMEOUT")
                    ? HF_EXISTS
                    : HF_INVALID;
-    if (number_field(reply, "token", &lease->token) != HF_OK ||
-        number_field(reply, "safe_ms", &safe_ms) != HF_OK) {
+    if (!resp_field_number(reply, "token", &token) || token < 0 ||
+        !resp_field_number(reply, "safe_ms", &safe_ms) || safe_ms < 0) {
         *error = hf_bytes_text("the server's answer is not understood");
         return HF_INVALID;
     }
-    lease_extend(lease, asked_ns, safe_ms);
+    lease->token = (uint64_t)token;
+    lease_extend(lease, asked_ns, (uint64_t)safe_ms);
     if (client_now_ns() - asked_ns > span_ns(lease) / 6)
         return renew_now(lease, error);
     return HF_OK;

@@ -288,11 +288,8 @@ static enum hf_status open_conn(struct load *load, struct load_conn *conn,
 {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = conn};
     struct client client;
-    struct client_target target;
-    uint64_t deadline_ns =
-        client_now_ns() + CLIENT_CONNECT_MS * (SECOND_NS / 1000);
 
-    enum hf_status status = client_open(&client, address, deadline_ns, &target);
+    enum hf_status status = client_open(&client, address, NULL);
     if (status != HF_OK)
         return status;
     conn->fd = client_detach(&client);
@@ -317,14 +314,13 @@ static enum hf_status load_script(struct load *load,
     struct hf_bytes args[] = {hf_bytes_text("SCRIPT"), hf_bytes_text("LOAD"),
                               hf_bytes_text(load->work->script)};
     struct client client;
-    struct client_target target;
     struct hf_bytes reply;
     struct resp_value value;
     uint64_t deadline_ns =
-        client_now_ns() + CLIENT_CONNECT_MS * (SECOND_NS / 1000);
+        client_now_ns() + CLIENT_REPLY_MS * (SECOND_NS / 1000);
     size_t at = 0;
 
-    enum hf_status status = client_open(&client, address, deadline_ns, &target);
+    enum hf_status status = client_open(&client, address, NULL);
     if (status == HF_OK)
         status = client_call(&client, 3, args, deadline_ns, &reply);
     if (status == HF_OK)
@@ -357,7 +353,7 @@ enum hf_status load_open(struct load *load, const struct work *work,
         load->conns[i] = (struct load_conn){.fd = -1, .index = i};
     load->live = (uint32_t)options->clients;
     enum hf_status status = HF_OK;
-    if (work->script != NULL)
+    if (options->redis && work->script != NULL)
         status = load_script(load, address);
     if (status == HF_OK && work->prepare != NULL)
         status = work->prepare(load);

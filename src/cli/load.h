@@ -99,6 +99,7 @@ struct load {
 struct work {
     const char *name;
     bool single;        /* pipeline is always 1 */
+    bool ours;          /* not for Redis */
     const char *script; /* to be loaded into Redis before; NULL: none */
     /* Before any connection is open: builds the pattern. May be NULL. */
     enum hf_status (*prepare)(struct load *load);

@@ -50,10 +50,9 @@ static int acquire(struct lease *lease, const struct client_address *address,
 {
     char reason[CLIENT_REASON_MAX];
     struct hf_bytes error;
-    uint64_t deadline_ns = client_now_ns() + CLIENT_CONNECT_MS * 1000000ull;
 
     enum hf_status status =
-        client_open(&lease->client, address, deadline_ns, &lease->target);
+        client_open(&lease->client, address, &lease->target);
     if (status == HF_OK)
         status = lease_take(lease, wait_ms, &error);
     if (status == HF_OK)

@@ -72,8 +72,10 @@ struct proof *proof_new(struct hf_hash_seed seed, struct proof_result *result)
     return proof;
 }
 
-void proof_free(struct proof *proof)
+void proof_free(void *machine)
 {
+    struct proof *proof = machine;
+
     if (proof == NULL)
         return;
     hold_free(proof->engine);
@@ -292,14 +294,9 @@ static enum hf_status reservation_event(struct proof *proof,
 
 static void forget_all(struct proof *proof)
 {
-    for (uint32_t i = 1; i < hf_index_top(&proof->held); i++) {
-        if (hf_index_used(&proof->held, i) != NULL)
-            hf_index_remove(&proof->held, i);
-    }
-    for (uint32_t i = 1; i < hf_index_top(&proof->pending); i++) {
-        if (hf_index_used(&proof->pending, i) != NULL)
-            hf_index_remove(&proof->pending, i);
-    }
+    hf_index_clear(&proof->held);
+    hf_index_clear(&proof->pending);
+    hf_texts_clear(&proof->texts);
     proof->unlisted = 0;
 }
 
@@ -393,9 +390,9 @@ static enum hf_status start(struct proof *proof)
     return hold_each_lock(proof->engine, book_lock, proof);
 }
 
-enum hf_status proof_load(struct proof *proof, struct hf_bytes piece)
+enum hf_status proof_load(void *proof, struct hf_bytes piece)
 {
-    return hold_load(proof->engine, piece);
+    return hold_load(((struct proof *)proof)->engine, piece);
 }
 
 /* Checks what one call gave. */
@@ -413,8 +410,9 @@ static enum hf_status check_out(struct proof *proof, const struct hold_out *out)
     return status;
 }
 
-enum hf_status proof_apply(struct proof *proof, struct hf_bytes record)
+enum hf_status proof_apply(void *machine, struct hf_bytes record)
 {
+    struct proof *proof = machine;
     enum hf_status status = proof->started ? HF_OK : start(proof);
     bool again = true;
 

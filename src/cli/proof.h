@@ -41,12 +41,13 @@ struct proof;
 
 /* NULL without memory. `result` must outlive the proof. */
 struct proof *proof_new(struct hf_hash_seed seed, struct proof_result *result);
-void proof_free(struct proof *proof);
+/* These have the form of a journal's machine: `proof` is a struct proof. */
+void proof_free(void *proof);
 
 /* HF_CORRUPT: `result->wrong` tells what; it is "" if the bytes are no record
  * or no piece of a snapshot at all. */
-enum hf_status proof_load(struct proof *proof, struct hf_bytes piece);
-enum hf_status proof_apply(struct proof *proof, struct hf_bytes record);
+enum hf_status proof_load(void *proof, struct hf_bytes piece);
+enum hf_status proof_apply(void *proof, struct hf_bytes record);
 /* After the last record. */
 enum hf_status proof_finish(struct proof *proof);
 

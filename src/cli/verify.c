@@ -19,29 +19,6 @@ static void *create(void *context)
     return proof_new(verify->seed, &verify->result);
 }
 
-static void destroy(void *machine)
-{
-    proof_free(machine);
-}
-
-static enum hf_status apply(void *machine, struct hf_bytes record)
-{
-    return proof_apply(machine, record);
-}
-
-static enum hf_status load(void *machine, struct hf_bytes data)
-{
-    return proof_load(machine, data);
-}
-
-static enum hf_status save(void *machine, journal_sink *sink, void *context)
-{
-    (void)machine;
-    (void)sink;
-    (void)context;
-    return HF_INVALID; /* reading makes no snapshot */
-}
-
 /* Numbers with commas; the text lasts for the next few calls. */
 static const char *grouped(uint64_t number)
 {
@@ -160,8 +137,12 @@ int verify_failed(const char *dir, const char *text, bool json)
 static int verify(const char *dir, bool json)
 {
     static struct verify verify;
-    struct journal_machine machine = {&verify, create, destroy,
-                                      apply,   save,   load};
+    /* without save: reading makes no snapshot */
+    struct journal_machine machine = {.context = &verify,
+                                      .create = create,
+                                      .destroy = proof_free,
+                                      .apply = proof_apply,
+                                      .load = proof_load};
     struct log_stats stats = {0};
     char error[JOURNAL_ERROR_MAX] = "";
     void *proof = NULL;

@@ -61,6 +61,18 @@ static bool begin(struct load *load, struct load_conn *conn)
     return true;
 }
 
+/* The token of a lock, which with Redis is 1; 0: not granted. */
+static uint64_t token_of(const struct load *load, struct hf_bytes reply)
+{
+    int64_t token;
+
+    if (load->options->redis)
+        return reply.data[0] == '+';
+    return resp_field_number(reply, "token", &token) && token > 0
+               ? (uint64_t)token
+               : 0;
+}
+
 static void count_reply(struct load *load, struct load_conn *conn,
                         struct hf_bytes reply)
 {
@@ -240,22 +252,15 @@ static enum hf_status lock_batch(struct load *load, struct load_conn *conn)
 static void lock_reply(struct load *load, struct load_conn *conn,
                        struct hf_bytes reply)
 {
-    struct resp_value value = {.number = 1};
-
     if (conn->phase == 1) {
         load_done(load, load->now_ns - conn->started_ns);
         return;
     }
-    bool granted =
-        load->options->redis
-            ? reply.data[0] == '+'
-            : resp_field(reply, "token", &value) == HF_OK && value.number > 0;
-    if (!granted) {
+    conn->tokens[conn->slot] = token_of(load, reply);
+    if (conn->tokens[conn->slot] == 0)
         load_failed(load, hf_bytes_text("the lock was not granted"));
-        return;
-    }
-    conn->tokens[conn->slot] = (uint64_t)value.number;
-    conn->mark++;
+    else
+        conn->mark++;
 }
 
 /* handoff: all connections want one lock. Whoever gets it keeps it for a
@@ -347,15 +352,10 @@ static void granted(struct load *load, struct load_conn *conn)
 static void handoff_reply(struct load *load, struct load_conn *conn,
                           struct hf_bytes reply)
 {
-    struct resp_value value = {.number = 1};
-
     if (conn->phase != ASKING)
         return;
-    bool got = load->options->redis
-                   ? reply.data[0] == '+'
-                   : resp_field(reply, "token", &value) == HF_OK;
-    if (got) {
-        conn->tokens[0] = (uint64_t)value.number;
+    conn->tokens[0] = token_of(load, reply);
+    if (conn->tokens[0] != 0) {
         granted(load, conn);
     } else if (load->options->redis) {
         conn->phase = PAUSING; /* held by another: try again later */
@@ -384,43 +384,25 @@ static const char bucket_script[] =
     "redis.call('PEXPIRE', KEYS[1], math.ceil(per * burst / rate)) "
     "return {allowed, math.floor(tokens)}";
 
-static const struct work holdfast_works[] = {
-    {.name = "ping",
-     .prepare = ping_prepare,
-     .batch = ping_batch,
-     .reply = count_reply},
-    {.name = "lock",
-     .prepare = unlock_prepare,
-     .open = lock_open,
-     .batch = lock_batch,
-     .reply = lock_reply},
-    {.name = "limit",
-     .prepare = limit_prepare,
-     .batch = keyed_batch,
-     .reply = count_reply},
-    {.name = "reserve",
-     .prepare = reserve_prepare,
-     .batch = keyed_batch,
-     .reply = count_reply},
-    {.name = "handoff",
-     .single = true,
-     .batch = handoff_batch,
-     .reply = handoff_reply},
-};
-
-static const struct work redis_works[] = {
+static const struct work works[] = {
     {.name = "ping",
      .prepare = ping_prepare,
      .batch = ping_batch,
      .reply = count_reply},
     {.name = "lock",
      .script = unlock_script,
+     .prepare = unlock_prepare,
      .open = lock_open,
      .batch = lock_batch,
      .reply = lock_reply},
     {.name = "limit",
      .script = bucket_script,
      .prepare = limit_prepare,
+     .batch = keyed_batch,
+     .reply = count_reply},
+    {.name = "reserve",
+     .ours = true,
+     .prepare = reserve_prepare,
      .batch = keyed_batch,
      .reply = count_reply},
     {.name = "handoff",
@@ -432,12 +414,9 @@ static const struct work redis_works[] = {
 
 const struct work *work_find(const char *name, bool redis)
 {
-    const struct work *works = redis ? redis_works : holdfast_works;
-    size_t count = redis ? COUNT(redis_works) : COUNT(holdfast_works);
-
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < COUNT(works); i++) {
         if (strcmp(works[i].name, name) == 0)
-            return &works[i];
+            return redis && works[i].ours ? NULL : &works[i];
     }
     return NULL;
 }

@@ -222,8 +222,7 @@ void check_groups(struct check *c, struct list *list, size_t size,
 /* The last of the sorted refs with a number below `bound`; NULL: none. */
 const struct ref *check_last_below(const struct list *refs, uint64_t bound);
 
-/* The number of a reply's field; false if it has none. */
-bool check_number(struct hf_bytes reply, const char *field, int64_t *out);
+/* The text of a reply's field; false if it has none. */
 bool check_text(struct hf_bytes reply, const char *field, struct hf_bytes *out);
 bool check_code(const struct call *call, const char *code);
 /* The text between two marks in the reply. */

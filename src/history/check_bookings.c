@@ -62,7 +62,7 @@ static bool understand(struct check *c, const struct call *call,
     if (call->outcome == OUTCOME_DONE) {
         if (check_text(call->reply, "id", &out->key.name) &&
             check_text(call->reply, "status", &status) &&
-            check_number(call->reply, "expires_ms", &out->expires_ms)) {
+            resp_field_number(call->reply, "expires_ms", &out->expires_ms)) {
             out->status = status_of(status);
             return true;
         }
@@ -107,7 +107,7 @@ static void add_shares(const struct booking_view *view, size_t number)
         return;
     while (check_list_next(&list, &entry)) {
         if (check_text(entry, "sku", &share.key.name) &&
-            check_number(entry, "quantity", &share.quantity))
+            resp_field_number(entry, "quantity", &share.quantity))
             *(struct share *)check_push(c, &c->shares, sizeof share) = share;
     }
 }

@@ -154,7 +154,7 @@ void check_limits(struct check *c)
         taking->plain = call->verb == VERB_LIMIT &&
                         read_rule(call, &taking->rule) &&
                         (call->outcome == OUTCOME_UNKNOWN ||
-                         check_number(call->reply, "allowed", &allowed));
+                         resp_field_number(call->reply, "allowed", &allowed));
         taking->allowed =
             taking->plain && call->outcome == OUTCOME_DONE && allowed == 1;
     }

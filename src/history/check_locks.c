@@ -40,9 +40,9 @@ static void add_lock(struct check *c, const struct call *call)
 
     if (call->outcome == OUTCOME_DONE) {
         fact = add(c, call, FACT_GRANT);
-        if (!check_number(call->reply, "token", &token) ||
-            !check_number(call->reply, "safe_ms", &fact->safe_ms) ||
-            !check_number(call->reply, "count", &fact->count)) {
+        if (!resp_field_number(call->reply, "token", &token) ||
+            !resp_field_number(call->reply, "safe_ms", &fact->safe_ms) ||
+            !resp_field_number(call->reply, "count", &fact->count)) {
             c->facts.count--;
             check_found(c, "reply", call->id, 0,
                         "a LOCK is granted with token, safe_ms and count");
@@ -82,7 +82,7 @@ static void add_change(struct check *c, const struct call *call)
     const char *field = renew ? "safe_ms" : "remaining";
     int64_t *place = renew ? &fact->safe_ms : &fact->count;
     if (call->outcome == OUTCOME_DONE &&
-        !check_number(call->reply, field, place)) {
+        !resp_field_number(call->reply, field, place)) {
         c->facts.count--;
         check_found(c, "reply", call->id, 0, "the reply has no %s", field);
     }
@@ -97,9 +97,9 @@ static void add_shown(struct check *c, const struct call *call,
 
     if (!check_text(entry, "name", &fact->key.name) ||
         !check_text(entry, "owner", &fact->owner) ||
-        !check_number(entry, "token", &token) ||
-        !check_number(entry, "expires_ms", &fact->safe_ms) ||
-        !check_number(entry, "count", &fact->count)) {
+        !resp_field_number(entry, "token", &token) ||
+        !resp_field_number(entry, "expires_ms", &fact->safe_ms) ||
+        !resp_field_number(entry, "count", &fact->count)) {
         c->facts.count--;
         check_found(c, "reply", call->id, 0,
                     "a lock is shown by name, owner, token, expires_ms and "
@@ -107,7 +107,7 @@ static void add_shown(struct check *c, const struct call *call,
         return;
     }
     fact->token = (uint64_t)token;
-    if (!check_number(entry, "held_ms", &fact->held_ms))
+    if (!resp_field_number(entry, "held_ms", &fact->held_ms))
         fact->held_ms = -1;
 }
 

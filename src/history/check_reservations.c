@@ -284,7 +284,7 @@ static void judge_items(struct booking_view *view, const struct mention *m)
     while (check_list_next(&list, &entry)) {
         int64_t wanted = 0;
         if (!check_text(entry, "sku", &shown_sku) ||
-            !check_number(entry, "quantity", &shown))
+            !resp_field_number(entry, "quantity", &shown))
             return;
         for (size_t at = 0; check_item(reserve, &at, &sku, &quantity);)
             wanted += hf_bytes_equal(sku, shown_sku) ? quantity : 0;

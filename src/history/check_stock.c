@@ -22,11 +22,11 @@ static void add_product(struct check *c, const struct call *call,
     int64_t sum;
 
     if (!check_text(map, "sku", &note->key.name) ||
-        !check_number(map, "total", &note->total) ||
-        !check_number(map, "available", &note->available) ||
-        !check_number(map, "reserved", &note->reserved) ||
-        !check_number(map, "sold", &note->sold) ||
-        !check_number(map, "version", &note->version)) {
+        !resp_field_number(map, "total", &note->total) ||
+        !resp_field_number(map, "available", &note->available) ||
+        !resp_field_number(map, "reserved", &note->reserved) ||
+        !resp_field_number(map, "sold", &note->sold) ||
+        !resp_field_number(map, "version", &note->version)) {
         check_found(c, "reply", call->id, 0,
                     "a product is shown with its numbers");
         c->notes.count--;
@@ -173,8 +173,8 @@ static void add_total(struct check *c, const struct call *call)
         return;
     note = add(c, call, NOTE_TOTAL);
     if (call->outcome != OUTCOME_DONE ||
-        !check_number(call->reply, "total", &note->total) ||
-        !check_number(call->reply, "version", &note->version))
+        !resp_field_number(call->reply, "total", &note->total) ||
+        !resp_field_number(call->reply, "version", &note->version))
         return;
     check_number_given(c, (uint64_t)note->version, note->lo, note->hi,
                        call->id);

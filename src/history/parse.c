@@ -61,16 +61,6 @@ bool check_between(struct hf_bytes reply, const char *before,
     return true;
 }
 
-bool check_number(struct hf_bytes reply, const char *field, int64_t *out)
-{
-    struct resp_value value;
-
-    if (resp_field(reply, field, &value) != HF_OK || value.kind != RESP_NUMBER)
-        return false;
-    *out = value.number;
-    return true;
-}
-
 bool check_text(struct hf_bytes reply, const char *field, struct hf_bytes *out)
 {
     struct resp_value value;
@@ -271,7 +261,7 @@ bool check_is_whole(const struct call *call)
 
     return (call->verb == VERB_LOCKS || call->verb == VERB_STOCK_LIST) &&
            call->outcome == OUTCOME_DONE && call->word_count <= most &&
-           check_number(call->reply, "cursor", &cursor) && cursor == 0;
+           resp_field_number(call->reply, "cursor", &cursor) && cursor == 0;
 }
 
 bool check_lists(const struct call *call, struct hf_bytes name)

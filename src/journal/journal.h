@@ -56,7 +56,7 @@ struct journal_machine {
     void (*destroy)(void *machine);
     /* Applies one record. HF_CORRUPT if it cannot be a record. */
     enum hf_status (*apply)(void *machine, struct hf_bytes record);
-    /* Writes the whole state as a sequence of sink calls. */
+    /* Writes the whole state as a sequence of sink calls; not for reading. */
     enum hf_status (*save)(void *machine, journal_sink *sink,
                            void *sink_context);
     /* Rebuilds the state from one call's worth of what save wrote: `data` is

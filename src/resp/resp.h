@@ -74,5 +74,7 @@ enum hf_status resp_find(struct hf_bytes input, const char *field, size_t *at);
 /* The same, and reads it. */
 enum hf_status resp_field(struct hf_bytes input, const char *field,
                           struct resp_value *out);
+/* The same of a number; false: there is none. */
+bool resp_field_number(struct hf_bytes input, const char *field, int64_t *out);
 
 #endif

@@ -221,3 +221,13 @@ enum hf_status resp_field(struct hf_bytes input, const char *field,
 
     return status == HF_OK ? resp_read(input, &at, out) : status;
 }
+
+bool resp_field_number(struct hf_bytes input, const char *field, int64_t *out)
+{
+    struct resp_value value;
+
+    if (resp_field(input, field, &value) != HF_OK || value.kind != RESP_NUMBER)
+        return false;
+    *out = value.number;
+    return true;
+}

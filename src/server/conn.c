@@ -520,8 +520,8 @@ bool conn_is_gone(const struct conn *conn)
     socklen_t len = sizeof info;
     uv_os_fd_t fd;
 
-    if (conn->closing)
-        return true;
+    if (conn->closing || (conn->reading && conn->wait == NULL))
+        return conn->closing; /* its end would have been read, and closed it */
     if (uv_fileno((const uv_handle_t *)&conn->tcp, &fd) != 0 ||
         getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0)
         return false;

@@ -6,9 +6,11 @@
  *               v
  *             the batch being gathered
  *               |        one commit per turn
- *   commit.c    +--> log ----> hold_apply ----> answer
- *                                                 |
- *   conn.c                                        '--> write
+ *   commit.c    +--> log
+ *               v
+ *   apply.c     hold_apply ----> answer
+ *                                  |
+ *   conn.c                         '--> write
  *
  * Connections hand requests in, commit hands answers out, and neither calls the
  * other: a turn of the loop (server_turn) calls one after the other. It reads
@@ -175,6 +177,24 @@ void submit_ask_again(struct server *server, struct conn *conn,
                       struct hold_command *command, uint64_t came_ns);
 /* Lets time pass, by a record of its own. */
 void submit_tick(struct server *server);
+
+/* Of the batches being committed, the oldest is 0. */
+static inline struct batch *server_flight(const struct server *server,
+                                          uint32_t index)
+{
+    uint32_t at = (server->flight_first + index) % SERVER_FLIGHTS_MAX;
+
+    return (struct batch *)&server->flights[at];
+}
+
+/* apply.c */
+
+/* The oldest batch is durable, or has failed: applies it and answers. When so
+ * much is due that this would take long, it is done over several turns. */
+void apply_batch(struct server *server, struct batch *batch);
+/* The log has failed: nobody can be granted anything any more, so nobody waits;
+ * nor for a batch, since there may be none. */
+void apply_failure(struct server *server);
 
 /* commit.c */
 

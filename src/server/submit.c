@@ -183,8 +183,7 @@ static bool may_show_orphans(const struct server *server)
                server->waits.counts[WAIT_LOCK] > 0;
 
     for (uint32_t i = 0; i < server->flight_count && !may; i++)
-        may = server->flights[(server->flight_first + i) % SERVER_FLIGHTS_MAX]
-                  .may_orphan;
+        may = server_flight(server, i)->may_orphan;
     return may;
 }
 

@@ -58,7 +58,12 @@ __attribute__((noinline)) static void serve(char *input, size_t len)
         conn.reply = reply;
         out.len = 0;
         server.heard_ns = now_us++ * 1000;
-        found->run(&server, &conn, &request);
+        found->run(&(struct asked){.server = &server,
+                                   .conn = &conn,
+                                   .reply = &conn.reply,
+                                   .request = &request,
+                                   .args = request.args + named,
+                                   .count = request.count - named});
         metrics_command(&server.metrics, (size_t)(found - table_at(0)));
         return;
     }

@@ -244,6 +244,12 @@ void hf_limiter_watch(struct hf_limiter *limiter,
 uint64_t hf_limiter_watch_id(struct hf_limiter *limiter,
                              const struct hf_limiter_ask *ask);
 
+/* For callers that know keys ahead: `ask` will be taken soon. The first call
+ * brings the place where the key is looked up nearer to the processor, one with
+ * `found`, a little later, the key's state. It changes nothing. */
+void hf_limiter_expect(struct hf_limiter *limiter,
+                       const struct hf_limiter_ask *ask, bool found);
+
 /* ---- Reserve, then settle. ---- */
 
 /* Takes as take does, for `hold_ns` at most. If it is allowed, `*hold` is the

@@ -259,3 +259,26 @@ void hf_limiter_shards_destroy(struct hf_limiter *limiter)
     }
     hf_free(limiter->shards);
 }
+
+void hf_limiter_expect(struct hf_limiter *limiter,
+                       const struct hf_limiter_ask *ask, bool found)
+{
+    struct limiter_key key;
+
+    if (limiter == NULL || ask == NULL ||
+        limiter_key_make(limiter, ask, &key) != HF_OK)
+        return;
+    const struct limiter_bucket *bucket =
+        bucket_of(limiter_shard_of(limiter, key.hash), (uint32_t)key.hash);
+    __builtin_prefetch(bucket);
+    for (uint32_t i = 0; i < BUCKET_WORDS && found; i++) {
+        uint64_t match = bucket_match(bucket, i, tag_of(key.hash));
+        if (match == 0)
+            continue;
+        /* Relaxed: nothing is read there. */
+        uint32_t number = hf_u32_load(&bucket->cells[bucket_slot(i, match)],
+                                      __ATOMIC_RELAXED);
+        if (number != 0)
+            __builtin_prefetch(limiter_cell_at(limiter, number), 1);
+    }
+}

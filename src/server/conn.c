@@ -2,7 +2,6 @@
 #include "server/conn.h"
 
 #include <assert.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>
 
@@ -12,12 +11,6 @@
 #include "server/errors.h"
 #include "server/server.h"
 #include "server/waits.h"
-
-/* A client that takes nothing of what it is owed for this long is closed. */
-#define STUCK_MS 60000u
-
-/* How long the system probes a host, once a second, before it is given up. */
-#define PROBES_S 10u
 
 /* An idle connection keeps no buffer larger than this. */
 #define KEEP_BYTES (16u * 1024)
@@ -113,7 +106,8 @@ static void hold_back(struct conn *conn)
 
 /* An inline request is changed by decoding, and may be decoded again: a copy of
  * its line is. */
-static enum hf_status decode(struct server *server, char *data, size_t len)
+static enum hf_status decode(struct server *server, char *data, size_t len,
+                             struct call *call)
 {
     if (data[0] != '*') {
         const char *end = memchr(data, '\n', len);
@@ -124,13 +118,44 @@ static enum hf_status decode(struct server *server, char *data, size_t len)
         memcpy(server->line, data, len);
         data = server->line;
     }
-    return resp_decode(data, len, &server->request);
+    enum hf_status status = resp_decode(data, len, &call->request);
+    call->command = NULL;
+    if (status == HF_OK && call->request.count > 0)
+        table_look_up(call);
+    return status;
+}
+
+/* Before a request is run, the next one is decoded, if it is there: what it
+ * will need of a large table is on its way from memory meanwhile. */
+static bool look_ahead(struct server *server, char *data, size_t len,
+                       struct call *call, struct call *next)
+{
+    if (len == 0 || data[0] != '*' ||
+        decode(server, data, len, next) != HF_OK || next->request.count == 0)
+        return false;
+    if (next->command != NULL && next->command->expect != NULL)
+        next->command->expect(server, &next->request, false);
+    if (call->command != NULL && call->command->expect != NULL)
+        call->command->expect(server, &call->request, true);
+    return true;
+}
+
+static void misframed(struct conn *conn, const char *error)
+{
+    struct server *server = conn->server;
+
+    answer_error(server, conn, HOLD_ERR, "%s", error);
+    report_misbehaved(&server->report, conn, "protocol error", error);
+    conn->quitting = true;
 }
 
 /* Runs the whole requests at the start of `data`; returns the bytes used. */
 static size_t run_requests(struct conn *conn, char *data, size_t len)
 {
     struct server *server = conn->server;
+    struct call *call = &server->calls[0];
+    struct call *next = &server->calls[1];
+    bool decoded = false; /* as the next one, before */
     size_t at = 0;
 
     conn->barrier = conn->barrier && conn->pending > 0;
@@ -141,7 +166,8 @@ static size_t run_requests(struct conn *conn, char *data, size_t len)
             conn_touch(conn);
             break;
         }
-        enum hf_status status = decode(server, data + at, len - at);
+        enum hf_status status =
+            decoded ? HF_OK : decode(server, data + at, len - at, call);
         if (status == HF_MORE)
             break;
         if (status != HF_OK && conn->pending > 0) {
@@ -149,26 +175,24 @@ static size_t run_requests(struct conn *conn, char *data, size_t len)
             break;
         }
         if (status != HF_OK) {
-            answer_error(server, conn, HOLD_ERR, "%s", server->request.error);
-            report_misbehaved(&server->report, conn, "protocol error",
-                              server->request.error);
-            conn->quitting = true;
+            misframed(conn, call->request.error);
             at = len;
             break;
         }
-        if (server->request.count > 0 &&
-            !table_run(server, conn, &server->request)) {
+        size_t end = at + call->request.used;
+        decoded = look_ahead(server, data + end, len - end, call, next);
+        if (call->request.count > 0 && !table_run(server, conn, call)) {
             hold_back(conn);
             break;
         }
-        at += server->request.used;
-        spend_request(conn, server->request.used);
+        spend_request(conn, call->request.used);
+        at = end;
+        call = next;
+        next = &server->calls[call == server->calls];
     }
     answer_read_end(server);
     return at;
 }
-
-static void set_reading(struct conn *conn, bool reading);
 
 static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
 {
@@ -178,7 +202,7 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
 
     if (got == UV_EOF && waits_may_close(conn)) {
         conn->ended = true; /* it may still want what it asked for */
-        set_reading(conn, false);
+        conn_set_reading(conn, false);
         conn_touch(conn);
         return;
     }
@@ -198,11 +222,11 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
         hf_buf_consume(&conn->in,
                        run_requests(conn, conn->in.data, conn->in.len));
     if (conn->in.len > CONN_INPUT_MAX)
-        set_reading(conn, false);
+        conn_set_reading(conn, false);
     conn_touch(conn);
 }
 
-static void set_reading(struct conn *conn, bool reading)
+void conn_set_reading(struct conn *conn, bool reading)
 {
     if (conn->closing || conn->reading == reading || (reading && conn->ended))
         return;
@@ -368,8 +392,9 @@ static void go_on(struct conn *conn)
     shrink(&conn->in);
     shrink(&conn->out);
     shrink(&conn->sending);
-    set_reading(conn, conn->in.len <= CONN_INPUT_MAX &&
-                          owed(conn) <= conn->server->config.output_max_bytes);
+    conn_set_reading(conn,
+                     conn->in.len <= CONN_INPUT_MAX &&
+                         owed(conn) <= conn->server->config.output_max_bytes);
 }
 
 void conn_unpark(struct server *server)
@@ -400,118 +425,6 @@ void conn_flush_dirty(struct server *server)
         free_if_done(conn);
         conn = next;
     }
-}
-
-static bool is_local(const struct sockaddr_storage *address)
-{
-    if (address->ss_family == AF_INET) {
-        const struct sockaddr_in *in = (const void *)address;
-        return ntohl(in->sin_addr.s_addr) >> 24 == 127;
-    }
-    const struct sockaddr_in6 *in6 = (const void *)address;
-    return IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
-}
-
-static void note_peer(struct conn *conn, const struct sockaddr_storage *peer)
-{
-    const struct sockaddr_in *in = (const void *)peer;
-    const struct sockaddr_in6 *in6 = (const void *)peer;
-    bool four = peer->ss_family == AF_INET;
-
-    conn->local = is_local(peer);
-    conn->address_len = four ? sizeof in->sin_addr : sizeof in6->sin6_addr;
-    memcpy(conn->address, four ? (const void *)&in->sin_addr : &in6->sin6_addr,
-           conn->address_len);
-}
-
-static void turn_away(struct conn *conn)
-{
-    struct server *server = conn->server;
-
-    server->metrics.connections_refused++;
-    report_refused(&server->report, conn, server->config.clients_max);
-    answer_error(server, conn, ERROR_CLIENTS);
-    conn->quitting = true;
-}
-
-static void link_conn(struct server *server, struct conn *conn)
-{
-    conn->next = server->conns;
-    if (server->conns != NULL)
-        server->conns->prev = conn;
-    server->conns = conn;
-    server->conn_count++;
-}
-
-static void begin(struct server *server, struct conn *conn)
-{
-    conn->server = server;
-    conn->reply = (struct reply){.out = &conn->out, .codec = &resp2_codec};
-    conn->id = ++server->conn_id;
-    conn->heard_ms = conn->sent_ms = uv_now(&server->loop);
-    uv_tcp_init(&server->loop, &conn->tcp);
-    conn->tcp.data = conn;
-    link_conn(server, conn);
-}
-
-/* A host that vanished is noticed after this: the system probes one that is
- * silent, and gives up one that does not confirm what it was sent. */
-static void keep_alive(struct conn *conn)
-{
-    uint64_t delay_s = (conn->server->config.keepalive_ms + 999) / 1000;
-    /* Not before one that is there and does not read is closed, see STUCK_MS:
-     * the system does not tell the two apart. */
-    uint64_t unread_ms = delay_s * 1000 > STUCK_MS ? delay_s * 1000 : STUCK_MS;
-    unsigned give_up_ms = (unsigned)unread_ms + PROBES_S * 1000;
-    uv_os_fd_t fd;
-
-    uv_tcp_nodelay(&conn->tcp, 1);
-    if (delay_s == 0)
-        return;
-    uv_tcp_keepalive(&conn->tcp, 1, (unsigned)delay_s);
-    if (uv_fileno((uv_handle_t *)&conn->tcp, &fd) == 0)
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &give_up_ms,
-                         sizeof give_up_ms);
-}
-
-/* Without memory a client is accepted by the spare connection, and closed: as
- * long as one is not accepted the loop hears of no other. If the spare one is
- * in use the client waits for it. */
-void conn_accept(uv_stream_t *listener, int status)
-{
-    struct server *server = listener->data;
-    struct conn *conn = status < 0 ? NULL : hf_alloc_zeroed(sizeof *conn);
-    struct sockaddr_storage peer;
-    int peer_len = sizeof peer;
-    bool spare = status >= 0 && conn == NULL;
-
-    if (spare) {
-        conn = server->spare_conn;
-        server->spare_conn = NULL;
-        server->accept_owed = conn == NULL;
-    }
-    if (conn == NULL)
-        return;
-    begin(server, conn);
-    if (uv_accept(listener, (uv_stream_t *)&conn->tcp) != 0) {
-        conn_close(conn);
-        return;
-    }
-    server->metrics.connections++;
-    if (spare) {
-        conn_close_no_memory(conn);
-        return;
-    }
-    if (server->conn_count > server->config.clients_max) {
-        turn_away(conn);
-        return;
-    }
-    if (uv_tcp_getpeername(&conn->tcp, (struct sockaddr *)&peer, &peer_len) ==
-        0)
-        note_peer(conn, &peer);
-    report_opened(&server->report, conn);
-    keep_alive(conn);
-    set_reading(conn, true);
 }
 
 bool conn_is_gone(const struct conn *conn)
@@ -578,8 +491,8 @@ void conn_tend(struct server *server)
         next = conn->next;
         if (owed(conn) > 0 && takes_some(conn))
             conn->sent_ms = now_ms;
-        if (owed(conn) > 0 && now_ms - conn->sent_ms > STUCK_MS &&
-            now_ms - conn->heard_ms > STUCK_MS)
+        if (owed(conn) > 0 && now_ms - conn->sent_ms > CONN_STUCK_MS &&
+            now_ms - conn->heard_ms > CONN_STUCK_MS)
             close_for(conn, "does not read its replies");
         else if (conn->wait != NULL && !conn->reading && conn_is_gone(conn))
             conn_close(conn); /* nobody reads how it went */

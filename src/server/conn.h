@@ -41,6 +41,9 @@
 #define CONN_TURN_ALL    20000u
 #define CONN_TURN_LITTLE 16u
 
+/* A client that takes nothing of what it is owed for this long is closed. */
+#define CONN_STUCK_MS 60000u
+
 struct server;
 
 struct conn {
@@ -78,7 +81,10 @@ struct conn {
     char name[CONN_NAME_MAX];
 };
 
+/* accept.c */
 void conn_accept(uv_stream_t *listener, int status);
+/* Hears, or does not hear for now, what the client sends. */
+void conn_set_reading(struct conn *conn, bool reading);
 /* Something was put into `out`, or the connection can go on. */
 void conn_touch(struct conn *conn);
 /* A batch was applied: those go on whose request had to wait for one. */
@@ -111,12 +117,5 @@ void conn_tend(struct server *server);
 bool conn_any_owed(const struct server *server);
 /* True while later requests have to wait for an earlier one's answer. */
 bool conn_is_blocked(const struct conn *conn);
-
-/* table.c: runs one decoded request. False: not now, because something of the
- * connection is pending, a batch is full or the turn's budget is spent; it is
- * to be decoded again then. */
-struct resp_request;
-bool table_run(struct server *server, struct conn *conn,
-               struct resp_request *request);
 
 #endif

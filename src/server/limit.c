@@ -343,6 +343,31 @@ static void run_once(struct server *server, struct conn *conn,
     reply_answer(server, conn, call, &answer, hold);
 }
 
+void limit_expect(struct server *server, const struct resp_request *request,
+                  bool found)
+{
+    static const struct hf_limiter_rule any;
+    struct hf_limiter *limiter = server->limits.limiter;
+    struct hf_limiter_ask ask = {.own = &any};
+    char name[HF_NAME_BYTES];
+
+    if (request->count < 4)
+        return;
+    ask.key = request->args[1].data;
+    ask.key_len = request->args[1].len;
+    if (hf_bytes_is(request->args[2], "POLICY")) {
+        struct hf_bytes policy = request->args[3];
+        if (policy.len >= sizeof name)
+            return;
+        memcpy(name, policy.data, policy.len);
+        name[policy.len] = '\0';
+        ask.own = NULL;
+        if (hf_limiter_find(limiter, name, &ask.rule, NULL) != HF_OK)
+            return; /* or several: that is left to the call */
+    }
+    hf_limiter_expect(limiter, &ask, found);
+}
+
 void limit_take(const struct asked *asked)
 {
     struct server *server = asked->server;

@@ -127,6 +127,8 @@ bool limit_again(struct server *server, struct conn *conn,
                  struct resp_request *request, uint64_t deadline_ns, bool last,
                  struct limit_turn *turn);
 
+/* The call will be made soon: what it will look at is brought near. */
+expect_fn limit_expect;
 command_fn limit_take, limit_define, limit_drop, limit_policies, limit_settle,
     limit_top, limit_cell, limit_gcra;
 

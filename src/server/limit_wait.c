@@ -210,7 +210,7 @@ void limit_wait_again(struct server *server, struct wait *base)
 {
     struct limit_wait *wait = (struct limit_wait *)base;
     struct conn *conn = base->conn;
-    struct resp_request *request = &server->request;
+    struct resp_request *request = &server->calls[0].request;
     struct limit_turn turn;
 
     answer_read_begin(server);

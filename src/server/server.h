@@ -44,6 +44,7 @@
 #include "server/metrics.h"
 #include "server/report.h"
 #include "server/share.h"
+#include "server/table.h"
 #include "server/waits.h"
 #include "server/watch.h"
 
@@ -106,10 +107,10 @@ struct server {
     struct conn *spare_conn; /* for a client that finds no memory */
     bool accept_owed;        /* a client waits for it */
     uint32_t conn_count;
-    uint64_t conn_id;    /* the last one given */
-    struct conn *parked; /* until a batch has been applied */
-    struct conn *dirty;  /* those with something to write or to go on with */
-    struct resp_request request;
+    uint64_t conn_id;     /* the last one given */
+    struct conn *parked;  /* until a batch has been applied */
+    struct conn *dirty;   /* those with something to write or to go on with */
+    struct call calls[2]; /* requests being run: this one and the next */
     struct hold_command command;
     char *read_buffer;
     char *line;         /* an inline request being run */

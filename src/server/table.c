@@ -83,7 +83,7 @@ static const struct command functions[] = {
      "hold, with HEADERS ratelimit_policy ratelimit; -NOTFOUND -CONFLICT "
      "-OVERLOADED",
      "limit", HELD | COMMAND_BLOCKING | CHANGES,
-     SHAPE(limit_take, limit_take_shape)},
+     SHAPE(limit_take, limit_take_shape), .expect = limit_expect},
     {"CL.THROTTLE",
      "As redis-cell has it: quantity permits, count of them earned in period "
      "seconds",
@@ -451,12 +451,17 @@ static void run_admitted(struct server *server, struct conn *conn,
     }
 }
 
-bool table_run(struct server *server, struct conn *conn,
-               struct resp_request *request)
+void table_look_up(struct call *call)
 {
-    size_t named = 0;
-    const struct command *command =
-        table_find(request->args, request->count, &named);
+    call->command =
+        table_find(call->request.args, call->request.count, &call->named);
+}
+
+bool table_run(struct server *server, struct conn *conn, struct call *call)
+{
+    struct resp_request *request = &call->request;
+    const struct command *command = call->command;
+    size_t named = call->named;
     char error[PARSE_ERROR_MAX];
     enum hf_status parsed = HF_OK;
 

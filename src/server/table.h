@@ -12,11 +12,11 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
+#include "resp/resp.h"
 #include "server/parse.h"
 
 struct conn;
 struct reply;
-struct resp_request;
 struct server;
 
 enum command_flag {
@@ -41,6 +41,10 @@ struct asked {
 };
 typedef void command_fn(const struct asked *asked);
 
+/* A request of this command is about to be run; `found`: it is the next. */
+typedef void expect_fn(struct server *server,
+                       const struct resp_request *request, bool found);
+
 struct command {
     const char *name; /* upper case; "STOCK SET" has a parent "STOCK" */
     const char *summary;
@@ -51,10 +55,18 @@ struct command {
     const struct shape *shape; /* its arguments */
     /* NULL: the shape makes a command of this kind, which is submitted. */
     command_fn *run;
+    expect_fn *expect; /* NULL: nothing is to be brought near for it */
     /* Made from the shape; the counts are with the name's words. */
     const char *syntax;
     size_t args_min;
     size_t args_max;
+};
+
+/* A request that was read, and its command; NULL: none. */
+struct call {
+    struct resp_request request;
+    const struct command *command;
+    size_t named; /* words of its name */
 };
 
 /* Comes before table_find() and table_at(). */
@@ -68,6 +80,11 @@ const struct command *table_find(const struct hf_bytes *args, size_t count,
 /* True if the command's name is this, or begins with it as a word; of an empty
  * word always. */
 bool table_is_of(const struct command *command, struct hf_bytes word);
+/* Finds the command of the call's request, which has words. */
+void table_look_up(struct call *call);
+/* Runs it. False: not now, because something of the connection is pending, a
+ * batch is full or the turn's budget is spent; it is to be tried again then. */
+bool table_run(struct server *server, struct conn *conn, struct call *call);
 /* A request that waited, and came then, was answered. */
 void table_took(struct server *server, const struct resp_request *request,
                 uint64_t came_ns);

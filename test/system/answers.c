@@ -47,6 +47,50 @@ TEST(an_error_of_framing_comes_after_the_answers_before_it)
     test_scene_close(scene);
 }
 
+/* The next request is read before one is run: whatever it is, and wherever the
+ * input ends, each is answered in its place, once. */
+TEST(requests_of_all_forms_are_answered_in_order_however_they_are_cut)
+{
+    static const char *const forms[] = {
+        "*2\r\n$4\r\nECHO\r\n$1\r\na\r\n",
+        "\r\n",
+        "ECHO b\r\n",
+        "*0\r\n",
+        "*6\r\n$5\r\nLIMIT\r\n$1\r\nk\r\n$4\r\nRATE\r\n$1\r\n9\r\n"
+        "$3\r\nPER\r\n$4\r\n1000\r\n",
+        "*2\r\n$4\r\nECHO\r\n$1\r\nc\r\n",
+        "*4\r\n$5\r\nLIMIT\r\n$1\r\nk\r\n$6\r\nPOLICY\r\n$4\r\nnone\r\n",
+        "*3\r\n$5\r\nLIMIT\r\n$1\r\nk\r\n$4\r\nRATE\r\n",
+        "*1\r\n$5\r\nLIMIT\r\n",
+        "*2\r\n$4\r\nECHO\r\n$1\r\nd\r\n",
+    };
+    struct test_scene *scene = test_scene_open();
+    char all[1024];
+    size_t len = 0;
+    struct test_wire wire;
+
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        len += (size_t)snprintf(all + len, sizeof all - len, "%s", forms[i]);
+    for (size_t cut = 0; cut <= len; cut += cut < 400 ? 7 : 1) {
+        test_server_connect(&scene->server, &wire);
+        test_wire_add_raw(&wire, all, cut);
+        CHECK_EQ(test_wire_send(&wire), HF_OK);
+        CHECK_REPLY(test_ask(&scene->good, "PING"), "+PONG"); /* it was read */
+        test_wire_add_raw(&wire, all + cut, len - cut);
+        CHECK_EQ(test_wire_send(&wire), HF_OK);
+        CHECK_REPLY(TEST_ANSWER(&wire), "$1\r\na");
+        CHECK_REPLY(TEST_ANSWER(&wire), "$1\r\nb");
+        CHECK(test_number(TEST_ANSWER(&wire), "limit") == 9);
+        CHECK_REPLY(TEST_ANSWER(&wire), "$1\r\nc");
+        CHECK(test_is_error(TEST_ANSWER(&wire), "NOTFOUND"));
+        CHECK(test_is_error(TEST_ANSWER(&wire), "BADARG"));
+        CHECK(test_is_error(TEST_ANSWER(&wire), "BADARG"));
+        CHECK_REPLY(TEST_ANSWER(&wire), "$1\r\nd");
+        test_wire_close(&wire);
+    }
+    test_scene_close(scene);
+}
+
 TEST(lists_behind_a_write_are_answered_after_it)
 {
     struct test_scene *scene = test_scene_open();

@@ -59,3 +59,25 @@ TEST(cells_are_used_again_by_size)
     hf_mutex_unlock(&shard->mutex);
     hf_limiter_close(limiter);
 }
+
+TEST(expecting_a_key_changes_nothing)
+{
+    struct hf_limiter *limiter = open_small();
+    char key[HF_LIMITER_KEY_MAX + 1] = "k";
+    struct hf_limiter_ask one = {.key = key, .key_len = 1, .cost = 1};
+    struct hf_limiter_ask wrong[] = {{.key = key, .key_len = sizeof key},
+                                     {.key = NULL, .key_len = 1}};
+
+    for (int known = 0; known < 2; known++) {
+        struct hf_limiter_stats before = stats_of(limiter);
+        for (int found = 0; found < 2; found++) {
+            hf_limiter_expect(limiter, &one, found);
+            hf_limiter_expect(limiter, &wrong[0], found);
+            hf_limiter_expect(limiter, &wrong[1], found);
+        }
+        struct hf_limiter_stats after = stats_of(limiter);
+        CHECK_EQ(memcmp(&before, &after, sizeof before), 0);
+        CHECK(hf_limiter_allow(limiter, key));
+    }
+    hf_limiter_close(limiter);
+}

@@ -214,6 +214,8 @@ TEST(limiter)
     hf_limiter_watch(limiter, NULL, NULL);
     CHECK_EQ(hf_limiter_watch_id(NULL, &ask), HF_LIMITER_WATCH_ALL);
     CHECK_EQ(hf_limiter_watch_id(limiter, NULL), HF_LIMITER_WATCH_ALL);
+    hf_limiter_expect(NULL, &ask, true);
+    hf_limiter_expect(limiter, NULL, true);
     CHECK_EQ(hf_limiter_top(NULL, &top, 1), 0);
     CHECK_EQ(hf_limiter_top(limiter, NULL, 1), 0);
     CHECK_EQ(hf_limiter_sweep(NULL, 1, 1), 0);

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 
+#include "server/server.h"
 #include "support/scene.h"
 #include "support/test.h"
 
@@ -26,6 +27,30 @@ TEST(more_answers_than_a_client_may_be_owed_all_come)
     for (int i = 0; i < 600; i++)
         CHECK(TEST_ANSWER(&wire).data[0] == '*');
     CHECK(test_wire_ends(&wire));
+    test_wire_close(&wire);
+    test_scene_close(scene);
+}
+
+/* The server reads it at once, and finds nothing when it reads on. */
+TEST(as_much_as_is_read_at_once_is_all_that_came)
+{
+    enum { COUNT = SERVER_READ_BYTES / 14 };
+    static const char ping[] = "*1\r\n$4\r\nPING\r\n";
+    struct test_scene *scene = test_scene_open();
+    struct test_wire wire;
+
+    test_server_connect(&scene->server, &wire);
+    CHECK(test_server_signal(&scene->server, SIGSTOP));
+    for (int i = 0; i < COUNT; i++)
+        test_wire_add_raw(&wire, ping, 14);
+    test_wire_add_raw(&wire, "\r\n", 2); /* is passed over */
+    CHECK_EQ(wire.out.len, SERVER_READ_BYTES);
+    CHECK_EQ(test_wire_send(&wire), HF_OK);
+    CHECK(test_server_signal(&scene->server, SIGCONT));
+    for (int i = 0; i < COUNT; i++)
+        CHECK(test_is(TEST_ANSWER(&wire), "+PONG\r\n"));
+    TEST_SEND(&wire, "PING");
+    CHECK(test_is(TEST_ANSWER(&wire), "+PONG\r\n"));
     test_wire_close(&wire);
     test_scene_close(scene);
 }

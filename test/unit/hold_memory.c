@@ -168,8 +168,9 @@ TEST(a_forgotten_preparation_leaves_nothing_promised)
     for (int i = 0; i < 100000; i++) { /* would run out of numbers */
         CHECK_EQ(hold_prepare(engine, &c), HF_OK);
         hold_forget(engine, &c);
+        hf_memory_fail_after(0); /* the first one has made room */
     }
-    CHECK(memory_bytes() < 4u << 20);
+    hf_memory_fail_never();
 }
 
 TEST(beyond_the_memory_limit_only_what_needs_no_new_memory_is_prepared)
@@ -548,7 +549,6 @@ static unsigned count_prepared(void)
     CHECK_EQ(memory_bytes(), before);
     for (unsigned i = 0; i < prepared; i++)
         hold_forget(engine, &c);
-    CHECK(prepared > 0);
     return prepared;
 }
 
@@ -558,7 +558,7 @@ TEST(at_the_memory_limit_what_falls_due_must_fit_too)
     engine_start();
     engine_lock("door", "ann", 5000, 0);
     hold_set_memory_max(engine, 1);
-    (void)count_prepared();
+    CHECK(count_prepared() > 0);
 }
 
 /* The lock and its name fit, the owner does not. */

@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "journal/state.h"
 #include "support/disk.h"
 #include "support/journal.h"
 #include "support/test.h"
@@ -58,6 +59,30 @@ TEST(a_background_sync_that_failed_is_told_by_the_next_commit)
         sched_yield();
     CHECK(strstr(log_error(rig.journal), "sync of ") != NULL);
     CHECK_EQ(rig_append(&rig, 1, 10), HF_IO);
+    rig_close(&rig);
+    test_disk_destroy(&disk);
+}
+
+TEST(a_background_sync_is_due_a_second_after_the_last)
+{
+    const uint64_t second_ns = 1000000000;
+    uint64_t now_ns = UINT64_MAX / 2;
+    struct test_disk disk;
+    struct rig rig;
+
+    rig_init(&rig, "j", test_disk_quick(&disk));
+    rig.opts.sync = JOURNAL_INTERVAL;
+    CHECK_EQ(rig_open(&rig), HF_OK);
+    struct journal *journal = journal_of(rig.journal);
+    write_blocks(&rig, 1);
+    log_tend(rig.journal, now_ns);
+    CHECK_EQ(journal->sync_at_ns, now_ns + second_ns);
+    log_tend(rig.journal, now_ns + second_ns - 1);
+    CHECK_EQ(journal->sync_at_ns, now_ns + second_ns);
+    while (journal->synced < 1)
+        log_tend(rig.journal, now_ns);
+    log_tend(rig.journal, now_ns + second_ns);
+    CHECK_EQ(journal->sync_at_ns, now_ns + 2 * second_ns);
     rig_close(&rig);
     test_disk_destroy(&disk);
 }

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "journal/state.h"
 #include "support/disk.h"
 #include "support/journal.h"
@@ -332,5 +333,44 @@ TEST(repair_of_a_sound_journal_does_nothing)
     rig_check(&rig);
     rig_close(&rig);
     hf_buf_destroy(&text);
+    test_disk_destroy(&disk);
+}
+
+/* What is in the text already makes it grow elsewhere. */
+TEST(a_repair_tells_all_or_that_there_is_no_memory)
+{
+    struct hf_buf full = {0};
+    struct test_disk disk;
+    struct rig rig;
+    char before[512];
+    unsigned refused = 0;
+
+    memset(before, 'x', sizeof before);
+    rig_init(&rig, "j", test_disk_quick(&disk));
+    CHECK_EQ(mkdir(rig.opts.dir, 0700), 0);
+    rig_craft(&rig, 1, 5, 1 << 3, 4);
+    rig_craft(&rig, 6, 8, 0, 5);
+    CHECK_EQ(journal_repair(rig.opts.dir, false, &full, rig.error), HF_OK);
+    for (size_t len = 0; len < sizeof before; len += 32) {
+        bool failed = true;
+        for (uint64_t at = 0; failed; at++) {
+            struct hf_buf text = {0};
+            CHECK_EQ(hf_buf_append(&text, before, len), HF_OK);
+            uint64_t count = hf_memory_count();
+            hf_memory_fail_once(at);
+            enum hf_status status =
+                journal_repair(rig.opts.dir, false, &text, rig.error);
+            hf_memory_fail_never();
+            failed = hf_memory_count() - count > at;
+            CHECK(status == HF_OK || (failed && status == HF_NOMEM));
+            refused += status == HF_NOMEM;
+            if (status == HF_OK)
+                CHECK(hf_bytes_equal(hf_bytes(text.data + len, text.len - len),
+                                     hf_buf_bytes(&full)));
+            hf_buf_destroy(&text);
+        }
+    }
+    CHECK(refused > 0);
+    hf_buf_destroy(&full);
     test_disk_destroy(&disk);
 }

@@ -113,11 +113,10 @@ TEST(no_part_of_a_request_depends_on_what_is_behind_it)
 }
 
 /* One command is used for all requests. */
-TEST(nothing_is_left_of_the_command_before)
+static const struct hold_command *parse_over(char *text)
 {
     static struct hold_command command;
     struct hf_bytes words[WORDS];
-    char text[] = "LOCKINFO gate";
     char error[PARSE_ERROR_MAX];
     size_t named;
 
@@ -129,14 +128,23 @@ TEST(nothing_is_left_of_the_command_before)
     CHECK_EQ(
         parse_command(found, words + named, count - named, &command, error),
         HF_OK);
-    CHECK_EQ(command.kind, HOLD_LOCK_INFO);
-    CHECK_TEXT(command.name.data, command.name.len, "gate");
-    CHECK(command.owner.len == 0 && command.reason.len == 0);
-    CHECK_EQ(command.request.len, 0);
-    CHECK(command.token == 0 && command.ttl_ms == 0 && command.wait_ms == 0);
-    CHECK_EQ(command.amount, 0);
-    CHECK(command.cursor == 0 && command.count == 0);
-    CHECK(!command.told && command.item_count == 0);
+    return &command;
+}
+
+TEST(nothing_is_left_of_the_command_before)
+{
+    const struct hold_command *command = parse_over((char[]){"LOCKINFO gate"});
+    CHECK_EQ(command->kind, HOLD_LOCK_INFO);
+    CHECK_TEXT(command->name.data, command->name.len, "gate");
+    CHECK(command->owner.len == 0 && command->reason.len == 0);
+    CHECK_EQ(command->request.len, 0);
+    CHECK(command->token == 0 && command->ttl_ms == 0 && command->wait_ms == 0);
+    CHECK_EQ(command->amount, 0);
+    CHECK(command->cursor == 0 && command->count == 0);
+    CHECK(!command->told && command->item_count == 0);
+    command = parse_over((char[]){"STOCK GET bolt nut"});
+    CHECK_EQ(command->item_count, 2);
+    CHECK(command->items[0].quantity == 0 && command->items[1].quantity == 0);
 }
 
 TEST(an_item_without_a_quantity_is_an_error_whatever_came_before)

@@ -42,6 +42,54 @@ TEST(a_spare_that_could_not_be_made_is_not_counted_on)
     test_disk_destroy(&disk);
 }
 
+/* A disk that looks at the keeper whenever a file becomes a spare. */
+static struct log *watched;
+static hf_disk_rename_fn *rename_as_before;
+static struct hf_atomic_u32 seen;
+static struct hf_atomic_u32 unmarked;
+
+static int rename_watched(void *io, int dir, const char *from, const char *to)
+{
+    struct keeper *keeper = &journal_of(watched)->keeper;
+
+    if (strncmp(to, "spare-", 6) == 0) {
+        hf_mutex_lock(&keeper->mutex);
+        bool marked = keeper->spares[to[6] - '0'] == SPARE_BUSY;
+        hf_mutex_unlock(&keeper->mutex);
+        (void)hf_u32_add(&seen, 1, __ATOMIC_RELAXED);
+        (void)hf_u32_add(&unmarked, !marked, __ATOMIC_RELAXED);
+    }
+    return rename_as_before(io, dir, from, to);
+}
+
+/* The keeper has no spare, and makes none since it could not make the last. Two
+ * segments are behind the snapshot, and both places are free. */
+TEST(nobody_else_makes_a_spare_where_a_segment_becomes_one)
+{
+    struct test_disk disk;
+    struct rig rig;
+
+    rig_init(&rig, "j", test_disk_quick(&disk));
+    CHECK_EQ(rig_open(&rig), HF_OK);
+    rig_await_spare(&rig);
+    log_tend(rig.journal, UINT64_MAX / 2); /* not again before that */
+    test_disk_fail(&disk, TEST_DISK_CREATE, 0, ENOSPC);
+    write_blocks(&rig, 7 + 1);
+    test_disk_await_failed(&disk);
+    watched = rig.journal;
+    seen.value = unmarked.value = 0;
+    rename_as_before = disk.io.rename;
+    disk.io.rename = rename_watched;
+    CHECK_EQ(log_snapshot(rig.journal), HF_OK);
+    rig_await_snapshot(&rig);
+    CHECK_EQ(rig_stats(&rig).snapshot_count, 1);
+    CHECK_EQ(rig_files(&rig, "spare-", 0, NULL), 2);
+    CHECK_EQ(hf_u32_load(&seen, __ATOMIC_RELAXED), 3);
+    CHECK_EQ(hf_u32_load(&unmarked, __ATOMIC_RELAXED), 0);
+    rig_close(&rig);
+    test_disk_destroy(&disk);
+}
+
 /* Nobody tends it: a commit must not build on what may be lost. */
 TEST(a_background_sync_that_failed_is_told_by_the_next_commit)
 {

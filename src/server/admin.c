@@ -135,10 +135,11 @@ void admin_quit(const struct asked *asked)
     asked->conn->quitting = true;
 }
 
-/* All settings as texts: numbers from their table, and a few others. */
+/* All settings: numbers from their table, and a few others. */
 struct setting {
     const char *name;
-    char value[256];
+    const char *text; /* NULL: it is a number */
+    uint64_t number;
 };
 #define SETTINGS_MAX (CONFIG_NUMBERS_MAX + 12)
 
@@ -148,88 +149,70 @@ static size_t list_settings(struct server *server,
     struct config *config = &server->config;
     struct config_number numbers[CONFIG_NUMBERS_MAX];
     size_t count = config_numbers(config, numbers);
-    const struct {
-        const char *name;
-        const char *value;
-    } texts[] = {
-        {"bind", config->bind},
-        {"dir", config->dir},
-        {"durability", config_durability_name(config->durability)},
-        {"log-file", config->log_file},
-        {"log-level", config_level_name(config->log_level)},
-        {"log-format", config_format_name(config->log_format)},
+    const struct setting texts[] = {
+        {"bind", config->bind, 0},
+        {"dir", config->dir, 0},
+        {"durability", config_durability_name(config->durability), 0},
+        {"log-file", config->log_file, 0},
+        {"log-level", config_level_name(config->log_level), 0},
+        {"log-format", config_format_name(config->log_format), 0},
         /* what Redis tools ask for, in their words */
-        {"save", ""},
-        {"appendonly", config->durability == JOURNAL_NONE ? "no" : "yes"},
-        {"databases", "1"},
+        {"save", "", 0},
+        {"appendonly", config->durability == JOURNAL_NONE ? "no" : "yes", 0},
+        {"databases", "1", 0},
     };
-    size_t text_count = sizeof texts / sizeof texts[0];
 
-    for (size_t i = 0; i < count; i++) {
-        out[i].name = numbers[i].name;
-        snprintf(out[i].value, sizeof out[i].value, "%llu",
-                 (unsigned long long)*numbers[i].value);
-    }
-    for (size_t i = 0; i < text_count; i++) {
-        out[count + i].name = texts[i].name;
-        snprintf(out[count + i].value, sizeof out[0].value, "%s",
-                 texts[i].value);
-    }
-    return count + text_count;
+    for (size_t i = 0; i < count; i++)
+        out[i] = (struct setting){numbers[i].name, NULL, *numbers[i].value};
+    memcpy(out + count, texts, sizeof texts);
+    return count + sizeof texts / sizeof texts[0];
+}
+
+static void show(struct reply *reply, const struct setting *setting)
+{
+    char digits[HF_DIGITS_MAX + 1];
+
+    digits[hf_print_u64(digits, setting->number)] = '\0';
+    reply_pair_text(reply, setting->name,
+                    setting->text != NULL ? setting->text : digits);
 }
 
 void admin_config_get(const struct asked *asked)
 {
     struct setting settings[SETTINGS_MAX];
     size_t count = list_settings(asked->server, settings);
-    bool shown[SETTINGS_MAX] = {false};
     size_t matches = 0;
 
     for (size_t i = 0; i < count; i++) {
         struct hf_bytes name = hf_bytes_text(settings[i].name);
-        for (size_t k = 0; k < asked->count && !shown[i]; k++)
-            shown[i] = hf_bytes_match(asked->args[k], name);
-        matches += shown[i];
+        size_t k = 0;
+        while (k < asked->count && !hf_bytes_match(asked->args[k], name))
+            k++;
+        if (k < asked->count)
+            settings[matches++] = settings[i];
     }
     reply_put_map(asked->reply, matches);
-    for (size_t i = 0; i < count; i++) {
-        if (shown[i])
-            reply_pair_text(asked->reply, settings[i].name, settings[i].value);
-    }
+    for (size_t i = 0; i < matches; i++)
+        show(asked->reply, &settings[i]);
 }
 
-/* A bound is part of the engine's state, so it goes through the journal, and
- * is shown and logged when it has. */
-static void submit_bound(struct server *server, struct conn *conn,
-                         const char *name, uint64_t value)
+static void set_level(const struct asked *asked)
 {
-    struct hold_command *c = &server->command;
-    size_t row = 0;
-
-    while (strcmp(hold_bound_rows[row].setting, name) != 0)
-        row++; /* it is one of them */
-    *c = (struct hold_command){.kind = HOLD_BOUNDS};
-    (void)hold_add_item(c, hf_bytes_text(hold_bound_rows[row].name), value);
-    submit_command(server, conn, c);
-}
-
-static void set_level(struct server *server, struct conn *conn,
-                      struct hf_bytes value)
-{
+    struct server *server = asked->server;
     enum hf_log_level was = server->config.log_level;
     enum hf_log_level is;
 
-    if (config_parse_level(value, &is) != HF_OK) {
-        answer_error(server, conn, ERROR_LEVEL);
+    if (config_parse_level(asked->args[1], &is) != HF_OK) {
+        answer_error(server, asked->conn, ERROR_LEVEL);
         return;
     }
     /* Told at the lower of the two: a log that falls silent says why. */
     report_set_level(&server->report, is < was ? is : was);
-    report_config(&server->report, conn, "log-level", config_level_name(was),
-                  config_level_name(is));
+    report_config(&server->report, asked->conn, "log-level",
+                  config_level_name(was), config_level_name(is));
     server->config.log_level = is;
     server_apply_config(server);
-    reply_put_simple(&conn->reply, "OK");
+    reply_put_simple(asked->reply, "OK");
 }
 
 static void tell_number(struct server *server, const struct conn *conn,
@@ -259,38 +242,45 @@ void admin_bounds_changed(struct server *server, const struct conn *conn)
     }
 }
 
-void admin_config_set(const struct asked *asked)
+static void set_number(const struct asked *asked, const struct config_number *n)
 {
     struct server *server = asked->server;
-    struct conn *conn = asked->conn;
-    struct config_number numbers[CONFIG_NUMBERS_MAX];
-    size_t count = config_numbers(&server->config, numbers);
+    struct hold_command *c = &server->command;
     uint64_t value;
 
-    if (hf_bytes_equal(asked->args[0], hf_bytes_text("log-level"))) {
-        set_level(server, conn, asked->args[1]);
-        return;
-    }
-    for (size_t i = 0; i < count; i++) {
-        const struct config_number *n = &numbers[i];
-        if (!hf_bytes_equal(asked->args[0], hf_bytes_text(n->name)) || !n->live)
-            continue;
-        if (hf_parse_u64(asked->args[1], &value) != HF_OK || value < n->min ||
-            value > n->max) {
-            answer_error(server, conn, ERROR_RANGE, n->name,
-                         (unsigned long long)n->min,
-                         (unsigned long long)n->max);
-            return;
-        }
-        if (n->bound) {
-            submit_bound(server, conn, n->name, value);
-            return;
-        }
-        tell_number(server, conn, n->name, *n->value, value);
+    if (hf_parse_u64(asked->args[1], &value) != HF_OK || value < n->min ||
+        value > n->max) {
+        answer_error(server, asked->conn, ERROR_RANGE, n->name,
+                     (unsigned long long)n->min, (unsigned long long)n->max);
+    } else if (n->bound) {
+        /* Part of the engine's state: it goes through the journal, and is
+         * shown and logged when it has. */
+        size_t row = (size_t)(n->value - hold_bound(&server->config.bounds, 0));
+        *c = (struct hold_command){.kind = HOLD_BOUNDS};
+        (void)hold_add_item(c, hf_bytes_text(hold_bound_rows[row].name), value);
+        submit_command(server, asked->conn, c);
+    } else {
+        tell_number(server, asked->conn, n->name, *n->value, value);
         *n->value = value;
         server_apply_config(server);
-        reply_put_simple(&conn->reply, "OK");
-        return;
+        reply_put_simple(asked->reply, "OK");
     }
-    answer_error(server, conn, ERROR_SETTING);
+}
+
+void admin_config_set(const struct asked *asked)
+{
+    struct config_number numbers[CONFIG_NUMBERS_MAX];
+    size_t count = config_numbers(&asked->server->config, numbers);
+    size_t i = 0;
+
+    while (i < count &&
+           (!numbers[i].live ||
+            !hf_bytes_equal(asked->args[0], hf_bytes_text(numbers[i].name))))
+        i++;
+    if (i < count)
+        set_number(asked, &numbers[i]);
+    else if (hf_bytes_equal(asked->args[0], hf_bytes_text("log-level")))
+        set_level(asked);
+    else
+        answer_error(asked->server, asked->conn, ERROR_SETTING);
 }

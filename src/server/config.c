@@ -138,14 +138,10 @@ size_t config_numbers(struct config *c,
         {"limit-log-max-bytes", &c->limit_log_bytes, 65536, INT64_MAX, false,
          false, "memory for LOG and LEASES of LIMIT"},
     };
-    const struct config_number share = {
-        "requests-share",
-        &c->requests_share,
-        1,
-        100,
-        true,
-        false,
-        "percent of requests-max that one client's address may fill (50)"};
+    const struct config_number share[] = {
+        {"requests-share", &c->requests_share, 1, 100, true, false,
+         "percent of requests-max that one client's address may fill (50)"},
+    };
     const struct config_number last[] = {
         {"log-rotate-bytes", &c->log_rotate_bytes, 0, INT64_MAX, false, false,
          "size at which the log file is rotated; 0: never (64 MiB)"},
@@ -161,7 +157,7 @@ size_t config_numbers(struct config *c,
     memcpy(at, first, sizeof first);
     at += sizeof first / sizeof first[0];
     at = add_bounds(at, &c->bounds, 0, keeps);
-    *at++ = share;
+    *at++ = share[0];
     at = add_bounds(at, &c->bounds, keeps, HOLD_BOUNDS_COUNT);
     memcpy(at, last, sizeof last);
     at += sizeof last / sizeof last[0];

@@ -66,13 +66,21 @@ static bool asked_for(const struct asked *asked, const struct command *command)
     return asked->count == 0;
 }
 
-static size_t count_asked(const struct asked *asked)
+/* Begins with the number of those asked for, then tells of each. */
+static void describe(const struct asked *asked,
+                     void begin(struct reply *, size_t),
+                     void one(struct reply *, const struct command *))
 {
+    const struct command *found[METRICS_COMMANDS_MAX];
     size_t count = 0;
 
-    for (size_t i = 0; i < table_count(); i++)
-        count += asked_for(asked, table_at(i));
-    return count;
+    for (size_t i = 0; i < table_count(); i++) {
+        if (asked_for(asked, table_at(i)))
+            found[count++] = table_at(i);
+    }
+    begin(asked->reply, count);
+    for (size_t i = 0; i < count; i++)
+        one(asked->reply, found[i]);
 }
 
 void admin_command_count(const struct asked *asked)
@@ -91,20 +99,12 @@ void admin_command_list(const struct asked *asked)
 
 void admin_command_docs(const struct asked *asked)
 {
-    reply_put_map(asked->reply, count_asked(asked));
-    for (size_t i = 0; i < table_count(); i++) {
-        if (asked_for(asked, table_at(i)))
-            describe_docs(asked->reply, table_at(i));
-    }
+    describe(asked, reply_put_map, describe_docs);
 }
 
 void admin_command_info(const struct asked *asked)
 {
-    reply_put_list(asked->reply, count_asked(asked));
-    for (size_t i = 0; i < table_count(); i++) {
-        if (asked_for(asked, table_at(i)))
-            describe_info(asked->reply, table_at(i));
-    }
+    describe(asked, reply_put_list, describe_info);
 }
 
 void admin_help(const struct asked *asked)

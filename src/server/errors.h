@@ -11,9 +11,9 @@
 #include "hold/reply.h"
 
 /* Requests. */
-#define WRONG_COUNT "wrong number of arguments, the form is: %s %s"
-#define ERROR_COUNT HOLD_BADARG, "wrong number of arguments, the form is: %s"
-
+#define WRONG_FORM    "wrong number of arguments, the form is: "
+#define WRONG_COUNT   WRONG_FORM "%s %s"
+#define ERROR_COUNT   HOLD_BADARG, WRONG_FORM "%s"
 #define WRONG_COMMAND "unknown command '%.*s' (with '%.*s'), %s%s"
 #define ERROR_HTTP    HOLD_ERR, "this is not an HTTP server"
 #define ERROR_REMOTE  HOLD_NOPERM, "allowed only from the same machine"

@@ -1,6 +1,7 @@
 /* info.c - the figures told: INFO as lines of `name:value`, METRICS for
  * Prometheus. */
 #include <math.h>
+#include <strings.h>
 
 #include "holdfast/version.h"
 #include "resp/resp.h"
@@ -100,33 +101,31 @@ static void tell(struct info *info, const struct figure *figure)
     }
 }
 
+/* True if a word of INFO means this section, or all. */
+static bool is_meant(struct hf_bytes word, const char *section)
+{
+    return (word.len == strlen(section) &&
+            strncasecmp(word.data, section, word.len) == 0) ||
+           hf_bytes_is(word, "ALL") || hf_bytes_is(word, "EVERYTHING") ||
+           hf_bytes_is(word, "DEFAULT");
+}
+
 void admin_info(const struct asked *asked)
 {
-    static const struct {
-        const char *title;
-        const char *name;
-    } sections[SECTION_COUNT] = {
-        [SECTION_SERVER] = {"Server", "SERVER"},
-        [SECTION_CLIENTS] = {"Clients", "CLIENTS"},
-        [SECTION_MEMORY] = {"Memory", "MEMORY"},
-        [SECTION_PERSISTENCE] = {"Persistence", "PERSISTENCE"},
-        [SECTION_LOG] = {"Log", "LOG"},
-        [SECTION_STATS] = {"Stats", "STATS"},
-        [SECTION_LATENCY] = {"Latency", "LATENCY"},
-        [SECTION_HOLDS] = {"Holds", "HOLDS"},
+    static const char *const sections[SECTION_COUNT] = {
+        [SECTION_SERVER] = "Server",   [SECTION_CLIENTS] = "Clients",
+        [SECTION_MEMORY] = "Memory",   [SECTION_PERSISTENCE] = "Persistence",
+        [SECTION_LOG] = "Log",         [SECTION_STATS] = "Stats",
+        [SECTION_LATENCY] = "Latency", [SECTION_HOLDS] = "Holds",
     };
     struct info info = {.server = asked->server, .reply = asked->reply};
 
     answer_read_end(asked->server);
     for (size_t i = 0; i < SECTION_COUNT; i++) {
-        if (asked->count > 0 &&
-            !hf_bytes_is(asked->args[0], sections[i].name) &&
-            !hf_bytes_is(asked->args[0], "ALL") &&
-            !hf_bytes_is(asked->args[0], "EVERYTHING") &&
-            !hf_bytes_is(asked->args[0], "DEFAULT"))
+        if (asked->count > 0 && !is_meant(asked->args[0], sections[i]))
             continue;
         if (hf_buf_format(&info.text, "%s# %s\r\n", i > 0 ? "\r\n" : "",
-                          sections[i].title) != HF_OK)
+                          sections[i]) != HF_OK)
             asked->reply->failed = true;
         for (size_t k = 0; k < figure_count(); k++)
             if (figure_at(k)->section == i)

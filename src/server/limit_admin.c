@@ -14,22 +14,22 @@
 #define NS_PER_S  UINT64_C(1000000000)
 
 /* A policy's name as a C string. */
-static enum hf_status name_of(struct server *server, struct conn *conn,
-                              struct hf_bytes word, char out[HF_NAME_BYTES])
+static enum hf_status name_of(const struct asked *asked, struct hf_bytes word,
+                              char out[HF_NAME_BYTES])
 {
     char error[PARSE_ERROR_MAX];
     struct hf_bytes text;
 
     if (parse_text(word, "policy's name", HF_NAME_BYTES - 1, &text, error) !=
         HF_OK) {
-        answer_bad(server, conn, HF_INVALID, error);
+        answer_bad(asked->server, asked->conn, HF_INVALID, error);
         return HF_INVALID;
     }
     for (size_t i = 0; i < text.len; i++) {
         unsigned char c = (unsigned char)text.data[i];
         if (c > ' ' && c < 0x7f && c != ',' && c != '"' && c != '\\')
             continue;
-        answer_error(server, conn, ERROR_POLICY_NAME);
+        answer_error(asked->server, asked->conn, ERROR_POLICY_NAME);
         return HF_INVALID;
     }
     memcpy(out, text.data, text.len);
@@ -48,7 +48,7 @@ void limit_define(const struct asked *asked)
         answer_bad(asked->server, asked->conn, HF_INVALID, error);
         return;
     }
-    if (name_of(asked->server, asked->conn, word, name) != HF_OK)
+    if (name_of(asked, word, name) != HF_OK)
         return;
     switch (
         hf_limiter_define(asked->server->limits.limiter, name, &rule, NULL)) {
@@ -71,7 +71,7 @@ void limit_drop(const struct asked *asked)
 {
     char name[HF_NAME_BYTES];
 
-    if (name_of(asked->server, asked->conn, asked->args[0], name) != HF_OK)
+    if (name_of(asked, asked->args[0], name) != HF_OK)
         return;
     switch (hf_limiter_remove(asked->server->limits.limiter, name)) {
     case HF_OK:
@@ -179,10 +179,10 @@ void limit_top(const struct asked *asked)
 
 /* ---- CL.THROTTLE and GCRA. ---- */
 
-static void throttle(struct server *server, struct conn *conn,
-                     enum throttle_form form, const struct limit_words *words,
-                     uint64_t now_ns)
+static void throttle(const struct asked *asked, enum throttle_form form,
+                     const struct limit_words *words, uint64_t now_ns)
 {
+    struct server *server = asked->server;
     struct hf_limiter_rule rule = {0};
     struct hf_limiter_answer told;
     struct throttle_answer answer;
@@ -196,7 +196,7 @@ static void throttle(struct server *server, struct conn *conn,
                       &rule.rate) != HF_OK ||
         hf_rate_plan_make(&plan, &rule.rate) != HF_OK || words->quantity < 0 ||
         words->key.len == 0 || words->key.len > HF_LIMITER_KEY_MAX) {
-        answer_error(server, conn, ERROR_THROTTLE);
+        answer_error(server, asked->conn, ERROR_THROTTLE);
         return;
     }
     struct hf_limiter_ask ask = {.own = &rule,
@@ -207,7 +207,7 @@ static void throttle(struct server *server, struct conn *conn,
     enum hf_status status =
         hf_limiter_take(server->limits.limiter, &call, &told);
     if (status != HF_OK) {
-        answer_error(server, conn, ERROR_KEYS);
+        answer_error(server, asked->conn, ERROR_KEYS);
         return;
     }
     metrics_decided(&server->metrics, told.allowed);
@@ -218,9 +218,9 @@ static void throttle(struct server *server, struct conn *conn,
     throttle_tell(form, &plan, &in_rate, &answer);
     const int64_t numbers[] = {answer.limited, answer.limit, answer.remaining,
                                answer.retry_s, answer.reset_s};
-    reply_put_list(&conn->reply, 5);
+    reply_put_list(asked->reply, 5);
     for (size_t i = 0; i < 5; i++)
-        reply_put_number(&conn->reply, numbers[i]);
+        reply_put_number(asked->reply, numbers[i]);
 }
 
 void limit_cell(const struct asked *asked)
@@ -231,9 +231,7 @@ void limit_cell(const struct asked *asked)
 
     if (limit_parse_words(&limit_cell_shape, asked, &words, &at, text) !=
         HF_OK) {
-        struct hf_bytes bad = asked->args[at - 1];
-        snprintf(text, sizeof text, CELL_INTEGER,
-                 (int)(bad.len < 64 ? bad.len : 64), bad.data);
+        snprintf(text, sizeof text, CELL_INTEGER, PRINTED(asked->args[at - 1]));
         answer_line(asked->server, asked->conn, HOLD_ERR, text);
         return;
     }
@@ -241,8 +239,7 @@ void limit_cell(const struct asked *asked)
         answer_line(asked->server, asked->conn, HOLD_ERR, CELL_ZERO);
         return;
     }
-    throttle(asked->server, asked->conn, THROTTLE_CELL, &words,
-             asked->server->heard_ns);
+    throttle(asked, THROTTLE_CELL, &words, asked->server->heard_ns);
 }
 
 void limit_gcra(const struct asked *asked)
@@ -263,5 +260,5 @@ void limit_gcra(const struct asked *asked)
     }
     /* Redis counts whole milliseconds. */
     uint64_t now_ns = asked->server->heard_ns / NS_PER_MS * NS_PER_MS;
-    throttle(asked->server, asked->conn, THROTTLE_REDIS, &words, now_ns);
+    throttle(asked, THROTTLE_REDIS, &words, now_ns);
 }

@@ -6,9 +6,8 @@
 #include "server/errors.h"
 #include "server/limit.h"
 
-#define NS_PER_MS      UINT64_C(1000000)
-#define MS_MAX         LIMIT_PER_MAX_MS
-#define PRINTED(bytes) (int)((bytes).len < 64 ? (bytes).len : 64), (bytes).data
+#define NS_PER_MS UINT64_C(1000000)
+#define MS_MAX    LIMIT_PER_MAX_MS
 
 static const char *const kinds[] = {
     [HF_RATE_BUCKET] = "BUCKET", [HF_RATE_GCRA] = "GCRA",

@@ -165,20 +165,11 @@ void metrics_batch(struct metrics *metrics, uint64_t records, uint64_t bytes,
     hf_histogram_record(metrics->sync_ns, sync_ns);
 }
 
-uint64_t metrics_commands_total(const struct metrics *metrics)
+uint64_t metrics_sum(const uint64_t *counts, size_t count)
 {
-    uint64_t total = 0;
+    uint64_t sum = 0;
 
-    for (size_t i = 0; i < METRICS_COMMANDS_MAX; i++)
-        total += metrics->commands[i];
-    return total;
-}
-
-uint64_t metrics_errors_total(const struct metrics *metrics)
-{
-    uint64_t total = 0;
-
-    for (size_t i = 0; i < HOLD_ALL_CODES; i++)
-        total += metrics->errors[i];
-    return total;
+    for (size_t i = 0; i < count; i++)
+        sum += counts[i];
+    return sum;
 }

@@ -76,8 +76,7 @@ void metrics_waited(struct metrics *metrics, enum metrics_wait end,
 void metrics_batch(struct metrics *metrics, uint64_t records, uint64_t bytes,
                    uint64_t sync_ns);
 
-/* Sums for INFO. */
-uint64_t metrics_commands_total(const struct metrics *metrics);
-uint64_t metrics_errors_total(const struct metrics *metrics);
+/* All series of one figure, for INFO. */
+uint64_t metrics_sum(const uint64_t *counts, size_t count);
 
 #endif

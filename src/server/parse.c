@@ -7,8 +7,6 @@
 
 #include "server/errors.h"
 
-#define PRINTED(bytes) (int)((bytes).len < 64 ? (bytes).len : 64), (bytes).data
-
 enum hf_status parse_wrong(struct parse *p, const char *what,
                            struct hf_bytes value)
 {

@@ -15,6 +15,8 @@
 #include "hold/schema.h"
 
 #define PARSE_ERROR_MAX 256
+/* What a sentence quotes of a client's word, for %.*s. */
+#define PRINTED(bytes) (int)((bytes).len < 64 ? (bytes).len : 64), (bytes).data
 
 struct vocabulary {
     const struct hold_arg *words; /* 0 is the end of a shape's list */

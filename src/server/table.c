@@ -390,9 +390,8 @@ static void say_unknown(struct server *server, struct conn *conn,
     bool client = like != NULL && strcmp(like->group, "connection") == 0;
 
     answer_error(server, conn, client ? HOLD_BADARG : HOLD_ERR, WRONG_COMMAND,
-                 (int)(a.len < 48 ? a.len : 48), a.data,
-                 (int)(b.len < 48 ? b.len : 48), b.data,
-                 like != NULL ? "the forms are: " : "", forms);
+                 PRINTED(a), PRINTED(b), like != NULL ? "the forms are: " : "",
+                 forms);
 }
 
 /* Where a command is in the table; behind its end if there is none. */
@@ -411,23 +410,20 @@ void table_took(struct server *server, const struct resp_request *request,
                  hf_clock_now_ns(server->clock) - came_ns);
 }
 
-static void run_function(struct server *server, struct conn *conn,
-                         const struct command *command, size_t named,
-                         struct resp_request *request)
+static void run_function(const struct command *command,
+                         const struct asked *asked)
 {
-    if (request->count < command->args_min ||
-        request->count > command->args_max) {
+    struct server *server = asked->server;
+    struct conn *conn = asked->conn;
+    size_t count = asked->request->count;
+
+    if (count < command->args_min || count > command->args_max) {
         char forms[FORMS_MAX];
         (void)forms_of(hf_bytes_text(command->name), forms);
         answer_error(server, conn, ERROR_COUNT, forms);
         return;
     }
-    command->run(&(struct asked){.server = server,
-                                 .conn = conn,
-                                 .reply = &conn->reply,
-                                 .request = request,
-                                 .args = request->args + named,
-                                 .count = request->count - named});
+    command->run(asked);
     answer_done(conn);
     if ((command->flags & COMMAND_LONG) != 0)
         conn_spend(conn, CONN_LONG_STEPS);
@@ -435,19 +431,21 @@ static void run_function(struct server *server, struct conn *conn,
         answer_note_now(server, index_of(command));
 }
 
-static void run_admitted(struct server *server, struct conn *conn,
-                         const struct command *command, size_t named,
-                         struct resp_request *request)
+static void run_admitted(const struct command *command,
+                         const struct asked *asked)
 {
-    if ((command->flags & COMMAND_ADMIN) != 0 && !conn->local) {
-        report_denied(&server->report, conn, command->name);
-        answer_error(server, conn, ERROR_REMOTE);
+    struct server *server = asked->server;
+    bool admin = (command->flags & COMMAND_ADMIN) != 0;
+
+    if (admin && !asked->conn->local) {
+        report_denied(&server->report, asked->conn, command->name);
+        answer_error(server, asked->conn, ERROR_REMOTE);
     } else if (command->run != NULL) {
-        run_function(server, conn, command, named, request);
+        run_function(command, asked);
     } else {
-        if ((command->flags & COMMAND_ADMIN) != 0)
-            report_admin(&server->report, conn, command->name);
-        submit_command(server, conn, &server->command);
+        if (admin)
+            report_admin(&server->report, asked->conn, command->name);
+        submit_command(server, asked->conn, &server->command);
     }
 }
 
@@ -461,13 +459,18 @@ bool table_run(struct server *server, struct conn *conn, struct call *call)
 {
     struct resp_request *request = &call->request;
     const struct command *command = call->command;
-    size_t named = call->named;
+    struct asked asked = {.server = server,
+                          .conn = conn,
+                          .reply = &conn->reply,
+                          .request = request,
+                          .args = request->args + call->named,
+                          .count = request->count - call->named};
     char error[PARSE_ERROR_MAX];
     enum hf_status parsed = HF_OK;
 
     if (command != NULL && command->run == NULL)
-        parsed = parse_command(command, request->args + named,
-                               request->count - named, &server->command, error);
+        parsed = parse_command(command, asked.args, asked.count,
+                               &server->command, error);
     bool at_once = command == NULL || parsed != HF_OK ||
                    (command->flags & (COMMAND_HELD | COMMAND_ADMIN)) != 0;
     if (at_once && conn->pending > 0)
@@ -481,7 +484,7 @@ bool table_run(struct server *server, struct conn *conn, struct call *call)
     metrics_command(&server->metrics, index_of(command));
     conn_touch(conn);
     if (command != NULL && parsed == HF_OK) {
-        run_admitted(server, conn, command, named, request);
+        run_admitted(command, &asked);
     } else if (command != NULL) {
         answer_bad(server, conn, parsed, error);
     } else if (is_http(request->args[0])) {
@@ -494,8 +497,33 @@ bool table_run(struct server *server, struct conn *conn, struct call *call)
     return true;
 }
 
-static const char *const groups[] = {"lock",  "stock",  "reservation",
-                                     "limit", "server", "connection"};
+/* Groups come in the order of their last commands. */
+static bool ends_group(size_t index)
+{
+    for (size_t i = index + 1; i < table_count(); i++) {
+        if (strcmp(table_at(i)->group, table_at(index)->group) == 0)
+            return false;
+    }
+    return true;
+}
+
+static enum hf_status write_group(struct hf_buf *out, const char *group)
+{
+    enum hf_status status = hf_buf_format(out, "\n## %s\n", group);
+
+    for (size_t i = 0; i < table_count() && status == HF_OK; i++) {
+        const struct command *c = table_at(i);
+        if (strcmp(c->group, group) == 0)
+            status = hf_buf_format(
+                out, "\n### `%s%s%s`\n\n%s.%s%s\n\nReply: %s.\n", c->name,
+                c->syntax[0] ? " " : "", c->syntax, c->summary,
+                (c->flags & COMMAND_BLOCKING) ? " May wait." : "",
+                (c->flags & COMMAND_ADMIN) ? " Only from the same machine."
+                                           : "",
+                c->reply);
+    }
+    return status;
+}
 
 enum hf_status table_markdown(struct hf_buf *out)
 {
@@ -506,21 +534,15 @@ enum hf_status table_markdown(struct hf_buf *out)
              "A reply\nstarting with `-` is an error: its code, then a "
              "sentence with the facts.\n");
 
-    for (size_t g = 0; g < sizeof groups / sizeof groups[0]; g++) {
-        if (status == HF_OK)
-            status = hf_buf_format(out, "\n## %s\n", groups[g]);
-        for (size_t i = 0; i < table_count() && status == HF_OK; i++) {
-            const struct command *c = table_at(i);
-            if (strcmp(c->group, groups[g]) != 0)
-                continue;
-            status = hf_buf_format(
-                out, "\n### `%s%s%s`\n\n%s.%s%s\n\nReply: %s.\n", c->name,
-                c->syntax[0] ? " " : "", c->syntax, c->summary,
-                (c->flags & COMMAND_BLOCKING) ? " May wait." : "",
-                (c->flags & COMMAND_ADMIN) ? " Only from the same machine."
-                                           : "",
-                c->reply);
-        }
+    for (size_t i = 0; i < table_count() && status == HF_OK; i++) {
+        if (ends_group(i))
+            status = write_group(out, table_at(i)->group);
     }
+    if (status == HF_OK)
+        status = hf_buf_format(out, "\n## events\n\nWhat changes, and is "
+                                    "counted in `holdfast_events_total`:\n\n");
+    for (unsigned i = 0; i < HOLD_EVENT_COUNT && status == HF_OK; i++)
+        status = hf_buf_format(out, "- `%s`\n",
+                               hold_event_name((enum hold_event_kind)i));
     return status;
 }

@@ -15,12 +15,6 @@ for setting in $("$binary" serve --help | grep -oE '^ +--[a-z-]+' |
         grep -qF -- "\`$setting\`" docs/operations.md
 done
 
-# So do all events, in the order of their table, and no others.
-expect "the events in docs/operations.md" \
-    "$(sed -nE 's/^ +EVENT\(.*"([a-z_]+)".*/\1/p' src/hold/kinds.h)" \
-    "$(grep -F '`holdfast_events_total{event}`' docs/operations.md |
-        grep -oE '`[a-z_]+`' | tr -d '`')"
-
 # Every subcommand has a help with examples.
 for subcommand in $("$binary" --help | awk '/^  [a-z]/ { print $1 }'); do
     has_examples() { "$binary" "$1" --help | grep -q '^examples:'; }

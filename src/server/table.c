@@ -451,6 +451,7 @@ static void run_admitted(const struct command *command,
 
 void table_look_up(struct call *call)
 {
+    call->named = 0;
     call->command =
         table_find(call->request.args, call->request.count, &call->named);
 }

@@ -34,10 +34,8 @@ struct proof {
     struct hf_buf names;
 };
 
-static enum hf_status wrong(struct proof *proof, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static enum hf_status wrong(struct proof *proof, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static enum hf_status
+wrong(struct proof *proof, const char *format, ...)
 {
     char *out = proof->result->wrong;
     int len =

@@ -15,11 +15,8 @@ struct checker {
     uint64_t waiters;
 };
 
-static enum hf_status broken(const struct checker *checker, const char *format,
-                             ...) __attribute__((format(printf, 2, 3)));
-
-static enum hf_status broken(const struct checker *checker, const char *format,
-                             ...)
+__attribute__((format(printf, 2, 3))) static enum hf_status
+broken(const struct checker *checker, const char *format, ...)
 {
     va_list args;
 
@@ -251,23 +248,20 @@ static enum hf_status check_heap(struct checker *checker)
 
 enum hf_status hold_check(const struct hold_engine *e, char *error)
 {
+    static enum hf_status (*const checks[])(struct checker *) = {
+        check_locks, check_reservations, check_products, check_requests,
+        check_heap};
     struct checker checker = {.e = e, .error = error};
-    enum hf_status status;
+    enum hf_status status = HF_OK;
 
     error[0] = '\0';
     checker.reserved = hf_alloc_zeroed((size_t)hf_index_top(&e->products) *
                                        sizeof *checker.reserved);
     if (checker.reserved == NULL)
         return HF_NOMEM;
-    status = check_locks(&checker);
-    if (status == HF_OK)
-        status = check_reservations(&checker);
-    if (status == HF_OK)
-        status = check_products(&checker);
-    if (status == HF_OK)
-        status = check_requests(&checker);
-    if (status == HF_OK)
-        status = check_heap(&checker);
+    for (size_t i = 0; status == HF_OK && i < sizeof checks / sizeof *checks;
+         i++)
+        status = checks[i](&checker);
     hf_free(checker.reserved);
     return status;
 }

@@ -73,23 +73,10 @@ static uint64_t number_of(const struct hold_arg *arg,
     return number;
 }
 
-static char *put_text(char *out, struct hf_bytes text)
-{
-    hf_put_u16(out, (uint16_t)text.len);
-    memcpy(out + 2, text.data, text.len);
-    return out + 2 + text.len;
-}
-
-static char *put_items(char *out, const struct hold_command *command)
+static char *put_counted(char *out, const struct hold_command *command)
 {
     hf_put_u16(out, (uint16_t)command->item_count);
-    out += 2;
-    for (uint32_t i = 0; i < command->item_count; i++) {
-        out = put_text(out, command->items[i].sku);
-        hf_put_u64(out, command->items[i].quantity);
-        out += 8;
-    }
-    return out;
+    return hold_put_items(out + 2, command);
 }
 
 /* Writes an argument, unless it is 0 or empty; returns where it ends. */
@@ -102,10 +89,10 @@ static inline char *put_arg(char *out, const struct hold_arg *arg,
     case TYPE_TEXT: {
         struct hf_bytes text = *(const struct hf_bytes *)place_of(arg, command);
         assert(text.len <= arg->max);
-        return text.len == 0 ? out : put_text(out, text);
+        return text.len == 0 ? out : hold_put_text(out, text);
     }
     case TYPE_ITEM:
-        return command->item_count == 0 ? out : put_items(out, command);
+        return command->item_count == 0 ? out : put_counted(out, command);
     default: {
         uint64_t number = number_of(arg, command);
         if (number == 0)

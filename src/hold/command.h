@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
+#include "base/little.h"
 #include "hold/bounds.h"
 #include "hold/kinds.h"
 
@@ -92,5 +93,24 @@ enum hf_status hold_decode(struct hf_bytes record,
  * sku once. HF_FULL: too many different ones; HF_INVALID: the sum overflows. */
 enum hf_status hold_add_item(struct hold_command *command, struct hf_bytes sku,
                              uint64_t quantity);
+
+/* Writes a text with its length, and the items of a command; each returns
+ * where it ends. */
+static inline char *hold_put_text(char *out, struct hf_bytes text)
+{
+    hf_put_u16(out, (uint16_t)text.len);
+    memcpy(out + 2, text.data, text.len);
+    return out + 2 + text.len;
+}
+static inline char *hold_put_items(char *out,
+                                   const struct hold_command *command)
+{
+    for (uint32_t i = 0; i < command->item_count; i++) {
+        out = hold_put_text(out, command->items[i].sku);
+        hf_put_u64(out, command->items[i].quantity);
+        out += 8;
+    }
+    return out;
+}
 
 #endif

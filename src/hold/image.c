@@ -45,14 +45,6 @@ static char *put_number(char *at, uint64_t number)
     return at + 8;
 }
 
-static char *put_text(char *at, struct hf_bytes text)
-{
-    hf_put_u16(at, (uint16_t)text.len);
-    if (text.len > 0)
-        memcpy(at + 2, text.data, text.len);
-    return at + 2 + text.len;
-}
-
 static enum hf_status walk_head(struct walk *walk)
 {
     struct hold_engine *e = walk->e;
@@ -93,10 +85,11 @@ static enum hf_status walk_record(struct walk *walk,
     for (int i = 0; i < SUBJECT_NUMBERS && subject->numbers[i].bytes > 0; i++)
         at = put_number(at, number_of(e, subject, record, subject->numbers[i]));
     if (subject->named)
-        at = put_text(at, hf_index_name(subject_index(e, subject), record));
+        at =
+            hold_put_text(at, hf_index_name(subject_index(e, subject), record));
     for (int i = 0; i < SUBJECT_TEXTS && subject->texts[i] > 0; i++) {
         const char *text = (const char *)record + subject->texts[i];
-        at = put_text(
+        at = hold_put_text(
             at, hf_text_bytes(&e->texts,
                               *(const struct hf_text *)(const void *)text));
     }

@@ -27,12 +27,10 @@ static uint64_t take_number(struct reader *in)
 
 static struct hf_bytes take_text(struct reader *in)
 {
-    if (in->bad || in->piece.len - in->at < 2) {
-        in->bad = true;
-        return hf_bytes("", 0);
-    }
-    size_t len = hf_get_u16(in->piece.data + in->at);
-    if (in->piece.len - in->at - 2 < len) {
+    size_t left = in->piece.len - in->at;
+    size_t len = left < 2 ? left : hf_get_u16(in->piece.data + in->at);
+
+    if (in->bad || left < 2 + len) {
         in->bad = true;
         return hf_bytes("", 0);
     }

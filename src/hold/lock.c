@@ -36,6 +36,16 @@ static bool is_held_with(const struct hold_engine *e,
     return at.number != 0 && lock_at(e, at.number)->token == c->token;
 }
 
+static bool refuse_token(struct hold_engine *e, const struct hold_command *c,
+                         enum hold_code code)
+{
+    struct hf_buf *body = refuse(e, code, 2);
+
+    reply_field_text(body, FIELD_NAME, c->name);
+    reply_field_number(body, FIELD_TOKEN, (int64_t)c->token);
+    return true;
+}
+
 void lock_need(struct hold_engine *e, const struct hold_command *c,
                struct need *need)
 {
@@ -51,22 +61,16 @@ void lock_need(struct hold_engine *e, const struct hold_command *c,
 bool lock_check(struct hold_engine *e, const struct hold_command *c,
                 struct target at)
 {
-    if (at.number == 0) {
-        if (hf_index_count(&e->locks) >= e->bounds.locks_max)
-            return refuse_overload(e, "locks-max", e->bounds.locks_max);
-        return false;
-    }
+    if (at.number == 0)
+        return hf_index_count(&e->locks) >= e->bounds.locks_max &&
+               refuse_overload(e, "locks-max", e->bounds.locks_max);
     struct lock *lock = lock_at(e, at.number);
-    if (owned_by(e, lock, c->owner)) {
-        if (lock->count == HOLD_COUNT_MAX)
-            return refuse_overload(e, "count-max", HOLD_COUNT_MAX);
-        return false;
-    }
-    if (c->wait_ms > 0) {
-        if (lock->waiting >= e->bounds.waiters_max)
-            return refuse_overload(e, "waiters-max", e->bounds.waiters_max);
-        return false;
-    }
+    if (owned_by(e, lock, c->owner))
+        return lock->count == HOLD_COUNT_MAX &&
+               refuse_overload(e, "count-max", HOLD_COUNT_MAX);
+    if (c->wait_ms > 0)
+        return lock->waiting >= e->bounds.waiters_max &&
+               refuse_overload(e, "waiters-max", e->bounds.waiters_max);
     struct hf_buf *body = refuse(e, HOLD_BUSY, 4);
     reply_field_text(body, FIELD_NAME, c->name);
     reply_field_text(body, FIELD_OWNER, hf_text_bytes(&e->texts, lock->owner));
@@ -295,12 +299,7 @@ static void pass_on(struct hold_engine *e, uint32_t number)
 bool unlock_check(struct hold_engine *e, const struct hold_command *c,
                   struct target at)
 {
-    if (is_held_with(e, c, at))
-        return false;
-    struct hf_buf *body = refuse(e, HOLD_NOTHELD, 2);
-    reply_field_text(body, FIELD_NAME, c->name);
-    reply_field_number(body, FIELD_TOKEN, (int64_t)c->token);
-    return true;
+    return !is_held_with(e, c, at) && refuse_token(e, c, HOLD_NOTHELD);
 }
 
 void lock_give(struct hold_engine *e, const struct hold_command *c,
@@ -321,12 +320,7 @@ void lock_give(struct hold_engine *e, const struct hold_command *c,
 bool renew_check(struct hold_engine *e, const struct hold_command *c,
                  struct target at)
 {
-    if (is_held_with(e, c, at))
-        return false;
-    struct hf_buf *body = refuse(e, HOLD_LOST, 2);
-    reply_field_text(body, FIELD_NAME, c->name);
-    reply_field_number(body, FIELD_TOKEN, (int64_t)c->token);
-    return true;
+    return !is_held_with(e, c, at) && refuse_token(e, c, HOLD_LOST);
 }
 
 void lock_renew(struct hold_engine *e, const struct hold_command *c,

@@ -1,51 +1,11 @@
 /* reply.c - writes and reads the engine's answers. */
 #include "hold/reply.h"
 
+#define NAME(kind, name) name,
+
 const char *hold_field_name(enum hold_field field)
 {
-    static const char *const names[HOLD_FIELD_COUNT] = {
-        [FIELD_ALLOWED] = "allowed",
-        [FIELD_AVAILABLE] = "available",
-        [FIELD_COUNT] = "count",
-        [FIELD_CREATED_MS] = "created_ms",
-        [FIELD_CURSOR] = "cursor",
-        [FIELD_ENDED_MS] = "ended_ms",
-        [FIELD_EXPIRES_MS] = "expires_ms",
-        [FIELD_HELD_MS] = "held_ms",
-        [FIELD_ID] = "id",
-        [FIELD_ITEMS] = "items",
-        [FIELD_LIMIT] = "limit",
-        [FIELD_LOCKS] = "locks",
-        [FIELD_MAXIMUM] = "maximum",
-        [FIELD_NAME] = "name",
-        [FIELD_NEWEST] = "newest",
-        [FIELD_OWNER] = "owner",
-        [FIELD_PRODUCTS] = "products",
-        [FIELD_QUANTITY] = "quantity",
-        [FIELD_REASON] = "reason",
-        [FIELD_REMAINING] = "remaining",
-        [FIELD_REQUESTED] = "requested",
-        [FIELD_RESERVED] = "reserved",
-        [FIELD_RESET_MS] = "reset_ms",
-        [FIELD_RETRY_MS] = "retry_ms",
-        [FIELD_SAFE_MS] = "safe_ms",
-        [FIELD_SKU] = "sku",
-        [FIELD_SOLD] = "sold",
-        [FIELD_STATUS] = "status",
-        [FIELD_TOKEN] = "token",
-        [FIELD_TOTAL] = "total",
-        [FIELD_UPDATED_MS] = "updated_ms",
-        [FIELD_VERSION] = "version",
-        [FIELD_WAITED_MS] = "waited_ms",
-        [FIELD_WAITING] = "waiting",
-        [FIELD_POLICY] = "policy",
-        [FIELD_SHADOW] = "shadow",
-        [FIELD_TAKEN] = "taken",
-        [FIELD_HOLD] = "hold",
-        [FIELD_HEADER_POLICY] = "ratelimit_policy",
-        [FIELD_HEADER] = "ratelimit",
-        [FIELD_RESOURCE] = "resource",
-    };
+    static const char *const names[] = {HOLD_FIELDS(NAME)};
 
     assert((unsigned)field < HOLD_FIELD_COUNT);
     return names[field];
@@ -53,28 +13,7 @@ const char *hold_field_name(enum hold_field field)
 
 const char *hold_code_name(enum hold_code code)
 {
-    static const char *const names[HOLD_ALL_CODES] = {
-        [HOLD_OK] = "OK",
-        [HOLD_WAITING] = "WAITING",
-        [HOLD_BUSY] = "BUSY",
-        [HOLD_TIMED_OUT] = "TIMEOUT",
-        [HOLD_NOTHELD] = "NOTHELD",
-        [HOLD_LOST] = "LOST",
-        [HOLD_STALE] = "STALE",
-        [HOLD_SHORT] = "SHORT",
-        [HOLD_STATE] = "STATE",
-        [HOLD_EXPIRED] = "EXPIRED",
-        [HOLD_NOTFOUND] = "NOTFOUND",
-        [HOLD_CONFLICT] = "CONFLICT",
-        [HOLD_OVERLOADED] = "OVERLOADED",
-        [HOLD_MOVED] = "CONFLICT",
-        [HOLD_AGAIN] = "AGAIN",
-        [HOLD_BADARG] = "BADARG",
-        [HOLD_ERR] = "ERR",
-        [HOLD_NOPERM] = "NOPERM",
-        [HOLD_NOPROTO] = "NOPROTO",
-        [HOLD_JOURNAL] = "JOURNAL",
-    };
+    static const char *const names[] = {HOLD_CODES(NAME)};
 
     assert((unsigned)code < HOLD_ALL_CODES);
     return names[code];

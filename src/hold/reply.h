@@ -23,78 +23,85 @@
 #include "base/bytes.h"
 #include "base/little.h"
 
+/* How it ended: the code, and its name as clients see it. The engine gives
+ * those up to BADARG, only a server the others. */
+#define HOLD_CODES(CODE)                                                       \
+    CODE(OK, "OK")                                                             \
+    CODE(WAITING, "WAITING")   /* no answer yet: it comes under the ticket */  \
+    CODE(BUSY, "BUSY")         /* held by another */                           \
+    CODE(TIMED_OUT, "TIMEOUT") /* waited in vain */                            \
+    CODE(NOTHELD, "NOTHELD")   /* not held with this token */                  \
+    CODE(LOST, "LOST")         /* the hold to be renewed is gone */            \
+    CODE(STALE, "STALE")       /* a newer token was seen */                    \
+    CODE(SHORT, "SHORT")       /* not enough stock */                          \
+    CODE(STATE, "STATE")       /* not possible in this state */                \
+    CODE(EXPIRED, "EXPIRED")   /* the reservation's time is over */            \
+    CODE(NOTFOUND, "NOTFOUND") /* no such product or reservation */            \
+    CODE(CONFLICT, "CONFLICT") /* the same id with other arguments */          \
+    CODE(OVERLOADED, "OVERLOADED") /* a named limit is reached */              \
+    CODE(MOVED, "CONFLICT")        /* a newer connection asked the same REQ */ \
+    CODE(AGAIN, "AGAIN")     /* not done yet: apply the same record again */   \
+    CODE(BADARG, "BADARG")   /* a token that was never given */                \
+    CODE(ERR, "ERR")         /* not a request, or of no command */             \
+    CODE(NOPERM, "NOPERM")   /* not from there */                              \
+    CODE(NOPROTO, "NOPROTO") /* no such protocol */                            \
+    CODE(JOURNAL, "JOURNAL") /* the log has failed */
+
+#define HOLD_CODE_OF(code, name) HOLD_##code,
 enum hold_code {
-    HOLD_OK,
-    HOLD_WAITING,    /* no answer yet: it comes under the ticket */
-    HOLD_BUSY,       /* held by another */
-    HOLD_TIMED_OUT,  /* waited in vain */
-    HOLD_NOTHELD,    /* not held with this token */
-    HOLD_LOST,       /* the hold to be renewed is gone */
-    HOLD_STALE,      /* a newer token was seen */
-    HOLD_SHORT,      /* not enough stock */
-    HOLD_STATE,      /* not possible in this state */
-    HOLD_EXPIRED,    /* the reservation's time is over */
-    HOLD_NOTFOUND,   /* no such product or reservation */
-    HOLD_CONFLICT,   /* the same id with other arguments */
-    HOLD_OVERLOADED, /* a named limit is reached */
-    HOLD_MOVED,      /* a newer connection asked the same REQ */
-    HOLD_AGAIN,      /* not done yet: apply the same record again */
-    HOLD_BADARG,     /* a token that was never given */
-    HOLD_CODE_COUNT, /* of those that the engine gives */
-
-    /* Errors that only a server gives. */
-    HOLD_ERR = HOLD_CODE_COUNT, /* not a request, or of no command */
-    HOLD_NOPERM,                /* not from there */
-    HOLD_NOPROTO,               /* no such protocol */
-    HOLD_JOURNAL,               /* the log has failed */
-    HOLD_ALL_CODES
+    HOLD_CODES(HOLD_CODE_OF) HOLD_ALL_CODES,
+    HOLD_CODE_COUNT = HOLD_BADARG + 1 /* of those that the engine gives */
 };
+#undef HOLD_CODE_OF
 
-enum hold_field {
-    FIELD_ALLOWED,
-    FIELD_AVAILABLE,
-    FIELD_COUNT,
-    FIELD_CREATED_MS,
-    FIELD_CURSOR,
-    FIELD_ENDED_MS,
-    FIELD_EXPIRES_MS,
-    FIELD_HELD_MS,
-    FIELD_ID,
-    FIELD_ITEMS,
-    FIELD_LIMIT,
-    FIELD_LOCKS,
-    FIELD_MAXIMUM,
-    FIELD_NAME,
-    FIELD_NEWEST,
-    FIELD_OWNER,
-    FIELD_PRODUCTS,
-    FIELD_QUANTITY,
-    FIELD_REASON,
-    FIELD_REMAINING,
-    FIELD_REQUESTED,
-    FIELD_RESERVED,
-    FIELD_RESET_MS,
-    FIELD_RETRY_MS,
-    FIELD_SAFE_MS,
-    FIELD_SKU,
-    FIELD_SOLD,
-    FIELD_STATUS,
-    FIELD_TOKEN,
-    FIELD_TOTAL,
-    FIELD_UPDATED_MS,
-    FIELD_VERSION,
-    FIELD_WAITED_MS,
-    FIELD_WAITING,
-    /* of limits; new ones at the end, for kept answers name them by number */
-    FIELD_POLICY,
-    FIELD_SHADOW,
-    FIELD_TAKEN,
-    FIELD_HOLD,
-    FIELD_HEADER_POLICY,
-    FIELD_HEADER,
-    FIELD_RESOURCE, /* of a fence */
-    HOLD_FIELD_COUNT
-};
+/* Fields of answers, and their names as clients see them. New ones come at the
+ * end, for kept answers name them by number. */
+#define HOLD_FIELDS(FIELD)                   \
+    FIELD(ALLOWED, "allowed")                \
+    FIELD(AVAILABLE, "available")            \
+    FIELD(COUNT, "count")                    \
+    FIELD(CREATED_MS, "created_ms")          \
+    FIELD(CURSOR, "cursor")                  \
+    FIELD(ENDED_MS, "ended_ms")              \
+    FIELD(EXPIRES_MS, "expires_ms")          \
+    FIELD(HELD_MS, "held_ms")                \
+    FIELD(ID, "id")                          \
+    FIELD(ITEMS, "items")                    \
+    FIELD(LIMIT, "limit")                    \
+    FIELD(LOCKS, "locks")                    \
+    FIELD(MAXIMUM, "maximum")                \
+    FIELD(NAME, "name")                      \
+    FIELD(NEWEST, "newest")                  \
+    FIELD(OWNER, "owner")                    \
+    FIELD(PRODUCTS, "products")              \
+    FIELD(QUANTITY, "quantity")              \
+    FIELD(REASON, "reason")                  \
+    FIELD(REMAINING, "remaining")            \
+    FIELD(REQUESTED, "requested")            \
+    FIELD(RESERVED, "reserved")              \
+    FIELD(RESET_MS, "reset_ms")              \
+    FIELD(RETRY_MS, "retry_ms")              \
+    FIELD(SAFE_MS, "safe_ms")                \
+    FIELD(SKU, "sku")                        \
+    FIELD(SOLD, "sold")                      \
+    FIELD(STATUS, "status")                  \
+    FIELD(TOKEN, "token")                    \
+    FIELD(TOTAL, "total")                    \
+    FIELD(UPDATED_MS, "updated_ms")          \
+    FIELD(VERSION, "version")                \
+    FIELD(WAITED_MS, "waited_ms")            \
+    FIELD(WAITING, "waiting")                \
+    FIELD(POLICY, "policy")                  \
+    FIELD(SHADOW, "shadow")                  \
+    FIELD(TAKEN, "taken")                    \
+    FIELD(HOLD, "hold")                      \
+    FIELD(HEADER_POLICY, "ratelimit_policy") \
+    FIELD(HEADER, "ratelimit")               \
+    FIELD(RESOURCE, "resource")
+
+#define HOLD_FIELD_OF(field, name) FIELD_##field,
+enum hold_field { HOLD_FIELDS(HOLD_FIELD_OF) HOLD_FIELD_COUNT };
+#undef HOLD_FIELD_OF
 
 /* The field's name as clients see it, in lower case. */
 const char *hold_field_name(enum hold_field field);

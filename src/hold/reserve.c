@@ -198,18 +198,11 @@ bool reserve_check(struct hold_engine *e, const struct hold_command *c,
 static struct hf_text store_items(struct hold_engine *e,
                                   const struct hold_command *c)
 {
-    char *out = e->record.data; /* scratch: an item is longer in a record */
     struct hf_text text;
     size_t len = items_bytes(c);
 
-    assert(len <= e->record.cap);
-    for (uint32_t i = 0; i < c->item_count; i++) {
-        struct hf_bytes sku = c->items[i].sku;
-        hf_put_u16(out, (uint16_t)sku.len);
-        memcpy(out + 2, sku.data, sku.len);
-        hf_put_u64(out + 2 + sku.len, c->items[i].quantity);
-        out += 2 + sku.len + 8;
-    }
+    assert(len <= e->record.cap); /* scratch: a record has more than this */
+    (void)hold_put_items(e->record.data, c);
     hf_texts_put(&e->texts, hf_bytes(e->record.data, len), len, &text);
     return text;
 }

@@ -32,6 +32,7 @@ const struct subject hold_subjects[SUBJECTS] = {
                       .members = &hold_subjects[SUBJECT_WAITER],
                       .member_list = offsetof(struct lock, queue)},
     [SUBJECT_WAITER] = {OF(waiter, waiters), .image = 'W',
+                        .expire = waiter_time_out,
                         NUMBERS(LINK, N(waiter, ticket), N(waiter, deadline_us),
                                 N(waiter, queued_us), N(waiter, ttl_ms)),
                         TEXTS(T(waiter, owner)), .link = waiter_link,

@@ -109,8 +109,9 @@ struct request {
 /* A sum over products, each of which may have HOLD_STOCK_MAX. */
 __extension__ typedef unsigned __int128 hold_wide;
 
-/* What a heap entry's `ref` names: the kind on top, the number below. */
-enum due_kind { DUE_LOCK, DUE_WAITER, DUE_RESERVATION };
+/* What a heap entry's `ref` names: the kind on top, as SUBJECT_*, the number
+ * below. */
+enum due_kind { DUE_LOCK, DUE_WAITER, DUE_RESERVATION = 3 };
 #define DUE_SHIFT  30
 #define DUE_NUMBER ((1u << DUE_SHIFT) - 1)
 
@@ -262,7 +263,7 @@ struct subject {
     /* Its time is over, but that was not swept; false of 0, which is none.
      * NULL: there is no such time. */
     bool (*is_over)(const struct hold_engine *e, uint32_t number);
-    void (*expire)(struct hold_engine *e, uint32_t number);
+    void (*expire)(struct hold_engine *e, uint32_t number); /* it is due */
     /* An entry of an image: kind, numbers, name, texts. */
     char image;
     bool named; /* else its name is the second number */

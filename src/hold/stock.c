@@ -59,11 +59,9 @@ void stock_set_need(struct hold_engine *e, const struct hold_command *c,
 bool stock_set_check(struct hold_engine *e, const struct hold_command *c,
                      struct target at)
 {
-    if (at.number == 0) {
-        if (hf_index_count(&e->products) >= e->bounds.products_max)
-            return refuse_overload(e, "products-max", e->bounds.products_max);
-        return false;
-    }
+    if (at.number == 0)
+        return hf_index_count(&e->products) >= e->bounds.products_max &&
+               refuse_overload(e, "products-max", e->bounds.products_max);
     struct product *product = product_at(e, at.number);
     if ((uint64_t)c->amount >= committed(product))
         return false;

@@ -49,6 +49,9 @@ static inline bool hf_bytes_equal(struct hf_bytes a, struct hf_bytes b)
     return a.len == b.len && (a.len == 0 || !memcmp(a.data, b.data, a.len));
 }
 
+/* As `%.*s` of printf wants them. */
+#define HF_SHOW(bytes) (int)(bytes).len, (bytes).data
+
 /* Equal but for the case of ASCII letters; `upper` is in upper case. */
 bool hf_bytes_is(struct hf_bytes bytes, const char *upper);
 

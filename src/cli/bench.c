@@ -108,9 +108,7 @@ static void print_table(const struct bench *bench, const struct load *load)
 static void print_json(const struct bench *bench, const struct load *load)
 {
     const struct hf_spread *times = load->times;
-    struct hf_buf error = {0};
 
-    (void)json_string(&error, hf_bytes_text(load->first_error));
     printf("{\"work\": \"%s\", \"dialect\": \"%s\", \"clients\": %llu, "
            "\"pipeline\": %llu, \"keys\": %llu, \"seconds\": %.3f, ",
            bench->work, bench->dialect,
@@ -120,14 +118,14 @@ static void print_json(const struct bench *bench, const struct load *load)
            (double)(load->ended_ns - load->began_ns) / 1e9);
     printf("\"operations\": %llu, \"operations_per_second\": %.0f, "
            "\"requests\": %llu, \"requests_per_second\": %.0f, "
-           "\"errors\": %llu, \"first_error\": %.*s, ",
+           "\"errors\": %llu, \"first_error\": ",
            (unsigned long long)load->counts.operations,
            per_second(load, load->counts.operations),
            (unsigned long long)load->counts.requests,
            per_second(load, load->counts.requests),
-           (unsigned long long)load->counts.errors, (int)error.len,
-           error.data != NULL ? error.data : "null");
-    printf("\"p50_us\": %.1f, \"p99_us\": %.1f, \"p999_us\": %.1f, "
+           (unsigned long long)load->counts.errors);
+    json_print(load->first_error);
+    printf(", \"p50_us\": %.1f, \"p99_us\": %.1f, \"p999_us\": %.1f, "
            "\"max_us\": %.1f",
            micros(hf_spread_percentile(times, 50)),
            micros(hf_spread_percentile(times, 99)),
@@ -138,7 +136,6 @@ static void print_json(const struct bench *bench, const struct load *load)
                (unsigned long long)bench->after.products,
                stock_fault(bench, load) == NULL ? "true" : "false");
     printf("}\n");
-    hf_buf_destroy(&error);
 }
 
 static int fail(const struct bench *bench, const char *what,

@@ -302,28 +302,31 @@ enum hf_status client_call(struct client *client, size_t count,
     return client_receive(client, deadline_ns, reply);
 }
 
-/* What the system says of it. */
-static const char *system_text(int error)
-{
-    return error < 0 ? gai_strerror(error) : strerror(error);
-}
+_Static_assert(CLIENT_CONNECT_MS == 5000, "it is told below");
 
-static void explain_io(const struct client *client, const char *where,
-                       char out[CLIENT_REASON_MAX])
+/* What went wrong; `*cause` if the system can say more of it. */
+static const char *reason_of(const struct client *client, enum hf_status status,
+                             bool *cause)
 {
-    if (client->error == ECONNREFUSED)
-        snprintf(out, CLIENT_REASON_MAX,
-                 "%s: connection refused: is the server running? (holdfast "
-                 "serve)",
-                 where);
-    else if (!client->reached)
-        snprintf(out, CLIENT_REASON_MAX, "%s: cannot connect: %s", where,
-                 system_text(client->error));
-    else if (client->error == 0)
-        snprintf(out, CLIENT_REASON_MAX, "%s: the connection was lost", where);
-    else
-        snprintf(out, CLIENT_REASON_MAX, "%s: the connection was lost: %s",
-                 where, system_text(client->error));
+    switch (status) {
+    case HF_IO:
+        *cause = client->error != 0 && client->error != ECONNREFUSED;
+        return client->error == ECONNREFUSED
+                   ? "connection refused: is the server running? (holdfast "
+                     "serve)"
+               : client->reached ? "the connection was lost"
+                                 : "cannot connect";
+    case HF_TIMEOUT:
+        return client->reached
+                   ? "timed out: connected, but no answer came"
+                   : "timed out: nobody took the connection within 5 s";
+    case HF_CLOSED:
+        return "the server closed the connection before it answered";
+    case HF_INVALID:
+        return "the answer is not understood: is it a holdfast server?";
+    default:
+        return hf_status_text(status);
+    }
 }
 
 void client_explain(const struct client *client,
@@ -331,31 +334,17 @@ void client_explain(const struct client *client,
                     char out[CLIENT_REASON_MAX])
 {
     bool v6 = strchr(address->host, ':') != NULL;
-    char where[300];
+    bool cause = false;
+    const char *reason = reason_of(client, status, &cause);
+    const char *system = client->error < 0 ? gai_strerror(client->error)
+                                           : strerror(client->error);
 
-    snprintf(where, sizeof where, "%s%s%s:%llu", v6 ? "[" : "", address->host,
-             v6 ? "]" : "", (unsigned long long)address->port);
-    if (status == HF_IO)
-        explain_io(client, where, out);
-    else if (status == HF_NOTFOUND)
+    if (status == HF_NOTFOUND)
         snprintf(out, CLIENT_REASON_MAX, "cannot look up the host '%s': %s",
-                 address->host, system_text(client->error));
-    else if (status == HF_TIMEOUT && !client->reached)
-        snprintf(out, CLIENT_REASON_MAX,
-                 "%s: timed out: nobody took the connection within %d s", where,
-                 CLIENT_CONNECT_MS / 1000);
-    else if (status == HF_TIMEOUT)
-        snprintf(out, CLIENT_REASON_MAX,
-                 "%s: timed out: connected, but no answer came", where);
-    else if (status == HF_CLOSED)
-        snprintf(out, CLIENT_REASON_MAX,
-                 "%s: the server closed the connection before it answered",
-                 where);
-    else if (status == HF_INVALID)
-        snprintf(out, CLIENT_REASON_MAX,
-                 "%s: the answer is not understood: is it a holdfast server?",
-                 where);
+                 address->host, system);
     else
-        snprintf(out, CLIENT_REASON_MAX, "%s: %s", where,
-                 hf_status_text(status));
+        snprintf(out, CLIENT_REASON_MAX, "%s%s%s:%llu: %s%s%s", v6 ? "[" : "",
+                 address->host, v6 ? "]" : "",
+                 (unsigned long long)address->port, reason, cause ? ": " : "",
+                 cause ? system : "");
 }

@@ -51,3 +51,14 @@ enum hf_status json_string(struct hf_buf *out, struct hf_bytes text)
         status = put_char(out, text, &at);
     return status != HF_OK ? status : hf_buf_append(out, "\"", 1);
 }
+
+void json_print(const char *text)
+{
+    struct hf_buf quoted = {0};
+
+    if (json_string(&quoted, hf_bytes_text(text)) == HF_OK)
+        printf("%.*s", HF_SHOW(quoted));
+    else
+        printf("null");
+    hf_buf_destroy(&quoted);
+}

@@ -11,5 +11,7 @@
 
 /* Appends `text` in quotes. HF_NOMEM: the buffer ends in part of it. */
 enum hf_status json_string(struct hf_buf *out, struct hf_bytes text);
+/* Prints it; null if there is no memory for that. */
+void json_print(const char *text);
 
 #endif

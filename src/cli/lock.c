@@ -58,7 +58,7 @@ static int acquire(struct lease *lease, const struct client_address *address,
     if (status == HF_OK)
         return CLI_DONE;
     if (status == HF_EXISTS || status == HF_INVALID) {
-        fprintf(stderr, "holdfast lock: %.*s\n", (int)error.len, error.data);
+        fprintf(stderr, "holdfast lock: %.*s\n", HF_SHOW(error));
         return status == HF_EXISTS ? CLI_BUSY : CLI_REFUSED;
     }
     client_explain(&lease->client, address, status, reason);

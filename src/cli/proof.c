@@ -124,7 +124,7 @@ static enum hf_status granted(struct proof *proof, const struct hold_event *e)
         return wrong(proof,
                      "lock '%.*s' is granted with token %llu while the hold "
                      "with token %llu has not ended",
-                     (int)e->name.len, e->name.data, (unsigned long long)e->seq,
+                     HF_SHOW(e->name), (unsigned long long)e->seq,
                      (unsigned long long)held->token);
     held = add_held(proof, e->name);
     if (held == NULL)
@@ -143,8 +143,7 @@ static enum hf_status expired(struct proof *proof, const struct hold_event *e,
     if (e->lag_us > now_us || expires_us < held->expires_us ||
         expires_us - held->expires_us >= 1000)
         return wrong(proof, "lock '%.*s' expires at %llu us, not at its time",
-                     (int)e->name.len, e->name.data,
-                     (unsigned long long)expires_us);
+                     HF_SHOW(e->name), (unsigned long long)expires_us);
     hf_index_remove(&proof->held, hf_index_find(&proof->held, e->name));
     return HF_OK;
 }
@@ -158,8 +157,7 @@ static enum hf_status lock_event(struct proof *proof,
         return granted(proof, e);
     if (held == NULL)
         return wrong(proof, "event %llu is about lock '%.*s', which is free",
-                     (unsigned long long)e->seq, (int)e->name.len,
-                     e->name.data);
+                     (unsigned long long)e->seq, HF_SHOW(e->name));
     if (e->kind == EVENT_LOCK_EXPIRED)
         return expired(proof, e, held);
     if (e->kind == EVENT_LOCK_REENTERED)
@@ -176,18 +174,16 @@ static enum hf_status compare_lock(struct proof *proof, struct hf_bytes name)
     struct held *held = find_held(proof, name);
 
     if (out == NULL)
-        return wrong(proof, "lock '%.*s' is over, but goes on", (int)name.len,
-                     name.data);
+        return wrong(proof, "lock '%.*s' is over, but goes on", HF_SHOW(name));
     if ((out->code == HOLD_OK) != (held != NULL))
         return wrong(proof, "lock '%.*s' is %s, but its events say otherwise",
-                     (int)name.len, name.data,
-                     out->code == HOLD_OK ? "held" : "free");
+                     HF_SHOW(name), out->code == HOLD_OK ? "held" : "free");
     if (held == NULL)
         return HF_OK;
     if ((uint64_t)reply_get_number(out->body, FIELD_TOKEN) != held->token ||
         (uint64_t)reply_get_number(out->body, FIELD_COUNT) != held->count)
         return wrong(proof, "lock '%.*s' has another token or count than given",
-                     (int)name.len, name.data);
+                     HF_SHOW(name));
     held->expires_us =
         hold_now_us(proof->engine) +
         (uint64_t)reply_get_number(out->body, FIELD_EXPIRES_MS) * 1000;
@@ -210,8 +206,8 @@ static enum hf_status check_sums(struct proof *proof, struct hf_bytes sku,
         return wrong(proof,
                      "product '%.*s': available %lld + reserved %lld + sold "
                      "%lld is not total %lld",
-                     (int)sku.len, sku.data, (long long)available,
-                     (long long)reserved, (long long)sold, (long long)total);
+                     HF_SHOW(sku), (long long)available, (long long)reserved,
+                     (long long)sold, (long long)total);
     return HF_OK;
 }
 
@@ -225,7 +221,7 @@ static enum hf_status check_product(struct proof *proof, struct hf_bytes sku)
         hf_bytes_equal(sku, proof->command.name))
         return HF_OK; /* deleted right after a reservation of it expired */
     if (out->code != HOLD_OK)
-        return wrong(proof, "product '%.*s' is gone", (int)sku.len, sku.data);
+        return wrong(proof, "product '%.*s' is gone", HF_SHOW(sku));
     return check_sums(proof, sku, out->body);
 }
 
@@ -239,7 +235,7 @@ static enum hf_status check_items(struct proof *proof, struct hf_bytes id)
 
     if (out == NULL)
         return wrong(proof, "reservation '%.*s' is over, but goes on",
-                     (int)id.len, id.data);
+                     HF_SHOW(id));
     if (out->code != HOLD_OK)
         return HF_OK; /* it ended and was forgotten in the same step */
     if (hf_buf_append(&copy, out->body.data, out->body.len) != HF_OK)
@@ -269,7 +265,7 @@ static enum hf_status reservation_event(struct proof *proof,
     if (e->kind == EVENT_RESERVED) {
         if (number != 0)
             return wrong(proof, "reservation '%.*s' is made a second time",
-                         (int)e->name.len, e->name.data);
+                         HF_SHOW(e->name));
         number = hf_index_add(&proof->pending, e->name);
         return number == 0 ? HF_NOMEM : HF_OK;
     }
@@ -277,8 +273,7 @@ static enum hf_status reservation_event(struct proof *proof,
         return wrong(proof,
                      "event %llu is about reservation '%.*s', which is not "
                      "pending",
-                     (unsigned long long)e->seq, (int)e->name.len,
-                     e->name.data);
+                     (unsigned long long)e->seq, HF_SHOW(e->name));
     if (e->kind == EVENT_EXTENDED)
         return HF_OK;
     if (number != 0)

@@ -84,7 +84,6 @@ static void print_text(const char *dir, const struct proof_result *r,
 static void print_json(const char *dir, const struct proof_result *r,
                        const struct log_stats *stats)
 {
-    struct hf_buf path = {0};
     const struct {
         const char *name;
         uint64_t value;
@@ -109,28 +108,24 @@ static void print_json(const char *dir, const struct proof_result *r,
         {"pending", r->counts.pending},
     };
 
-    if (json_string(&path, hf_bytes_text(dir)) != HF_OK)
-        path.len = 0;
-    printf("{\"ok\": true, \"dir\": %.*s", (int)path.len, path.data);
+    printf("{\"ok\": true, \"dir\": ");
+    json_print(dir);
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
         printf(", \"%s\": %llu", fields[i].name,
                (unsigned long long)fields[i].value);
     printf(", \"digest\": \"%016llx\"}\n", (unsigned long long)r->digest);
-    hf_buf_destroy(&path);
 }
 
 int verify_failed(const char *dir, const char *text, bool json)
 {
-    struct hf_buf quoted = {0};
-
-    if (!json) {
+    if (json) {
+        printf("{\"ok\": false, \"error\": ");
+        json_print(text);
+        printf("}\n");
+    } else {
         fprintf(stderr, "holdfast verify: %s%s%s\n", dir != NULL ? dir : "",
                 dir != NULL ? ": " : "", text);
-    } else if (json_string(&quoted, hf_bytes_text(text)) == HF_OK) {
-        printf("{\"ok\": false, \"error\": %.*s}\n", (int)quoted.len,
-               quoted.data);
     }
-    hf_buf_destroy(&quoted);
     return CLI_FAILED;
 }
 

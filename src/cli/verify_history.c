@@ -28,29 +28,23 @@ static void print_text(const char *path, const struct history *history,
 
 static void print_json(const char *path, const struct history_report *r)
 {
-    struct hf_buf text = {0};
-
-    if (json_string(&text, hf_bytes_text(path)) != HF_OK)
-        text.len = 0;
-    printf("{\"ok\": %s, \"history\": %.*s, \"calls\": %llu, \"answers\": "
-           "%llu, \"grants\": %llu, \"reservations\": %llu, \"reads\": %llu, "
-           "\"violations\": %llu, \"found\": [",
-           r->violations == 0 ? "true" : "false", (int)text.len, text.data,
+    printf("{\"ok\": %s, \"history\": ", r->violations == 0 ? "true" : "false");
+    json_print(path);
+    printf(", \"calls\": %llu, \"answers\": %llu, \"grants\": %llu, "
+           "\"reservations\": %llu, \"reads\": %llu, \"violations\": %llu, "
+           "\"found\": [",
            (unsigned long long)r->calls, (unsigned long long)r->answers,
            (unsigned long long)r->grants, (unsigned long long)r->reservations,
            (unsigned long long)r->reads, (unsigned long long)r->violations);
     for (size_t i = 0; i < r->count; i++) {
-        text.len = 0;
-        if (json_string(&text, hf_bytes_text(r->found[i].text)) != HF_OK)
-            text.len = 0;
-        printf("%s{\"rule\": \"%s\", \"text\": %.*s, \"call\": %llu, "
-               "\"other\": %llu}",
-               i > 0 ? ", " : "", r->found[i].rule, (int)text.len, text.data,
+        printf("%s{\"rule\": \"%s\", \"text\": ", i > 0 ? ", " : "",
+               r->found[i].rule);
+        json_print(r->found[i].text);
+        printf(", \"call\": %llu, \"other\": %llu}",
                (unsigned long long)r->found[i].id,
                (unsigned long long)r->found[i].other);
     }
     printf("]}\n");
-    hf_buf_destroy(&text);
 }
 
 int verify_history(const char *path, bool json)

@@ -78,14 +78,14 @@ static enum hf_status check_locks(struct checker *checker)
         struct hf_bytes name = hf_index_name(&e->locks, lock);
         if (hf_index_find(&e->locks, name) != i)
             return broken(checker, "lock %.*s is not found by its name",
-                          (int)name.len, name.data);
+                          HF_SHOW(name));
         if (lock->token == 0 || lock->token > e->seq || lock->count == 0)
             return broken(checker, "lock %.*s has token %llu, count %u",
-                          (int)name.len, name.data,
-                          (unsigned long long)lock->token, lock->count);
+                          HF_SHOW(name), (unsigned long long)lock->token,
+                          lock->count);
         if (!in_heap(e, lock->due, DUE_LOCK, i, lock->expires_us))
             return broken(checker, "lock %.*s is not due at its expiry",
-                          (int)name.len, name.data);
+                          HF_SHOW(name));
         enum hf_status status = check_queue(checker, i);
         if (status != HF_OK)
             return status;
@@ -107,12 +107,12 @@ static enum hf_status check_pending(struct checker *checker, uint32_t number,
 
     if (!in_heap(e, r->due, DUE_RESERVATION, number, r->expires_us))
         return broken(checker, "reservation %.*s is not due at its expiry",
-                      (int)id.len, id.data);
+                      HF_SHOW(id));
     for (size_t at = 0; items_next(items, &at, &item);) {
         uint32_t product = hf_index_find(&e->products, item.sku);
         if (product == 0)
             return broken(checker, "reservation %.*s has an unknown product",
-                          (int)id.len, id.data);
+                          HF_SHOW(id));
         checker->reserved[product] += item.quantity;
     }
     checker->pending++;
@@ -164,19 +164,18 @@ static enum hf_status check_products(struct checker *checker)
             return broken(checker,
                           "product %.*s is oversold: total %llu, reserved "
                           "%llu, sold %llu",
-                          (int)sku.len, sku.data, (unsigned long long)p->total,
+                          HF_SHOW(sku), (unsigned long long)p->total,
                           (unsigned long long)p->reserved,
                           (unsigned long long)p->sold);
         if (p->reserved != checker->reserved[i])
             return broken(checker,
                           "product %.*s counts %llu reserved, its "
                           "reservations hold %llu",
-                          (int)sku.len, sku.data,
-                          (unsigned long long)p->reserved,
+                          HF_SHOW(sku), (unsigned long long)p->reserved,
                           (unsigned long long)checker->reserved[i]);
         if (hf_index_find(&e->products, sku) != i || p->version > e->seq)
-            return broken(checker, "product %.*s is not in order", (int)sku.len,
-                          sku.data);
+            return broken(checker, "product %.*s is not in order",
+                          HF_SHOW(sku));
     }
     return HF_OK;
 }

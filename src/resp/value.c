@@ -35,132 +35,81 @@ static enum hf_status read_line(struct hf_bytes input, size_t *at, size_t max,
     return HF_OK;
 }
 
-/* The number behind the type byte; at least `low`, at most `high`. */
-static enum hf_status read_number(struct hf_bytes input, size_t *at,
-                                  int64_t low, int64_t high, int64_t *out)
-{
-    struct hf_bytes line;
-    int64_t number;
-    size_t next = *at;
-    enum hf_status status = read_line(input, &next, 1 + HF_DIGITS_MAX, &line);
-
-    if (status != HF_OK)
-        return status;
-    if (hf_parse_i64(line, &number) != HF_OK || number < low || number > high)
-        return HF_INVALID;
-    *out = number;
-    *at = next;
-    return HF_OK;
-}
-
-static enum hf_status read_text(struct hf_bytes input, size_t *at,
-                                enum resp_kind kind, struct resp_value *out)
-{
-    struct hf_bytes text;
-    enum hf_status status = read_line(input, at, LINE_MAX_BYTES, &text);
-
-    if (status == HF_OK)
-        *out = (struct resp_value){.kind = kind, .text = text};
-    return status;
-}
-
+/* The bytes of a bulk of value->number bytes, from input[*at] on. */
 static enum hf_status read_bulk(struct hf_bytes input, size_t *at,
-                                struct resp_value *out)
+                                struct resp_value *value)
 {
-    int64_t number;
-    size_t next = *at;
-    enum hf_status status =
-        read_number(input, &next, -1, SIZE_MAX_COUNT, &number);
+    size_t len = (size_t)value->number;
+    const char *data = input.data + *at;
 
-    if (status != HF_OK)
-        return status;
-    if (number < 0) {
-        *out = (struct resp_value){.kind = RESP_NULL};
-        *at = next;
-        return HF_OK;
-    }
-    size_t len = (size_t)number;
-    if (input.len - next < len + 2)
+    if (input.len - *at < len + 2)
         return HF_MORE;
-    const char *data = input.data + next;
     if (data[len] != '\r' || data[len + 1] != '\n')
         return HF_INVALID;
-    *out = (struct resp_value){.kind = RESP_BULK, .text = hf_bytes(data, len)};
-    *at = next + len + 2;
+    value->text = hf_bytes(data, len);
+    value->number = 0;
+    *at += len + 2;
     return HF_OK;
 }
 
-static enum hf_status read_header(struct hf_bytes input, size_t *at,
-                                  enum resp_kind kind, struct resp_value *out)
-{
-    int64_t number;
-    int64_t low = kind == RESP_ARRAY ? -1 : 0;
-    enum hf_status status =
-        read_number(input, at, low, SIZE_MAX_COUNT, &number);
-
-    if (status == HF_OK && number < 0)
-        *out = (struct resp_value){.kind = RESP_NULL};
-    else if (status == HF_OK)
-        *out = (struct resp_value){.kind = kind, .number = number};
-    return status;
-}
-
-/* `_` and `#t` or `#f`. */
-static enum hf_status read_mark(struct hf_bytes input, size_t *at,
-                                struct resp_value *out)
-{
-    struct hf_bytes line;
-    char type = input.data[*at];
-    size_t next = *at;
-    enum hf_status status = read_line(input, &next, 1, &line);
-
-    if (status != HF_OK)
-        return status;
-    if (line.len != (type == '#' ? 1 : 0))
-        return HF_INVALID;
-    *out = (struct resp_value){.kind = RESP_NULL};
-    if (type == '#') {
-        if (line.data[0] != 't' && line.data[0] != 'f')
-            return HF_INVALID;
-        out->kind = RESP_BOOL;
-        out->number = line.data[0] == 't';
-    }
-    *at = next;
-    return HF_OK;
-}
+/* What each type of value begins with, and how long its line may be. */
+static const struct type {
+    char byte;
+    enum resp_kind kind;
+    size_t line_max;
+    int64_t low; /* of a number, a length or a count; -1 of the last: null */
+    int64_t high;
+} types[] = {
+    {'+', RESP_SIMPLE, LINE_MAX_BYTES, 0, 0},
+    {'-', RESP_ERROR, LINE_MAX_BYTES, 0, 0},
+    {':', RESP_NUMBER, 1 + HF_DIGITS_MAX, INT64_MIN, INT64_MAX},
+    {'$', RESP_BULK, 1 + HF_DIGITS_MAX, -1, SIZE_MAX_COUNT},
+    {'*', RESP_ARRAY, 1 + HF_DIGITS_MAX, -1, SIZE_MAX_COUNT},
+    {'%', RESP_MAP, 1 + HF_DIGITS_MAX, 0, SIZE_MAX_COUNT},
+    {'_', RESP_NULL, 1, 0, 0},
+    {'#', RESP_BOOL, 1, 0, 0},
+};
 
 enum hf_status resp_read(struct hf_bytes input, size_t *at,
                          struct resp_value *out)
 {
-    int64_t number;
+    const struct type *type = types;
+    struct resp_value value = {0};
+    struct hf_bytes line;
+    size_t next = *at;
 
     assert(*at <= input.len);
     if (*at == input.len)
         return HF_MORE;
-    switch (input.data[*at]) {
-    case '+':
-        return read_text(input, at, RESP_SIMPLE, out);
-    case '-':
-        return read_text(input, at, RESP_ERROR, out);
-    case '$':
-        return read_bulk(input, at, out);
-    case '*':
-        return read_header(input, at, RESP_ARRAY, out);
-    case '%':
-        return read_header(input, at, RESP_MAP, out);
-    case '_':
-    case '#':
-        return read_mark(input, at, out);
-    case ':': {
-        enum hf_status status =
-            read_number(input, at, INT64_MIN, INT64_MAX, &number);
-        if (status == HF_OK)
-            *out = (struct resp_value){.kind = RESP_NUMBER, .number = number};
+    while (type->byte != input.data[*at]) {
+        if (++type == types + sizeof types / sizeof *types)
+            return HF_INVALID;
+    }
+    enum hf_status status = read_line(input, &next, type->line_max, &line);
+    if (status != HF_OK)
         return status;
-    }
-    default:
+    value.kind = type->kind;
+    if (type->kind == RESP_SIMPLE || type->kind == RESP_ERROR) {
+        value.text = line;
+    } else if (type->kind == RESP_NULL || type->kind == RESP_BOOL) {
+        bool yes = line.len == 1 && line.data[0] == 't';
+        bool no = line.len == 1 && line.data[0] == 'f';
+        if (type->kind == RESP_NULL ? line.len > 0 : !yes && !no)
+            return HF_INVALID;
+        value.number = yes && type->kind == RESP_BOOL;
+    } else if (hf_parse_i64(line, &value.number) != HF_OK ||
+               value.number < type->low || value.number > type->high) {
         return HF_INVALID;
+    } else if (type->kind != RESP_NUMBER && value.number < 0) {
+        value = (struct resp_value){.kind = RESP_NULL};
+    } else if (type->kind == RESP_BULK) {
+        status = read_bulk(input, &next, &value);
     }
+    if (status != HF_OK)
+        return status;
+    *out = value;
+    *at = next;
+    return HF_OK;
 }
 
 enum hf_status resp_skip(struct hf_bytes input, size_t *at)

@@ -128,21 +128,26 @@ static void wake(struct hf_rwlock *lock, uint64_t state)
 }
 
 __attribute__((noinline)) static enum hf_status
-wait_to_read(struct hf_rwlock *lock, uint64_t deadline_ns)
+wait_to(bool write, struct hf_rwlock *lock, uint64_t deadline_ns)
 {
+    uint64_t one = write ? WWAIT_ONE : RWAIT_ONE;
     uint64_t state = look(lock);
     enum hf_status status;
 
     do {
-        if (rwait_of(state) == HF_RWLOCK_MAX)
+        if ((write ? wwait_of(state) : rwait_of(state)) == HF_RWLOCK_MAX)
             return HF_FULL;
         /* Relaxed, here and below: the count guards nothing. */
-    } while (
-        !hf_u64_cas(&lock->state, &state, state + RWAIT_ONE, __ATOMIC_RELAXED));
-    status = hf_event_until(&lock->readers, try_waiting_read, lock, lock->clock,
-                            deadline_ns);
-    if (status != HF_OK)
-        hf_u64_sub(&lock->state, RWAIT_ONE, __ATOMIC_RELAXED);
+    } while (!hf_u64_cas(&lock->state, &state, state + one, __ATOMIC_RELAXED));
+    status = hf_event_until(write ? &lock->writers : &lock->readers,
+                            write ? try_waiting_write : try_waiting_read, lock,
+                            lock->clock, deadline_ns);
+    if (status != HF_OK) {
+        state = hf_u64_sub(&lock->state, one, __ATOMIC_RELAXED);
+        /* The readers whom a writer kept out can go in. */
+        if (write)
+            wake(lock, state - one);
+    }
     return status;
 }
 
@@ -154,29 +159,8 @@ enum hf_status hf_rwlock_lock_read(struct hf_rwlock *lock, uint64_t deadline_ns)
 
     if (status != HF_PENDING)
         return status;
-    return deadline_ns == HF_NOW ? HF_TIMEOUT : wait_to_read(lock, deadline_ns);
-}
-
-__attribute__((noinline)) static enum hf_status
-wait_to_write(struct hf_rwlock *lock, uint64_t deadline_ns)
-{
-    uint64_t state = look(lock);
-    enum hf_status status;
-
-    do {
-        if (wwait_of(state) == HF_RWLOCK_MAX)
-            return HF_FULL;
-        /* Relaxed, here and below: the count guards nothing. */
-    } while (
-        !hf_u64_cas(&lock->state, &state, state + WWAIT_ONE, __ATOMIC_RELAXED));
-    status = hf_event_until(&lock->writers, try_waiting_write, lock,
-                            lock->clock, deadline_ns);
-    if (status != HF_OK) {
-        state = hf_u64_sub(&lock->state, WWAIT_ONE, __ATOMIC_RELAXED);
-        /* The readers whom we kept out can go in. */
-        wake(lock, state - WWAIT_ONE);
-    }
-    return status;
+    return deadline_ns == HF_NOW ? HF_TIMEOUT
+                                 : wait_to(false, lock, deadline_ns);
 }
 
 enum hf_status hf_rwlock_lock_write(struct hf_rwlock *lock,
@@ -189,7 +173,7 @@ enum hf_status hf_rwlock_lock_write(struct hf_rwlock *lock,
     if (status != HF_PENDING)
         return status;
     return deadline_ns == HF_NOW ? HF_TIMEOUT
-                                 : wait_to_write(lock, deadline_ns);
+                                 : wait_to(true, lock, deadline_ns);
 }
 
 enum hf_status hf_rwlock_unlock_read(struct hf_rwlock *lock)

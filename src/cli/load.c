@@ -293,7 +293,7 @@ static enum hf_status open_conn(struct load *load, struct load_conn *conn,
     if (status != HF_OK)
         return status;
     conn->fd = client_detach(&client);
-    record_opened(load->record, conn->index + 1);
+    record_mark(load->record, conn->index + 1, HISTORY_OPEN);
     conn->tokens = hf_alloc_zeroed(load->options->pipeline * sizeof(uint64_t));
     if (conn->tokens == NULL ||
         hf_buf_reserve(&conn->in, load->options->pipeline * REPLY_BYTES) !=
@@ -369,7 +369,7 @@ void load_close(struct load *load)
         struct load_conn *conn = &load->conns[i];
         if (conn->fd >= 0) {
             close(conn->fd);
-            record_closed(load->record, conn->index + 1);
+            record_mark(load->record, conn->index + 1, HISTORY_CLOSED);
         }
         hf_buf_destroy(&conn->in);
         hf_buf_destroy(&conn->out);

@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include "cli/client.h"
-#include "history/history.h"
 #include "resp/resp.h"
 
 static uint64_t now_us(void)
@@ -74,15 +73,9 @@ void record_answer(struct record *record, uint32_t client, uint64_t id,
         (void)history_answer(record->history, now_us(), client, id, reply);
 }
 
-void record_opened(struct record *record, uint32_t client)
+void record_mark(struct record *record, uint32_t client,
+                 enum history_event event)
 {
     if (record->history != NULL)
-        (void)history_mark(record->history, now_us(), client, 0, HISTORY_OPEN);
-}
-
-void record_closed(struct record *record, uint32_t client)
-{
-    if (record->history != NULL)
-        (void)history_mark(record->history, now_us(), client, 0,
-                           HISTORY_CLOSED);
+        (void)history_mark(record->history, now_us(), client, 0, event);
 }

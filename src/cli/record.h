@@ -7,10 +7,7 @@
 #ifndef CLI_RECORD_H
 #define CLI_RECORD_H
 
-#include "base/bytes.h"
-#include "holdfast/status.h"
-
-struct history;
+#include "history/history.h"
 
 struct record {
     struct history *history; /* NULL: nothing is recorded */
@@ -32,8 +29,8 @@ uint64_t record_call(struct record *record, uint32_t client,
                      const struct hf_bytes *words, size_t count);
 void record_answer(struct record *record, uint32_t client, uint64_t id,
                    struct hf_bytes reply);
-/* The connection was opened, or ended. */
-void record_opened(struct record *record, uint32_t client);
-void record_closed(struct record *record, uint32_t client);
+/* The connection was opened (HISTORY_OPEN), or ended (HISTORY_CLOSED). */
+void record_mark(struct record *record, uint32_t client,
+                 enum history_event event);
 
 #endif

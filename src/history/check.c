@@ -301,7 +301,8 @@ static void read_events(struct check *c)
 {
     struct list starts = {0};
 
-    c->calls = check_alloc(c, c->history->id_count * sizeof *c->calls);
+    c->calls =
+        check_alloc(c, hf_index_count(&c->history->ids) * sizeof *c->calls);
     for (uint32_t i = 0; i < c->end; i++) {
         const struct event *event = &c->history->events[i];
         struct call *call;

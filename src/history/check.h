@@ -156,6 +156,7 @@ struct check {
     struct list mentions; /* of struct mention */
     struct list bookings; /* of struct booking */
     struct list shares;   /* of struct share */
+    size_t share_next;    /* those before are of products that were judged */
     struct list notes;    /* of struct note */
     uint32_t dated_at;    /* the first time the date was set */
     uint32_t end;

@@ -326,26 +326,22 @@ static void allocate(struct product_view *view)
         view->tallies[i].steps = steps + i * room;
 }
 
-/* The product's shares, of those that are sorted. */
+/* The product's shares: they and the products are in the same order. */
 static void find_shares(struct product_view *view)
 {
-    const struct check *c = view->check;
-    size_t low = 0;
-    size_t high = c->shares.count;
+    struct check *c = view->check;
+    const struct share *shares = c->shares.data;
+    size_t at = c->share_next;
 
-    view->shares = c->shares.data;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (check_compare(view->shares[middle].key.name, view->sku) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    while (high < c->shares.count &&
-           hf_bytes_equal(view->shares[high].key.name, view->sku))
-        high++;
-    view->shares += low;
-    view->share_count = high - low;
+    while (at < c->shares.count &&
+           check_compare(shares[at].key.name, view->sku) < 0)
+        at++;
+    view->shares = shares + at;
+    for (;
+         at < c->shares.count && hf_bytes_equal(shares[at].key.name, view->sku);
+         at++)
+        view->share_count++;
+    c->share_next = at;
 }
 
 /* All notes of one product. */

@@ -7,12 +7,22 @@
 #include "history/record.h"
 
 #define EVENTS_FIRST 256
-#define IDS_FIRST    256 /* a power of two */
 #define EVENTS_MAX   (UINT32_MAX - 1)
 
 struct history *history_new(void)
 {
-    return hf_alloc_zeroed(sizeof(struct history));
+    struct history *history = hf_alloc_zeroed(sizeof *history);
+    struct hf_hash_seed seed = {{1, 1}}; /* nobody chooses ids to harm us */
+
+    if (history == NULL)
+        return NULL;
+    hf_texts_init(&history->texts, &history->account);
+    if (hf_index_init(&history->ids, sizeof(struct id_slot), &history->texts,
+                      seed, &history->account) != HF_OK) {
+        history_free(history);
+        return NULL;
+    }
+    return history;
 }
 
 void history_free(struct history *history)
@@ -22,7 +32,8 @@ void history_free(struct history *history)
     if (history->file != NULL)
         (void)fclose(history->file);
     hf_free(history->events);
-    hf_free(history->ids);
+    hf_index_destroy(&history->ids);
+    hf_texts_destroy(&history->texts);
     hf_buf_destroy(&history->bytes);
     hf_buf_destroy(&history->line);
     hf_free(history);
@@ -42,41 +53,16 @@ const char *history_event_name(enum history_event kind)
     return (size_t)kind < sizeof names / sizeof names[0] ? names[kind] : NULL;
 }
 
-/* The slot that holds the id, or the free one where it belongs. */
-static struct id_slot *probe(struct id_slot *slots, size_t cap, uint64_t id)
+static struct hf_bytes name_of(const uint64_t *id)
 {
-    size_t at = (size_t)(id * 0x9e3779b97f4a7c15u) & (cap - 1);
-
-    while (slots[at].id != 0 && slots[at].id != id)
-        at = (at + 1) & (cap - 1);
-    return &slots[at];
+    return hf_bytes((const char *)id, sizeof *id);
 }
 
 struct id_slot *history_find(const struct history *history, uint64_t id)
 {
-    if (history->id_cap == 0 || id == 0)
-        return NULL;
-    struct id_slot *slot = probe(history->ids, history->id_cap, id);
-    return slot->id == 0 ? NULL : slot;
-}
+    uint32_t number = hf_index_find(&history->ids, name_of(&id));
 
-static enum hf_status grow_ids(struct history *history)
-{
-    size_t cap = history->id_cap == 0 ? IDS_FIRST : history->id_cap * 2;
-
-    if (history->id_count * 2 < history->id_cap)
-        return HF_OK;
-    struct id_slot *slots = hf_alloc_zeroed(cap * sizeof *slots);
-    if (slots == NULL)
-        return HF_NOMEM;
-    for (size_t i = 0; i < history->id_cap; i++) {
-        if (history->ids[i].id != 0)
-            *probe(slots, cap, history->ids[i].id) = history->ids[i];
-    }
-    hf_free(history->ids);
-    history->ids = slots;
-    history->id_cap = cap;
-    return HF_OK;
+    return number == 0 ? NULL : hf_index_at(&history->ids, number);
 }
 
 static enum hf_status grow_events(struct history *history)
@@ -134,20 +120,19 @@ static enum hf_status keep(struct history *history, struct event *event,
     }
     if (status == HF_OK)
         status = grow_events(history);
-    if (status == HF_OK)
-        status = grow_ids(history);
+    if (status == HF_OK && event->kind == HISTORY_CALL &&
+        hf_index_add(&history->ids, name_of(&event->id)) == 0)
+        status = HF_NOMEM;
     if (status != HF_OK) {
         history->bytes.len = before;
         return status;
     }
     event->len = (uint32_t)(history->bytes.len - before);
-    if (event->kind == HISTORY_CALL) {
-        *probe(history->ids, history->id_cap, event->id) = (struct id_slot){
-            .id = event->id, .event = (uint32_t)history->count};
-        history->id_count++;
-    } else if (event->kind == HISTORY_ANSWER) {
-        history_find(history, event->id)->answered = true;
-    }
+    struct id_slot *slot = history_find(history, event->id);
+    if (event->kind == HISTORY_CALL)
+        slot->event = (uint32_t)history->count;
+    else if (event->kind == HISTORY_ANSWER)
+        slot->answered = true;
     history->events[history->count++] = *event;
     return HF_OK;
 }

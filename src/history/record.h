@@ -2,11 +2,12 @@
  *
  *   events   in the order in which they happened
  *   bytes    words (length, bytes) and replies, one behind the other
- *   ids      from a call's id to its event: open addressing, never removed
+ *   ids      from a call's id to its event
  */
 #ifndef HISTORY_RECORD_H
 #define HISTORY_RECORD_H
 
+#include "base/index.h"
 #include "history/history.h"
 
 struct event {
@@ -20,8 +21,8 @@ struct event {
 };
 
 struct id_slot {
-    uint64_t id;    /* 0: free */
-    uint32_t event; /* of the call */
+    struct hf_named named; /* the bytes of the id */
+    uint32_t event;        /* of the call */
     bool answered;
 };
 
@@ -30,11 +31,11 @@ struct history {
     size_t count;
     size_t cap;
     struct hf_buf bytes;
-    struct id_slot *ids;
-    size_t id_count;
-    size_t id_cap;    /* a power of two */
-    uint64_t time_us; /* of the last event */
-    FILE *file;       /* NULL: events are kept */
+    struct hf_texts texts;
+    struct hf_index ids; /* of struct id_slot */
+    size_t account;      /* of the memory of these */
+    uint64_t time_us;    /* of the last event */
+    FILE *file;          /* NULL: events are kept */
     struct hf_buf line;
 };
 

@@ -393,17 +393,14 @@ void lock_info(struct hold_engine *e, const struct hold_command *c)
                        (int64_t)((e->now_us - lock->acquired_us) / US_PER_MS));
 }
 
+static void show_lock(struct hold_engine *e, const void *record)
+{
+    reply_lock(&e->body, e, record, 0);
+}
+
 void lock_list(struct hold_engine *e, const struct hold_command *c)
 {
-    struct listing listing;
-
-    listing_begin(e, &listing, FIELD_LOCKS, c, hf_index_top(&e->locks));
-    while (listing_more(e, &listing)) {
-        struct lock *lock = hf_index_used(&e->locks, listing.number);
-        if (listing_takes(&listing, &e->locks, lock))
-            reply_lock(&e->body, e, lock, 0);
-    }
-    listing_end(e, &listing);
+    list_page(e, c, FIELD_LOCKS, &e->locks, show_lock);
 }
 
 enum hf_status lock_loaded(struct hold_engine *e, uint32_t number,

@@ -168,50 +168,36 @@ bool refuse_overload(struct hold_engine *e, const char *limit, uint64_t maximum)
 /* The longest entry of a listing: a lock with its name and owner. */
 #define ENTRY_BYTES (HOLD_NAME_MAX + HOLD_OWNER_MAX + 128)
 
-void listing_begin(struct hold_engine *e, struct listing *listing,
-                   enum hold_field field, const struct hold_command *c,
-                   uint32_t top)
+void list_page(struct hold_engine *e, const struct hold_command *c,
+               enum hold_field field, const struct hf_index *index,
+               void (*show)(struct hold_engine *e, const void *record))
 {
+    struct hf_buf *body = &e->body;
+    uint32_t top = hf_index_top(index);
     uint64_t from = c->cursor > 0 ? c->cursor : 1;
     uint64_t most = c->count > 0 ? c->count : HOLD_LIST_MAX;
+    uint32_t number = from < top ? (uint32_t)from : top;
+    uint64_t steps = 0;
+    uint32_t count = 0;
 
-    *listing = (struct listing){.pattern = c->name, .top = top};
-    listing->number = from < top ? (uint32_t)from : top;
-    listing->count_max =
-        (uint32_t)(most < HOLD_LIST_MAX ? most : HOLD_LIST_MAX);
-    reply_map(&e->body, 2);
-    reply_field(&e->body, field);
-    reply_list(&e->body, 0);
-    listing->count_at = e->body.len - 4;
-}
-
-bool listing_more(const struct hold_engine *e, const struct listing *listing)
-{
-    return listing->number < listing->top && listing->steps < HOLD_STEPS_MAX &&
-           listing->count < listing->count_max &&
-           e->body.cap - e->body.len >= 2 * ENTRY_BYTES;
-}
-
-bool listing_takes(struct listing *listing, const struct hf_index *index,
-                   const void *record)
-{
-    listing->number++;
-    listing->steps++;
-    if (record == NULL)
-        return false;
-    if (listing->pattern.len > 0 &&
-        !hf_bytes_match_steps(listing->pattern, hf_index_name(index, record),
-                              &listing->steps))
-        return false;
-    listing->count++;
-    return true;
-}
-
-void listing_end(struct hold_engine *e, struct listing *listing)
-{
-    bool done = listing->number >= listing->top;
-
-    e->out.work += listing->steps;
-    hf_put_u32(e->body.data + listing->count_at, listing->count);
-    reply_field_number(&e->body, FIELD_CURSOR, done ? 0 : listing->number);
+    reply_map(body, 2);
+    reply_field(body, field);
+    reply_list(body, 0);
+    size_t count_at = body->len - 4;
+    for (; number < top && steps < HOLD_STEPS_MAX && count < most &&
+           count < HOLD_LIST_MAX && body->cap - body->len >= 2 * ENTRY_BYTES;
+         number++) {
+        const void *record = hf_index_used(index, number);
+        steps++;
+        if (record == NULL ||
+            (c->name.len > 0 &&
+             !hf_bytes_match_steps(c->name, hf_index_name(index, record),
+                                   &steps)))
+            continue;
+        show(e, record);
+        count++;
+    }
+    e->out.work += steps;
+    hf_put_u32(body->data + count_at, count);
+    reply_field_number(body, FIELD_CURSOR, number < top ? number : 0);
 }

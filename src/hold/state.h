@@ -318,25 +318,11 @@ struct hf_buf *refuse(struct hold_engine *e, enum hold_code code,
 bool refuse_overload(struct hold_engine *e, const char *limit,
                      uint64_t maximum);
 
-/* A listing in pages: a map of the list and the cursor to go on with. */
-struct listing {
-    struct hf_bytes pattern;
-    uint32_t number; /* the next record to look at */
-    uint32_t top;
-    uint64_t steps; /* taken so far */
-    uint32_t count; /* entries written */
-    uint32_t count_max;
-    size_t count_at; /* where the list's length stands */
-};
-void listing_begin(struct hold_engine *e, struct listing *listing,
-                   enum hold_field field, const struct hold_command *c,
-                   uint32_t top);
-/* True while the page has room for the record at `number`, and steps left. */
-bool listing_more(const struct hold_engine *e, const struct listing *listing);
-/* Is the record to be listed? It counts, whether or not. */
-bool listing_takes(struct listing *listing, const struct hf_index *index,
-                   const void *record);
-void listing_end(struct hold_engine *e, struct listing *listing);
+/* Answers with a page of the records of `index`, each written by `show`: a map
+ * of the list and the cursor to go on with. */
+void list_page(struct hold_engine *e, const struct hold_command *c,
+               enum hold_field field, const struct hf_index *index,
+               void (*show)(struct hold_engine *e, const void *record));
 
 /* The record that a command names: looked up once, then handed through. */
 struct target {

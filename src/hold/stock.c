@@ -23,8 +23,9 @@ static bool refuse_unknown(struct hold_engine *e, struct hf_bytes sku)
     return true;
 }
 
-static void reply_product(struct hold_engine *e, const struct product *p)
+static void reply_product(struct hold_engine *e, const void *record)
 {
+    const struct product *p = record;
     struct hf_buf *body = &e->body;
 
     reply_map(body, 7);
@@ -160,15 +161,7 @@ void stock_get(struct hold_engine *e, const struct hold_command *c)
 
 void stock_list(struct hold_engine *e, const struct hold_command *c)
 {
-    struct listing listing;
-
-    listing_begin(e, &listing, FIELD_PRODUCTS, c, hf_index_top(&e->products));
-    while (listing_more(e, &listing)) {
-        struct product *p = hf_index_used(&e->products, listing.number);
-        if (listing_takes(&listing, &e->products, p))
-            reply_product(e, p);
-    }
-    listing_end(e, &listing);
+    list_page(e, c, FIELD_PRODUCTS, &e->products, reply_product);
 }
 
 enum hf_status product_loaded(struct hold_engine *e, uint32_t number,

@@ -70,7 +70,7 @@ static enum hf_status ask_all(const struct client_address *address,
                               struct audit *audit, struct record *record)
 {
     struct client client;
-    enum hf_status status = client_open(&client, address, NULL);
+    enum hf_status status = client_open(&client, address, 0, NULL);
 
     for (uint64_t key = 0; status == HF_OK && key < keys;) {
         uint64_t count = 0;

@@ -157,7 +157,7 @@ static int measure(struct bench *bench, const struct work *work,
     struct client client;
 
     /* is anybody there at all? */
-    enum hf_status status = client_open(&client, &bench->address, NULL);
+    enum hf_status status = client_open(&client, &bench->address, 0, NULL);
     client_close(&client);
     if (status != HF_OK)
         return fail(bench, "", &client, status);

@@ -51,7 +51,7 @@ int call_send(struct call *call, size_t count, const struct hf_bytes *args,
     struct resp_value value;
     size_t at = 0;
 
-    enum hf_status status = client_open(&call->client, &call->address, NULL);
+    enum hf_status status = client_open(&call->client, &call->address, 0, NULL);
     if (status == HF_OK)
         status = client_call(&call->client, 2, hello,
                              client_now_ns() + CLIENT_REPLY_MS * MS_NS, reply);

@@ -234,10 +234,8 @@ static enum hf_status open_one(struct client *client,
 
 enum hf_status client_open(struct client *client,
                            const struct client_address *address,
-                           struct client_target *target)
+                           uint64_t deadline_ns, struct client_target *target)
 {
-    uint64_t deadline_ns =
-        client_now_ns() + CLIENT_CONNECT_MS * (uint64_t)1000000;
     struct client_target one;
     struct addrinfo want = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct addrinfo *found;
@@ -246,6 +244,8 @@ enum hf_status client_open(struct client *client,
     int first_error = 0;
 
     *client = (struct client){.fd = -1};
+    if (deadline_ns == 0)
+        deadline_ns = client_now_ns() + CLIENT_CONNECT_MS * (uint64_t)1000000;
     port[hf_print_u64(port, address->port)] = '\0';
     int code = getaddrinfo(address->host, port, &want, &found);
     if (code != 0) {

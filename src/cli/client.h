@@ -87,13 +87,13 @@ int client_detach(struct client *client);
 
 /* Waits for the socket and steps. HF_TIMEOUT, or as client_step. */
 enum hf_status client_wait(struct client *client, uint64_t deadline_ns);
-/* Tries each address of the name, for CLIENT_CONNECT_MS in all; `target`, if
- * not NULL, gets the one that answered. If none does, the result is the first
- * one's. HF_NOTFOUND: there is no such name; HF_TIMEOUT; HF_IO: refused or
- * unreachable. */
+/* Tries each address of the name; deadline 0: CLIENT_CONNECT_MS from now.
+ * `target`, if not NULL, gets the one that answered. If none does, the result
+ * is the first one's. HF_NOTFOUND: there is no such name; HF_TIMEOUT; HF_IO:
+ * refused or unreachable. */
 enum hf_status client_open(struct client *client,
                            const struct client_address *address,
-                           struct client_target *target);
+                           uint64_t deadline_ns, struct client_target *target);
 enum hf_status client_receive(struct client *client, uint64_t deadline_ns,
                               struct hf_bytes *reply);
 enum hf_status client_call(struct client *client, size_t count,

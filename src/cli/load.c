@@ -289,7 +289,7 @@ static enum hf_status open_conn(struct load *load, struct load_conn *conn,
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = conn};
     struct client client;
 
-    enum hf_status status = client_open(&client, address, NULL);
+    enum hf_status status = client_open(&client, address, 0, NULL);
     if (status != HF_OK)
         return status;
     conn->fd = client_detach(&client);
@@ -320,7 +320,7 @@ static enum hf_status load_script(struct load *load,
         client_now_ns() + CLIENT_REPLY_MS * (SECOND_NS / 1000);
     size_t at = 0;
 
-    enum hf_status status = client_open(&client, address, NULL);
+    enum hf_status status = client_open(&client, address, 0, NULL);
     if (status == HF_OK)
         status = client_call(&client, 3, args, deadline_ns, &reply);
     if (status == HF_OK)

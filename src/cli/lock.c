@@ -52,7 +52,7 @@ static int acquire(struct lease *lease, const struct client_address *address,
     struct hf_bytes error;
 
     enum hf_status status =
-        client_open(&lease->client, address, &lease->target);
+        client_open(&lease->client, address, 0, &lease->target);
     if (status == HF_OK)
         status = lease_take(lease, wait_ms, &error);
     if (status == HF_OK)

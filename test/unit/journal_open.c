@@ -174,11 +174,10 @@ TEST(a_state_that_cannot_be_made_is_not_given_back)
     write_files(&rig);
     rig.opts.machine = &machine;
     none = true;
-    snprintf(text, sizeof text, "no memory to open %s", rig.opts.dir);
+    snprintf(text, sizeof text, "no memory for the state of %s", rig.opts.dir);
     CHECK_EQ(rig_open(&rig), HF_NOMEM);
     CHECK(strcmp(rig.error, text) == 0);
     expect_refused(&rig, HF_NOMEM);
-    snprintf(text, sizeof text, "no memory to read %s", rig.opts.dir);
     CHECK(strcmp(rig.error, text) == 0);
     test_disk_destroy(&disk);
 }

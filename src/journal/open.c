@@ -4,7 +4,8 @@
  * must never be taken for batches later, so before the first new one is
  * written:
  *
- *   1. everything recovered is on disk (it may have been in memory only);
+ *   1. everything recovered is on disk, and so are the names of its files (it
+ *      may have been in memory only);
  *   2. the manifest says so, names the segment that holds the end as the
  *      newest, and no longer that the end was clean;
  *   3. segments behind that one are removed, and the removal is on disk;
@@ -110,6 +111,14 @@ static enum hf_status recover(struct folder *folder,
     return status;
 }
 
+static enum hf_status sync_names(struct folder *folder, char *error)
+{
+    int cause = folder->io->sync_folder(folder->io, folder->fd);
+
+    return cause == 0 ? HF_OK
+                      : folder_failed(folder, "sync", ".", cause, error);
+}
+
 /* Step 1 of the cut. */
 static enum hf_status sync_walked(struct folder *folder,
                                   const struct walk *walk, char *error)
@@ -130,7 +139,7 @@ static enum hf_status sync_walked(struct folder *folder,
         if (cause != 0)
             return folder_failed(folder, "sync", name, cause, error);
     }
-    return HF_OK;
+    return sync_names(folder, error);
 }
 
 /* Step 2 of the cut, or the first thing in a new folder. */
@@ -179,9 +188,7 @@ static enum hf_status remove_later(struct folder *folder, struct walk *walk,
             return folder_failed(folder, "remove", name, cause, error);
         list->segment_count--;
     }
-    int cause = io->sync_folder(io, folder->fd);
-    return cause == 0 ? HF_OK
-                      : folder_failed(folder, "sync", ".", cause, error);
+    return sync_names(folder, error);
 }
 
 /* The cut, steps 1 to 3. */

@@ -533,12 +533,15 @@ TEST(what_was_recovered_is_synced_before_anything_is_built_on_it)
     test_disk_forget(&disk);
     CHECK_EQ(rig_open(&rig), HF_OK);
     CHECK_EQ(write_blocks(&rig, 1), HF_OK);
-    /* temporaries; sync; the manifest; open for writing; the batch */
-    CHECK(test_disk_traced(&disk, "DDDOSOWSOW"));
+    /* temporaries; sync of the segment and of all names; the manifest; open
+     * for writing; the batch */
+    CHECK(test_disk_traced(&disk, "DDDOSFOWSOW"));
     rig_close(&rig);
-    test_disk_fail(&disk, TEST_DISK_SYNC, 0, EIO);
-    CHECK_EQ(rig_open(&rig), HF_IO);
-    CHECK(strstr(rig.error, "cannot sync ") != NULL);
+    for (uint64_t at = 0; at < 2; at++) {
+        test_disk_fail(&disk, TEST_DISK_SYNC, at, EIO);
+        CHECK_EQ(rig_open(&rig), HF_IO);
+        CHECK(strstr(rig.error, "cannot sync ") != NULL);
+    }
     test_disk_destroy(&disk);
 }
 

@@ -197,6 +197,24 @@ static void keep_old(struct disk_file *file, int fd, size_t len,
     }
 }
 
+/* They are on disk now. */
+static void drop_blocks(struct disk_file *file, size_t len, uint64_t offset)
+{
+    uint64_t first = offset / DISK_BLOCK;
+    uint64_t last = (offset + len - 1) / DISK_BLOCK;
+    struct disk_old **at = &file->olds;
+
+    while (*at != NULL) {
+        struct disk_old *old = *at;
+        if (old->block < first || old->block > last) {
+            at = &old->next;
+            continue;
+        }
+        *at = old->next;
+        free(old);
+    }
+}
+
 static int write_direct(int fd, const void *data, size_t len, uint64_t offset)
 {
     struct disk_flight *flight = &disk.flights[disk.flight_count++];
@@ -210,6 +228,7 @@ static int write_direct(int fd, const void *data, size_t len, uint64_t offset)
         if (disk.flights[i].data == data)
             disk.flights[i] = disk.flights[--disk.flight_count];
     }
+    drop_blocks(file_of(fd), len, offset);
     return hf_file_write(fd, data, len, offset);
 }
 
@@ -369,6 +388,9 @@ static void on_batch(void *context, uint64_t number)
         return;
     batch->done = true;
     disk.done_ns = world_now_ns();
+    if (batch->error == 0 && disk.fds[batch->flight.fd].direct)
+        drop_blocks(batch->flight.file, batch->flight.len,
+                    batch->flight.offset);
     if (batch->error == 0)
         batch->error = hf_file_write(batch->flight.fd, batch->flight.data,
                                      batch->flight.len, batch->flight.offset);

@@ -152,8 +152,9 @@ void disk_restart(bool power)
 {
     disk.batch = (struct disk_batch){.number = disk.batch.number + 1};
     for (struct disk_file *file = disk.files; file; file = file->next) {
-        if (power)
-            lose_writes(file);
+        if (!power)
+            continue; /* the system still has it */
+        lose_writes(file);
         disk_drop_olds(file, UINT64_MAX);
         file->durable_size = file->size;
     }
@@ -162,8 +163,10 @@ void disk_restart(bool power)
                       : 0;
     while (undo-- > 0)
         undo_change();
-    disk.settled += disk.change_count;
-    disk_settle_changes(disk.change_count);
+    if (power) {
+        disk.settled += disk.change_count;
+        disk_settle_changes(disk.change_count);
+    }
     memset(disk.fds, 0, sizeof disk.fds);
     disk.fail = 0;
     disk.stall_ns = 0;

@@ -134,7 +134,7 @@ static bool apply_write(struct server *server, struct entry *entry,
     else if (entry->verdict)
         lock_wait_judged(server, entry->wait);
     else if (entry->told)
-        lock_wait_drop(server, entry->wait);
+        lock_wait_told(server, entry->wait, record);
     else
         lock_wait_applied(server, entry->wait, out);
     server->turn_sweeps--; /* what was not all swept counts */

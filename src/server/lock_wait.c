@@ -12,6 +12,9 @@
 #define TICKET_BYTES sizeof(uint64_t)
 #define NS_PER_MS    UINT64_C(1000000)
 
+/* For ever: a longer time in nanoseconds would overflow. */
+#define WAIT_MAX_MS (UINT64_MAX / 4 / NS_PER_MS)
+
 /* The engine ends a wait in time while nothing is on its way to the disk; that
  * is looked at again. */
 #define LOOK_AGAIN_NS (5 * NS_PER_MS)
@@ -191,7 +194,10 @@ struct lock_wait *lock_wait_new(struct server *server, struct conn *conn,
     if (wait == NULL)
         return NULL;
     wait->base.came_ns = came_ns;
-    wait->base.deadline_ns = came_ns + command->wait_ms * NS_PER_MS;
+    wait->base.deadline_ns =
+        came_ns +
+        (command->wait_ms < WAIT_MAX_MS ? command->wait_ms : WAIT_MAX_MS) *
+            NS_PER_MS;
     if (waits_add(&server->waits, &wait->base, conn) != HF_OK) {
         hf_free(wait);
         return NULL;
@@ -366,6 +372,25 @@ void lock_wait_applied(struct server *server, struct lock_wait *wait,
         return;
     }
     lock_wait_drop(server, wait);
+}
+
+/* A wait with the same REQ, whose client went, may have been granted while its
+ * verdict was on its way. That hold was kept for whoever asks again: this one
+ * did, and was told TIMEOUT. */
+void lock_wait_told(struct server *server, struct lock_wait *wait,
+                    struct hf_bytes record)
+{
+    struct hold_command *c = &server->command;
+    const struct hold_out *out = NULL;
+
+    if (hold_decode(record, c) == HF_OK) {
+        c->told = false;
+        out = hold_answer_now(server->engine, c);
+    }
+    if (out != NULL && out->code == HOLD_OK)
+        held_in_vain(server, wait, out->body);
+    else
+        lock_wait_drop(server, wait);
 }
 
 void lock_wait_answered(struct server *server, const struct hold_answer *given)

@@ -121,6 +121,9 @@ bool lock_wait_withdraw(struct server *server, struct lock_wait *wait,
 /* The wait's own record was applied. */
 void lock_wait_applied(struct server *server, struct lock_wait *wait,
                        const struct hold_out *out);
+/* The same, of a record that was journaled as told. */
+void lock_wait_told(struct server *server, struct lock_wait *wait,
+                    struct hf_bytes record);
 /* The engine answers one who waited. */
 void lock_wait_answered(struct server *server, const struct hold_answer *given);
 /* Makes sure that one lock can be given back; false without memory. */

@@ -236,6 +236,35 @@ static void time_out(struct conn *asking, struct test_clock *clock)
     CHECK_EQ(counts().locks, 0);
 }
 
+/* In nanoseconds it is more than 64 bits have: 448,384 of them are over. */
+TEST(a_wait_for_centuries_does_not_time_out)
+{
+    struct conn asking;
+
+    listening(&asking);
+    start_with(JOURNAL_ALWAYS);
+    test_disk_hold(&disk, TEST_DISK_BATCH);
+    command = (struct hold_command){.kind = HOLD_LOCK,
+                                    .name = hf_bytes_text("door"),
+                                    .owner = hf_bytes_text("me"),
+                                    .ttl_ms = HOLD_TTL_MAX_MS,
+                                    .wait_ms = UINT64_MAX / 1000000 + 1};
+    submit(&asking);
+    server_turn(&server);
+    struct test_clock clock = {.now_ns = asking.wait->came_ns + 1000000000};
+    server.clock = test_clock(&clock);
+    commit_due(&server);
+    CHECK_EQ(asking.out.len, 0);
+    CHECK(asking.wait != NULL);
+    test_disk_let_go(&disk);
+    for (int i = 0; i < 3; i++) {
+        commit_poll(&server);
+        server_turn(&server);
+    }
+    CHECK(was_told(&asking, "*8"));
+    stop();
+}
+
 /* The lock was granted, after TIMEOUT was told; the record that takes it back
  * is on its way. */
 TEST(a_timeout_is_told_again_while_its_verdict_is_on_its_way)
@@ -257,6 +286,73 @@ TEST(a_timeout_is_told_again_while_its_verdict_is_on_its_way)
     lock_and_wait(&again);
     CHECK(was_told(&again, "-TIMEOUT "));
     CHECK_EQ(asking.out.len, 0);
+    stop();
+}
+
+static void settle(void)
+{
+    for (int i = 0; i < 4; i++) {
+        commit_poll(&server);
+        server_turn(&server);
+    }
+}
+
+/* It goes, as far as those who wait are concerned. */
+static void leave(struct conn *conn)
+{
+    conn->closing = true;
+    waits_leave(&server, conn);
+}
+
+/* The first two wait, and go while the lock is on its way to the first. The
+ * record that passes it on to the second, and the one that would end the
+ * second's wait, are on their way when its REQ comes again: that is told
+ * TIMEOUT, so the second must not keep the lock. */
+TEST(a_timeout_stands_although_the_lock_was_kept_for_its_req)
+{
+    struct conn before, asking, again, unlocking;
+    struct test_clock clock;
+
+    listening(&before);
+    listening(&asking);
+    listening(&again);
+    listening(&unlocking);
+    start_with(JOURNAL_ALWAYS);
+    clock.now_ns = hf_clock_now_ns(server.clock);
+    server.clock = test_clock(&clock);
+    command = (struct hold_command){.kind = HOLD_LOCK,
+                                    .name = hf_bytes_text("door"),
+                                    .owner = hf_bytes_text("you"),
+                                    .ttl_ms = HOLD_TTL_MAX_MS};
+    uint64_t token = (uint64_t)reply_get_number(apply()->body, FIELD_TOKEN);
+    command.owner = hf_bytes_text("they");
+    command.wait_ms = HOLD_TTL_MAX_MS;
+    submit(&before);
+    settle();
+    lock_and_wait(&asking);
+    settle();
+    CHECK_EQ(counts().waiters, 2);
+    test_disk_hold(&disk, TEST_DISK_BATCH);
+    command = (struct hold_command){
+        .kind = HOLD_UNLOCK, .name = hf_bytes_text("door"), .token = token};
+    submit(&unlocking);
+    server_turn(&server);
+    leave(&before);
+    leave(&asking);
+    write_one(); /* the verdicts hang */
+    CHECK(was_told(&unlocking, "*2"));
+    lock_and_wait(&again);
+    test_clock_advance(&clock, 61 * 1000000);
+    commit_due(&server);
+    CHECK(was_told(&again, "-TIMEOUT "));
+    write_one();
+    CHECK_EQ(counts().locks, 1);
+    test_disk_let_go(&disk);
+    settle();
+    CHECK_EQ(counts().locks, 0);
+    CHECK_EQ(server.orphans, 0);
+    lock_and_wait(&again);
+    CHECK(was_told(&again, "-TIMEOUT "));
     stop();
 }
 

@@ -1,6 +1,7 @@
 /* report.c - the events of the server's log. */
 #include "server/report.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <unistd.h>
@@ -27,57 +28,50 @@
 
 /* ---- Lines. ---- */
 
-struct line {
-    struct hf_log_field fields[FIELDS_MAX];
-    size_t count;
-    char address[80];
-};
-
-static void add(struct line *line, struct hf_log_field field)
-{
-    if (line->count < FIELDS_MAX)
-        line->fields[line->count++] = field;
-}
-
-static void add_text(struct line *line, const char *name, const char *text)
-{
-    add(line, hf_log_text(name, text));
-}
-
-static void add_number(struct line *line, const char *name, uint64_t number)
-{
-    add(line, hf_log_number(name, number));
-}
-
-static void add_client(struct line *line, const struct conn *conn)
-{
-    if (conn == NULL)
-        return;
-    add_number(line, "client", conn->id);
-    if (conn->name[0] != '\0')
-        add_text(line, "name", conn->name);
-    conn_address(conn, line->address, sizeof line->address);
-    add_text(line, "from", line->address);
-}
+#define FIELDS(...)                                  \
+    (const struct hf_log_field[]){__VA_ARGS__},      \
+        sizeof(struct hf_log_field[]){__VA_ARGS__} / \
+            sizeof(struct hf_log_field)
+#define TEXT(name, text)     hf_log_text(name, text)
+#define NUMBER(name, number) hf_log_number(name, number)
 
 static void tell(const struct report *report, enum hf_log_level level,
-                 const char *message, const struct line *line)
+                 const char *message, const struct hf_log_field *fields,
+                 size_t count)
 {
-    hf_log_event(report->log, level, message, line->fields, line->count);
+    hf_log_event(report->log, level, message, fields, count);
 }
 
-/* May a line about this be written now? Adds how many were not. */
-static bool pass(const struct report *report, struct report_gate *gate,
-                 struct line *line)
+/* The same about a client, NULL: none. With a gate, only if a line about this
+ * may be written now; how many were not is told with the next. */
+static void tell_client(const struct report *report, struct report_gate *gate,
+                        const struct conn *conn, enum hf_log_level level,
+                        const char *message, const struct hf_log_field *more,
+                        size_t more_count)
 {
-    if (hf_rate_take(&gate->rate, 1, hf_clock_now_ns(report->clock)) != 0) {
+    struct hf_log_field fields[FIELDS_MAX];
+    char address[80];
+    size_t count = 0;
+
+    if (gate != NULL) {
         gate->hidden++;
-        return false;
+        if (hf_rate_take(&gate->rate, 1, hf_clock_now_ns(report->clock)) != 0)
+            return;
+        if (gate->hidden > 1)
+            fields[count++] = NUMBER("hidden", gate->hidden - 1);
+        gate->hidden = 0;
     }
-    if (gate->hidden > 0)
-        add_number(line, "hidden", gate->hidden);
-    gate->hidden = 0;
-    return true;
+    if (conn != NULL) {
+        conn_address(conn, address, sizeof address);
+        fields[count++] = NUMBER("client", conn->id);
+        if (conn->name[0] != '\0')
+            fields[count++] = TEXT("name", conn->name);
+        fields[count++] = TEXT("from", address);
+    }
+    assert(count + more_count <= FIELDS_MAX);
+    for (size_t i = 0; i < more_count; i++)
+        fields[count++] = more[i];
+    tell(report, level, message, fields, count);
 }
 
 /* ---- Open and close. ---- */
@@ -159,84 +153,66 @@ void report_close(struct report *report)
 void report_recovered(struct report *report, const struct config *config,
                       const struct log_stats *stats, uint64_t took_ns)
 {
-    struct line line = {.count = 0};
-
-    add_text(&line, "dir", config->dir);
-    add_number(&line, "batches", stats->replayed_batches);
-    add_number(&line, "records", stats->replayed_count);
-    add_number(&line, "snapshot_bytes", stats->snapshot_bytes);
-    add_number(&line, "ms", took_ns / MS_NS);
-    tell(report, HF_LOG_INFO, "recovered", &line);
-    if (!stats->unclean)
-        return;
-    line = (struct line){.count = 0};
-    add_text(&line, "dir", config->dir);
-    if (stats->cut_bytes == 0) {
-        tell(report, HF_LOG_WARN, "not stopped cleanly", &line);
-        return;
-    }
-    add_number(&line, "bytes", stats->cut_bytes);
-    tell(report, HF_LOG_WARN, "torn tail cut", &line);
+    tell(report, HF_LOG_INFO, "recovered",
+         FIELDS(TEXT("dir", config->dir),
+                NUMBER("batches", stats->replayed_batches),
+                NUMBER("records", stats->replayed_count),
+                NUMBER("snapshot_bytes", stats->snapshot_bytes),
+                NUMBER("ms", took_ns / MS_NS)));
+    if (stats->unclean && stats->cut_bytes == 0)
+        tell(report, HF_LOG_WARN, "not stopped cleanly",
+             FIELDS(TEXT("dir", config->dir)));
+    else if (stats->unclean)
+        tell(report, HF_LOG_WARN, "torn tail cut",
+             FIELDS(TEXT("dir", config->dir),
+                    NUMBER("bytes", stats->cut_bytes)));
 }
 
 void report_started(struct report *report, const struct config *config,
                     const char *address)
 {
-    struct line line = {.count = 0};
-
-    add_text(&line, "version", HOLDFAST_VERSION);
-    add_text(&line, "address", address);
-    add_text(&line, "dir", config->dir);
-    add_text(&line, "durability", config_durability_name(config->durability));
-    add_number(&line, "pid", (uint64_t)getpid());
-    tell(report, HF_LOG_INFO, "started", &line);
+    tell(report, HF_LOG_INFO, "started",
+         FIELDS(TEXT("version", HOLDFAST_VERSION), TEXT("address", address),
+                TEXT("dir", config->dir),
+                TEXT("durability", config_durability_name(config->durability)),
+                NUMBER("pid", (uint64_t)getpid())));
 }
 
 void report_start_failed(struct report *report, const struct config *config,
                          const char *why)
 {
-    struct line line = {.count = 0};
-
-    add_text(&line, "version", HOLDFAST_VERSION);
-    add_text(&line, "dir", config->dir);
-    add_text(&line, "why", why);
-    tell(report, HF_LOG_ERROR, "start failed", &line);
+    tell(report, HF_LOG_ERROR, "start failed",
+         FIELDS(TEXT("version", HOLDFAST_VERSION), TEXT("dir", config->dir),
+                TEXT("why", why)));
 }
 
 void report_stopping(struct report *report, int signal, uint64_t clients)
 {
-    struct line line = {.count = 0};
-
     report->stop_ns = hf_clock_now_ns(report->clock);
-    add_text(&line, "reason", signal == SIGTERM ? "SIGTERM" : "SIGINT");
-    add_number(&line, "clients", clients);
-    tell(report, HF_LOG_INFO, "stopping", &line);
+    tell(report, HF_LOG_INFO, "stopping",
+         FIELDS(TEXT("reason", signal == SIGTERM ? "SIGTERM" : "SIGINT"),
+                NUMBER("clients", clients)));
 }
 
 void report_stop_forced(struct report *report)
 {
-    struct line line = {.count = 0};
-
-    add_text(&line, "reason", "asked twice");
-    tell(report, HF_LOG_WARN, "stopped without waiting", &line);
+    tell(report, HF_LOG_WARN, "stopped without waiting",
+         FIELDS(TEXT("reason", "asked twice")));
 }
 
 void report_stopped(struct report *report)
 {
-    struct line line = {.count = 0};
+    uint64_t now_ns = hf_clock_now_ns(report->clock);
 
-    if (report->stop_ns == 0)
-        return;
-    add_number(&line, "drain_ms",
-               (hf_clock_now_ns(report->clock) - report->stop_ns) / MS_NS);
-    tell(report, HF_LOG_INFO, "stopped", &line);
+    if (report->stop_ns != 0)
+        tell(report, HF_LOG_INFO, "stopped",
+             FIELDS(NUMBER("drain_ms", (now_ns - report->stop_ns) / MS_NS)));
 }
 
 /* ---- The disk. ---- */
 
 void report_slow(struct report *report, uint64_t waited_ns, bool ended)
 {
-    struct line line = {.count = 0};
     uint64_t now_ns = hf_clock_now_ns(report->clock);
 
     report->slow_last_ns = now_ns;
@@ -248,69 +224,50 @@ void report_slow(struct report *report, uint64_t waited_ns, bool ended)
         return;
     if (report->slow_told_ns == 0)
         report->slow_told_ns = now_ns;
-    add_number(&line, "waiting_ms", waited_ns / MS_NS);
-    add_number(&line, "slow_commits", report->slow_commits);
-    add_number(&line, "max_ms", report->slow_max_ns / MS_NS);
-    tell(report, HF_LOG_WARN, "the disk is slow", &line);
+    tell(report, HF_LOG_WARN, "the disk is slow",
+         FIELDS(NUMBER("waiting_ms", waited_ns / MS_NS),
+                NUMBER("slow_commits", report->slow_commits),
+                NUMBER("max_ms", report->slow_max_ns / MS_NS)));
 }
 
 void report_tend_disk(struct report *report)
 {
-    struct line line = {.count = 0};
-    uint64_t now_ns = hf_clock_now_ns(report->clock);
+    uint64_t last_ns = report->slow_last_ns;
 
-    if (report->slow_last_ns == 0 || now_ns - report->slow_last_ns < WELL_NS)
+    if (last_ns == 0 || hf_clock_now_ns(report->clock) - last_ns < WELL_NS)
         return;
-    if (report->slow_told_ns != 0) {
-        add_number(&line, "slow_commits", report->slow_commits);
-        add_number(&line, "max_ms", report->slow_max_ns / MS_NS);
-        add_number(&line, "after_ms",
-                   (report->slow_last_ns - report->slow_told_ns) / MS_NS);
-        tell(report, HF_LOG_INFO, "the disk is well again", &line);
-    }
+    if (report->slow_told_ns != 0)
+        tell(report, HF_LOG_INFO, "the disk is well again",
+             FIELDS(
+                 NUMBER("slow_commits", report->slow_commits),
+                 NUMBER("max_ms", report->slow_max_ns / MS_NS),
+                 NUMBER("after_ms", (last_ns - report->slow_told_ns) / MS_NS)));
     report->slow_told_ns = 0;
     report->slow_last_ns = 0;
     report->slow_max_ns = 0;
     report->slow_commits = 0;
 }
 
-static void tell_snapshot_end(struct report *report,
-                              const struct log_stats *stats)
-{
-    struct line line = {.count = 0};
-
-    add_number(&line, "bytes", stats->snapshot_bytes);
-    add_number(&line, "ms", stats->snapshot_last_ns / MS_NS);
-    tell(report, HF_LOG_INFO, "snapshot finished", &line);
-}
-
-static void tell_snapshot_failure(struct report *report, const struct log *kept,
-                                  const struct log_stats *stats)
-{
-    char why[JOURNAL_ERROR_MAX];
-    struct line line = {.count = 0};
-
-    log_snapshot_error(kept, why);
-    add_text(&line, "why", why);
-    add_number(&line, "ms", stats->snapshot_last_ns / MS_NS);
-    add_number(&line, "failures", stats->snapshot_failures);
-    tell(report, HF_LOG_ERROR, "snapshot failed", &line);
-}
-
 void report_snapshots(struct report *report, const struct log *kept)
 {
+    char why[JOURNAL_ERROR_MAX];
     struct log_stats stats;
-    struct line line = {.count = 0};
 
     log_stats(kept, &stats);
-    if (stats.snapshot_starts != report->snapshot_starts) {
-        add_number(&line, "journal_bytes", stats.disk_bytes);
-        tell(report, HF_LOG_INFO, "snapshot begun", &line);
-    }
+    uint64_t took_ms = stats.snapshot_last_ns / MS_NS;
+    if (stats.snapshot_starts != report->snapshot_starts)
+        tell(report, HF_LOG_INFO, "snapshot begun",
+             FIELDS(NUMBER("journal_bytes", stats.disk_bytes)));
     if (stats.snapshot_count != report->snapshot_count)
-        tell_snapshot_end(report, &stats);
-    if (stats.snapshot_failures != report->snapshot_failures)
-        tell_snapshot_failure(report, kept, &stats);
+        tell(report, HF_LOG_INFO, "snapshot finished",
+             FIELDS(NUMBER("bytes", stats.snapshot_bytes),
+                    NUMBER("ms", took_ms)));
+    if (stats.snapshot_failures != report->snapshot_failures) {
+        log_snapshot_error(kept, why);
+        tell(report, HF_LOG_ERROR, "snapshot failed",
+             FIELDS(TEXT("why", why), NUMBER("ms", took_ms),
+                    NUMBER("failures", stats.snapshot_failures)));
+    }
     report->snapshot_starts = stats.snapshot_starts;
     report->snapshot_count = stats.snapshot_count;
     report->snapshot_failures = stats.snapshot_failures;
@@ -319,100 +276,68 @@ void report_snapshots(struct report *report, const struct log *kept)
 void report_journal(struct report *report, const struct log *kept)
 {
     const char *why = log_error(kept);
-    struct line line = {.count = 0};
 
     if (report->failed || why[0] == '\0')
         return;
     report->failed = true;
-    add_text(&line, "why", why);
     tell(report, HF_LOG_ERROR, "the journal has failed, writes are refused",
-         &line);
+         FIELDS(TEXT("why", why)));
 }
 
 /* ---- Clients. ---- */
 
 void report_opened(struct report *report, const struct conn *conn)
 {
-    struct line line = {.count = 0};
-
-    if (!report->debug)
-        return; /* its address is not asked for in vain */
-    add_client(&line, conn);
-    tell(report, HF_LOG_DEBUG, "connection opened", &line);
+    if (report->debug) /* its address is not asked for in vain */
+        tell_client(report, NULL, conn, HF_LOG_DEBUG, "connection opened", NULL,
+                    0);
 }
 
 void report_closed(struct report *report, const struct conn *conn)
 {
-    struct line line = {.count = 0};
-
-    if (!report->debug)
-        return;
-    add_client(&line, conn);
-    tell(report, HF_LOG_DEBUG, "connection closed", &line);
+    if (report->debug)
+        tell_client(report, NULL, conn, HF_LOG_DEBUG, "connection closed", NULL,
+                    0);
 }
 
 void report_refused(struct report *report, const struct conn *conn,
                     uint64_t clients)
 {
-    struct line line = {.count = 0};
-
-    if (!pass(report, &report->refused, &line))
-        return;
-    add_client(&line, conn);
-    add_number(&line, "maxclients", clients);
-    tell(report, HF_LOG_WARN, "client refused", &line);
+    tell_client(report, &report->refused, conn, HF_LOG_WARN, "client refused",
+                FIELDS(NUMBER("maxclients", clients)));
 }
 
 void report_misbehaved(struct report *report, const struct conn *conn,
                        const char *why, const char *detail)
 {
-    struct line line = {.count = 0};
+    struct hf_log_field fields[] = {TEXT("why", why), TEXT("detail", detail)};
 
-    if (!pass(report, &report->closed, &line))
-        return;
-    add_client(&line, conn);
-    add_text(&line, "why", why);
-    if (detail != NULL)
-        add_text(&line, "detail", detail);
-    tell(report, HF_LOG_WARN, "client closed", &line);
+    tell_client(report, &report->closed, conn, HF_LOG_WARN, "client closed",
+                fields, detail != NULL ? 2 : 1);
 }
 
 void report_no_memory(struct report *report, const struct conn *conn,
                       uint64_t engine_bytes)
 {
-    struct line line = {.count = 0};
-
-    if (!pass(report, &report->memory, &line))
-        return;
-    add_client(&line, conn);
-    add_number(&line, "engine_bytes", engine_bytes);
-    tell(report, HF_LOG_WARN, "request refused, no memory", &line);
+    tell_client(report, &report->memory, conn, HF_LOG_WARN,
+                "request refused, no memory",
+                FIELDS(NUMBER("engine_bytes", engine_bytes)));
 }
 
 void report_behind(struct report *report, const struct conn *conn)
 {
-    struct line line = {.count = 0};
-
-    if (!pass(report, &report->behind, &line))
-        return;
-    add_client(&line, conn);
-    tell(report, HF_LOG_WARN, "request refused, the disk does not keep up",
-         &line);
+    tell_client(report, &report->behind, conn, HF_LOG_WARN,
+                "request refused, the disk does not keep up", NULL, 0);
 }
 
 void report_requests_full(struct report *report, const struct conn *conn)
 {
-    struct line line = {.count = 0};
-
-    if (!pass(report, conn != NULL ? &report->shares : &report->requests,
-              &line))
-        return;
     if (conn != NULL)
-        add_client(&line, conn);
-    tell(report, HF_LOG_WARN,
-         conn != NULL ? "REQ refused, the client has filled its share"
-                      : "REQ refused, requests-max is reached",
-         &line);
+        tell_client(report, &report->shares, conn, HF_LOG_WARN,
+                    "REQ refused, the client has filled its share", NULL, 0);
+    else
+        tell_client(report, &report->requests, NULL, HF_LOG_WARN,
+                    "REQ refused, requests-max is reached", NULL, 0);
 }
 
 /* ---- Those who run it. ---- */
@@ -420,33 +345,21 @@ void report_requests_full(struct report *report, const struct conn *conn)
 void report_config(struct report *report, const struct conn *conn,
                    const char *name, const char *from, const char *to)
 {
-    struct line line = {.count = 0};
-
-    add_client(&line, conn);
-    add_text(&line, "setting", name);
-    add_text(&line, "was", from);
-    add_text(&line, "is", to);
-    tell(report, HF_LOG_INFO, "setting changed", &line);
+    tell_client(
+        report, NULL, conn, HF_LOG_INFO, "setting changed",
+        FIELDS(TEXT("setting", name), TEXT("was", from), TEXT("is", to)));
 }
 
 void report_admin(struct report *report, const struct conn *conn,
                   const char *command)
 {
-    struct line line = {.count = 0};
-
-    add_client(&line, conn);
-    add_text(&line, "command", command);
-    tell(report, HF_LOG_INFO, "admin command", &line);
+    tell_client(report, NULL, conn, HF_LOG_INFO, "admin command",
+                FIELDS(TEXT("command", command)));
 }
 
 void report_denied(struct report *report, const struct conn *conn,
                    const char *command)
 {
-    struct line line = {.count = 0};
-
-    if (!pass(report, &report->denied, &line))
-        return;
-    add_client(&line, conn);
-    add_text(&line, "command", command);
-    tell(report, HF_LOG_WARN, "admin command denied", &line);
+    tell_client(report, &report->denied, conn, HF_LOG_WARN,
+                "admin command denied", FIELDS(TEXT("command", command)));
 }

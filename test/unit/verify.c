@@ -228,3 +228,51 @@ TEST(a_proof_counts_what_it_saw)
     CHECK(result.digest == hold_digest(engine));
     proof_free(proof);
 }
+
+static void prove(struct proof *proof, const struct hold_out *out)
+{
+    char record[HOLD_RECORD_MAX];
+
+    CHECK_EQ(out->code, HOLD_OK);
+    size_t len = hold_encode(engine_last(), record);
+    CHECK_EQ(proof_apply(proof, hf_bytes(record, len)), HF_OK);
+}
+
+/* What ended can begin again: the book has heard of every end. */
+TEST(a_proof_knows_every_event)
+{
+    struct proof_result result;
+    struct proof *proof = proof_new(seed, &result);
+
+    engine_start();
+    for (uint64_t turn = 0; turn < 2; turn++) {
+        prove(proof, engine_lock("door", "ann", 1000, 0));
+        prove(proof, engine_lock("door", "ann", 1000, 0));
+        prove(proof, engine_unlock("door", hold_seq(engine) - 1));
+        prove(proof, engine_renew("door", hold_seq(engine) - 2, 900));
+        prove(proof, engine_fence("disk", 1));
+        prove(proof, engine_fence_delete("disk"));
+        prove(proof, engine_set("apple", 9));
+        prove(proof, engine_reserve("a", "apple 1", 1000));
+        prove(proof, engine_extend("a", 2000));
+        prove(proof, engine_cancel("a", ""));
+        prove(proof, engine_reserve("b", "apple 1", 1000));
+        prove(proof, engine_confirm("b"));
+        prove(proof, engine_reserve("c", "apple 1", 1000));
+        engine_now_us += 1000 * MS;
+        prove(proof, engine_tick());
+        prove(proof, engine_delete("apple"));
+        prove(proof, engine_lock("door", "bob", 1000, 0));
+        prove(proof, engine_set("apple", 9));
+        prove(proof, engine_reserve("d", "apple 1", 1000));
+        if (turn == 0)
+            prove(proof, engine_flush());
+    }
+    CHECK_EQ(proof_finish(proof), HF_OK);
+    for (unsigned i = 0; i < HOLD_EVENT_COUNT; i++) {
+        if (result.events[i] == 0)
+            test_fail(__FILE__, __LINE__, "no %s",
+                      hold_event_name((enum hold_event_kind)i));
+    }
+    proof_free(proof);
+}

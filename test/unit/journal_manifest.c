@@ -319,6 +319,27 @@ TEST(a_manifest_that_is_missing_cut_or_damaged_is_refused_and_made_anew)
     test_disk_destroy(&disk);
 }
 
+/* Its write is the first of all; its sync is behind that of the folder above.
+ */
+TEST(a_manifest_that_could_not_be_written_gets_no_name)
+{
+    static const unsigned kinds[] = {TEST_DISK_CREATE, TEST_DISK_WRITES,
+                                     TEST_DISK_RENAME, TEST_DISK_SYNC};
+    struct test_disk disk;
+    struct rig rig;
+
+    struct journal_io *io = test_disk_quick(&disk);
+    for (unsigned i = 0; i < 4; i++) {
+        rig_init(&rig, (char[2]){(char)('a' + i)}, io);
+        test_disk_fail(&disk, kinds[i], kinds[i] == TEST_DISK_SYNC, EIO);
+        CHECK_EQ(rig_open(&rig), HF_IO);
+        CHECK(strstr(rig.error, "cannot make ") != NULL);
+        CHECK(strstr(rig.error, "/manifest: Input/output error") != NULL);
+        CHECK_EQ(rig_files(&rig, "manifest", 0, NULL), 0);
+    }
+    test_disk_destroy(&disk);
+}
+
 TEST(a_file_that_cannot_be_opened_is_named_and_stops_the_open)
 {
     struct test_disk disk;

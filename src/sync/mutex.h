@@ -9,6 +9,7 @@
 #ifndef SYNC_MUTEX_H
 #define SYNC_MUTEX_H
 
+#include <assert.h>
 #include <stdbool.h>
 
 #include "base/atomic.h"
@@ -39,7 +40,10 @@ static inline void hf_mutex_unlock(struct hf_mutex *mutex)
 {
     /* Release: for the next holder. Acquire: a waiter that left 2 here was
      * counted by the event before. */
-    if (hf_u32_swap(&mutex->state, 0, __ATOMIC_ACQ_REL) == 2)
+    uint32_t was = hf_u32_swap(&mutex->state, 0, __ATOMIC_ACQ_REL);
+
+    assert(was != 0); /* it was held */
+    if (was == 2)
         hf_mutex_wake(mutex);
 }
 

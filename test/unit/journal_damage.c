@@ -529,6 +529,13 @@ TEST(a_damaged_header_behind_a_torn_batch_is_refused_by_name)
     rig_write_file(rig_path(&rig, name), file.data, file.len);
     CHECK_EQ(rig_open(&rig), HF_CORRUPT);
     CHECK(strstr(rig.error, name) != NULL);
+    /* nor is it a proof: this one says that its own first batch was on disk */
+    struct segment_header header = {.first = 6, .synced = 6, .salt = 83};
+    segment_header_encode(&header, file.data);
+    rig_write_file(rig_path(&rig, name), file.data, file.len);
+    CHECK_EQ(rig_open(&rig), HF_CORRUPT);
+    CHECK(strstr(rig.error, "6.seg: the header at offset 0, before batch 6, "
+                            "is damaged; ") != NULL);
     hf_buf_destroy(&file);
     test_disk_destroy(&disk);
 }

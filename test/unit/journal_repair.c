@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "journal/format.h"
 #include "journal/state.h"
 #include "support/disk.h"
 #include "support/journal.h"
@@ -372,5 +373,62 @@ TEST(a_repair_tells_all_or_that_there_is_no_memory)
     }
     CHECK(refused > 0);
     hf_buf_destroy(&full);
+    test_disk_destroy(&disk);
+}
+
+/* Each call in turn, of a repair that copies, moves and begins a segment. */
+TEST(a_repair_on_a_disk_that_fails_says_so)
+{
+    static const unsigned kinds[] = {
+        TEST_DISK_LOOK, TEST_DISK_READ,   TEST_DISK_OPEN,  TEST_DISK_WRITES,
+        TEST_DISK_SYNC, TEST_DISK_CREATE, TEST_DISK_RENAME};
+    struct test_disk disk;
+    struct rig whole;
+    struct rig hurt;
+
+    rig_init(&whole, "whole", test_disk_quick(&disk));
+    rig_init(&hurt, "hurt", &disk.io);
+    CHECK_EQ(mkdir(whole.opts.dir, 0700), 0);
+    rig_craft(&whole, 1, 5, 1 << 3, 4);
+    rig_craft(&whole, 6, 8, 0, 5);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        for (uint64_t at = 0; at == 0 || test_disk_failed(&disk); at++) {
+            struct hf_buf text = {0};
+            rig_copy(&whole, &hurt);
+            test_disk_fail(&disk, kinds[i], at, EIO);
+            enum hf_status status = journal_repair_on(&disk.io, hurt.opts.dir,
+                                                      true, &text, hurt.error);
+            CHECK_EQ(status, test_disk_failed(&disk) ? HF_IO : HF_OK);
+            hf_buf_destroy(&text);
+        }
+    }
+    test_disk_destroy(&disk);
+}
+
+/* More than is copied at once. */
+TEST(a_long_segment_that_is_partly_kept_is_copied_whole)
+{
+    static const char name[] = "journal-0000000000000001.seg";
+    struct test_disk disk;
+    struct hf_buf text = {0};
+    struct rig rig;
+
+    rig_init(&rig, "j", test_disk_quick(&disk));
+    rig.opts.segment_bytes = 4u << 20;
+    CHECK_EQ(rig_open(&rig), HF_OK);
+    CHECK_EQ(rig_write(&rig, 3), HF_OK);
+    rig_close(&rig);
+    struct hf_buf file = rig_read_file(rig_path(&rig, name));
+    CHECK_EQ(file.len, rig.opts.segment_bytes);
+    file.data[2 * JOURNAL_BLOCK + 50] ^= 1;
+    file.data[file.len - 1] = 'x';
+    rig_write_file(rig_path(&rig, name), file.data, file.len);
+    CHECK_EQ(journal_repair(rig.opts.dir, true, &text, rig.error), HF_OK);
+    struct hf_buf copy =
+        rig_read_file(rig_path(&rig, "dropped/journal-0000000000000001.seg"));
+    CHECK(hf_bytes_equal(hf_buf_bytes(&copy), hf_buf_bytes(&file)));
+    hf_buf_destroy(&copy);
+    hf_buf_destroy(&file);
+    hf_buf_destroy(&text);
     test_disk_destroy(&disk);
 }

@@ -414,6 +414,29 @@ TEST(what_counts_a_reentry_does_not_share_its_batch)
     }
 }
 
+/* Its end is due, and was not swept yet: nobody can say who holds it. */
+TEST(a_lock_that_is_over_is_not_reentered)
+{
+    struct test_clock clock;
+    struct conn waiting;
+
+    listening(&waiting);
+    start_with(JOURNAL_ALWAYS);
+    clock.now_ns = hf_clock_now_ns(server.clock);
+    server.clock = test_clock(&clock);
+    command = (struct hold_command){.kind = HOLD_LOCK,
+                                    .name = hf_bytes_text("door"),
+                                    .owner = hf_bytes_text("me"),
+                                    .ttl_ms = 5};
+    CHECK_EQ(apply()->code, HOLD_OK);
+    test_clock_advance(&clock, 6 * 1000000);
+    lock_and_wait(&waiting);
+    CHECK(!server.building.reenters);
+    CHECK_EQ(server.building.count, 1);
+    hf_buf_destroy(&waiting.out);
+    stop();
+}
+
 /* The log has no room for its record, and gets none: it is told so, and waits
  * no more. */
 TEST(a_wait_whose_record_finds_no_memory_is_over)

@@ -1,5 +1,5 @@
 /* bench.c - options, the run, the check of the stock, the table. */
-#include "cli/bench.h"
+#include "cli/commands.h"
 
 #include <unistd.h>
 

@@ -17,7 +17,7 @@ struct order {
     uint64_t kill_ns;
 };
 
-static void arm(int timer, uint64_t at_ns)
+void guard_arm(int timer, uint64_t at_ns)
 {
     struct itimerspec when = {.it_value = {(time_t)(at_ns / 1000000000u),
                                            (long)(at_ns % 1000000000u)}};
@@ -47,10 +47,10 @@ static void guard_main(int orders, int timer)
                 continue;
             if (got != (ssize_t)sizeof order)
                 break;
-            arm(timer, order.kill_ns);
+            guard_arm(timer, order.kill_ns);
         } else if (ready[1].revents != 0) {
             kill_group(order.group);
-            arm(timer, 0);
+            guard_arm(timer, 0);
         }
     }
     kill_group(order.group);

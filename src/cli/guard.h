@@ -31,4 +31,7 @@ enum hf_status guard_set(struct guard *guard, pid_t group, uint64_t kill_ns);
 /* The group is gone or is taken care of: ends the guard, kills nobody. */
 void guard_stop(struct guard *guard);
 
+/* Has a timer of CLOCK_BOOTTIME go off at that instant; 0: never. */
+void guard_arm(int timer, uint64_t at_ns);
+
 #endif

@@ -1,5 +1,5 @@
 /* lock.c - takes the lock, runs the command, gives the lock back. */
-#include "cli/lock.h"
+#include "cli/commands.h"
 
 #include "cli/args.h"
 #include "cli/owner.h"

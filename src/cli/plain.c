@@ -3,7 +3,7 @@
  *   holdfast reserve ID SKU=QTY --ttl MS
  *            reserve id item sku qty ttl ms    in any case
  */
-#include "cli/plain.h"
+#include "cli/commands.h"
 
 #include <assert.h>
 

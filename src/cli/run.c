@@ -187,7 +187,6 @@ static void rest(const struct run *run)
 {
     const struct lease *lease = run->lease;
     uint64_t at_ns = lease_kill_ns(lease);
-    struct itimerspec when = {0};
     struct pollfd ready[3] = {{.fd = run->signals, .events = POLLIN},
                               {.fd = run->timer, .events = POLLIN},
                               {.fd = -1}};
@@ -201,11 +200,7 @@ static void rest(const struct run *run)
             ready[2].events = client_events(&lease->client);
         }
     }
-    if (!run->killed) {
-        when.it_value.tv_sec = (time_t)(at_ns / 1000000000u);
-        when.it_value.tv_nsec = (long)(at_ns % 1000000000u);
-    }
-    timerfd_settime(run->timer, TFD_TIMER_ABSTIME, &when, NULL);
+    guard_arm(run->timer, run->killed ? 0 : at_ns);
     poll(ready, 3, -1);
 }
 

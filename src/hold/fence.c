@@ -12,11 +12,6 @@
 
 #include "hold/state.h"
 
-static struct fence *fence_at(const struct hold_engine *e, uint32_t number)
-{
-    return hf_index_at(&e->fences, number);
-}
-
 void fence_need(struct hold_engine *e, const struct hold_command *c,
                 struct need *need)
 {

@@ -208,33 +208,20 @@ static inline void need_record(struct hold_engine *e, struct need *need,
 /* The longest answer to a waiter: four numbers. */
 #define HOLD_ANSWER_BYTES 64u
 
-static inline struct lock *lock_at(const struct hold_engine *e, uint32_t n)
-{
-    return hf_index_at(&e->locks, n);
-}
-
-static inline struct waiter *waiter_at(const struct hold_engine *e, uint32_t n)
-{
-    return hf_index_at(&e->waiters, n);
-}
-
-static inline struct product *product_at(const struct hold_engine *e,
-                                         uint32_t n)
-{
-    return hf_index_at(&e->products, n);
-}
-
-static inline struct reservation *reservation_at(const struct hold_engine *e,
-                                                 uint32_t n)
-{
-    return hf_index_at(&e->reservations, n);
-}
-
-static inline struct request *request_at(const struct hold_engine *e,
-                                         uint32_t n)
-{
-    return hf_index_at(&e->requests, n);
-}
+/* The record of that number: lock_at(e, number) and so on. */
+#define RECORD_AT(kind, index)                                        \
+    static inline struct kind *kind##_at(const struct hold_engine *e, \
+                                         uint32_t number)             \
+    {                                                                 \
+        return hf_index_at(&e->index, number);                        \
+    }
+RECORD_AT(lock, locks)
+RECORD_AT(waiter, waiters)
+RECORD_AT(product, products)
+RECORD_AT(reservation, reservations)
+RECORD_AT(fence, fences)
+RECORD_AT(request, requests)
+#undef RECORD_AT
 
 static inline uint64_t max_u64(uint64_t a, uint64_t b)
 {

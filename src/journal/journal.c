@@ -132,8 +132,7 @@ static void journal_finish(struct log *log, size_t used)
 
 static size_t journal_batch_bytes(const struct log *log)
 {
-    const struct journal *journal = journal_of(log);
-    return journal->building->len;
+    return journal_of(log)->building->len;
 }
 
 /* Gives the batch to the disk; there is room for it. */
@@ -332,8 +331,7 @@ static enum hf_status journal_committed(const struct log *log, size_t *at,
 
 static int journal_wake_fd(const struct log *log)
 {
-    const struct journal *journal = journal_of(log);
-    return journal->folder.io->wake_fd;
+    return journal_of(log)->folder.io->wake_fd;
 }
 
 static enum hf_status journal_flush(struct log *log)
@@ -373,8 +371,7 @@ static enum hf_status journal_note(struct log *log, uint64_t note)
 
 static void journal_note_later(struct log *log, uint64_t note)
 {
-    struct journal *journal = journal_of(log);
-    journal->note = note;
+    journal_of(log)->note = note;
 }
 
 /* Everything that could still write is over before the manifest says that
@@ -400,17 +397,14 @@ static enum hf_status journal_stop(struct log *log)
 
 static const char *journal_error(const struct log *log)
 {
-    const struct journal *journal = journal_of(log);
-    return journal->error;
+    return journal_of(log)->error;
 }
 
 static void journal_stats(const struct log *log, struct log_stats *out)
 {
-    const struct journal *journal = journal_of(log);
-    /* The mutexes behind are not part of what const promises. */
-    struct maker *maker = (struct maker *)&journal->maker;
+    struct maker *maker = &journal_of(log)->maker;
 
-    *out = journal->stats;
+    *out = journal_of(log)->stats;
     hf_mutex_lock(&maker->mutex);
     out->snapshot_count = maker->count;
     out->snapshot_bytes = maker->bytes;
@@ -423,22 +417,19 @@ static void journal_stats(const struct log *log, struct log_stats *out)
 
 static uint64_t journal_sync_ns(const struct log *log)
 {
-    const struct journal *journal = journal_of(log);
-    return journal->stats.sync_last_ns;
+    return journal_of(log)->stats.sync_last_ns;
 }
 
 static bool journal_snapshot_running(const struct log *log)
 {
-    const struct journal *journal = journal_of(log);
-    return journal->snapshot_wanted ||
-           maker_running((struct maker *)&journal->maker);
+    return journal_of(log)->snapshot_wanted ||
+           maker_running(&journal_of(log)->maker);
 }
 
 static void journal_snapshot_error(const struct log *log,
                                    char out[JOURNAL_ERROR_MAX])
 {
-    const struct journal *journal = journal_of(log);
-    struct maker *maker = (struct maker *)&journal->maker;
+    struct maker *maker = &journal_of(log)->maker;
 
     hf_mutex_lock(&maker->mutex);
     memcpy(out, maker->error, JOURNAL_ERROR_MAX);

@@ -217,14 +217,12 @@ enum hf_status keeper_open(struct keeper *keeper, struct manifest *manifest,
                               .old = {.fd = -1},
                               .sync_fd = -1,
                               .synced = manifest->slot.synced};
-    keeper->fill = hf_alloc_aligned(JOURNAL_BLOCK, SEGMENT_FILL_BYTES);
-    keeper->block = hf_alloc_aligned(JOURNAL_BLOCK, JOURNAL_BLOCK);
-    if (keeper->fill == NULL || keeper->block == NULL) {
-        hf_free(keeper->fill);
-        hf_free(keeper->block);
+    keeper->fill =
+        hf_alloc_aligned(JOURNAL_BLOCK, SEGMENT_FILL_BYTES + JOURNAL_BLOCK);
+    if (keeper->fill == NULL)
         return journal_say(error, HF_NOMEM, "no memory to open %s",
                            folder->path);
-    }
+    keeper->block = keeper->fill + SEGMENT_FILL_BYTES;
     memset(keeper->fill, 0, SEGMENT_FILL_BYTES);
     for (int slot = 0; slot < FOLDER_SPARES_MAX; slot++) {
         if (list->spare_bytes[slot] == segment_bytes) {
@@ -273,7 +271,6 @@ void keeper_close(struct keeper *keeper)
     if (keeper->switch_done && keeper->switch_end == HF_OK)
         close(keeper->next.fd);
     hf_free(keeper->fill);
-    hf_free(keeper->block);
 }
 
 enum hf_status keeper_first(struct keeper *keeper, uint64_t first,

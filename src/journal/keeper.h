@@ -35,7 +35,7 @@ struct keeper { /* (i) immutable  (a) atomic  (m) under mutex  (k) the works'
     bool always;               /* (i) commit syncs by itself */
     uint64_t segment_bytes;    /* (i) */
     char *fill;                /* (i) zeros */
-    char *block;               /* (k) a header being written */
+    char *block;               /* (k) behind them: a header being written */
     struct hf_pool *pool;      /* (i) after run; NULL before */
     struct hf_pool_work switch_work;
     struct hf_pool_work sync_work;

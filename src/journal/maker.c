@@ -43,37 +43,33 @@ struct copy {
     void *sink_context;
 };
 
-static enum hf_status go_on(const struct copy *copy)
+static bool is_unwanted(const struct copy *copy)
 {
-    bool unwanted = hf_u32_load(&copy->maker->unwanted, __ATOMIC_RELAXED) != 0;
-
-    return unwanted ? HF_CANCELLED : HF_OK;
+    return hf_u32_load(&copy->maker->unwanted, __ATOMIC_RELAXED) != 0;
 }
 
 static enum hf_status copy_apply(void *context, struct hf_bytes record)
 {
     struct copy *copy = context;
-    enum hf_status status = go_on(copy);
 
-    return status == HF_OK ? copy->maker->machine.apply(copy->state, record)
-                           : status;
+    return is_unwanted(copy) ? HF_CANCELLED
+                             : copy->maker->machine.apply(copy->state, record);
 }
 
 static enum hf_status copy_load(void *context, struct hf_bytes data)
 {
     struct copy *copy = context;
-    enum hf_status status = go_on(copy);
 
-    return status == HF_OK ? copy->maker->machine.load(copy->state, data)
-                           : status;
+    return is_unwanted(copy) ? HF_CANCELLED
+                             : copy->maker->machine.load(copy->state, data);
 }
 
 static enum hf_status copy_piece(void *context, const void *data, size_t len)
 {
     struct copy *copy = context;
-    enum hf_status status = go_on(copy);
 
-    return status == HF_OK ? copy->sink(copy->sink_context, data, len) : status;
+    return is_unwanted(copy) ? HF_CANCELLED
+                             : copy->sink(copy->sink_context, data, len);
 }
 
 static enum hf_status copy_save(void *context, journal_sink *sink,

@@ -327,16 +327,11 @@ static enum hf_status choose_io(struct journal *journal,
 static struct journal *journal_new(const struct journal_opts *opts,
                                    uint64_t segment_bytes)
 {
-    struct journal *journal = hf_alloc_zeroed(sizeof *journal);
     size_t dir_bytes = strlen(opts->dir) + 1;
+    struct journal *journal = hf_alloc_zeroed(sizeof *journal + dir_bytes);
 
     if (journal == NULL)
         return NULL;
-    journal->dir = hf_alloc(dir_bytes);
-    if (journal->dir == NULL) {
-        hf_free(journal);
-        return NULL;
-    }
     memcpy(journal->dir, opts->dir, dir_bytes);
     journal->log = (struct log){.ops = &journal_ops, .flights_max = 1};
     journal->clock = opts->clock;
@@ -360,7 +355,6 @@ static void journal_delete(struct journal *journal)
         journal->io->close(journal->io);
     hf_free(journal->buffers[0].data);
     hf_free(journal->buffers[1].data);
-    hf_free(journal->dir);
     hf_free(journal);
 }
 

@@ -23,7 +23,6 @@ struct journal_buffer {
 struct journal {
     struct log log; /* first: the owner's pointer is ours */
     const struct hf_clock *clock;
-    char *dir;
     enum journal_sync sync;
     uint64_t snapshot_bytes;
     uint64_t slow_ns;
@@ -55,6 +54,7 @@ struct journal {
     uint64_t retry_at_ns; /* when what failed is tried again */
     struct log_stats stats;
     char error[JOURNAL_ERROR_MAX];
+    char dir[];
 };
 
 /* journal_repair() on a disk of the caller's. */

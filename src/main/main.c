@@ -1,8 +1,6 @@
 /* main.c - the holdfast command: one table of subcommands. */
 #include "cli/args.h"
-#include "cli/bench.h"
-#include "cli/lock.h"
-#include "cli/plain.h"
+#include "cli/commands.h"
 #include "cli/verify.h"
 #include "holdfast/version.h"
 #include "main/serve.h"

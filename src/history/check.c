@@ -38,7 +38,8 @@ void check_found(struct check *c, const char *rule, uint64_t id, uint64_t other,
 
 /* Positions and instants. */
 
-uint32_t check_at(const struct check *c, uint64_t us)
+/* The first event at that instant or later. */
+static uint32_t event_at(const struct check *c, uint64_t us)
 {
     uint32_t low = 0;
     uint32_t high = c->end;
@@ -55,7 +56,7 @@ uint32_t check_at(const struct check *c, uint64_t us)
 
 uint32_t check_last(const struct check *c, uint64_t us)
 {
-    uint32_t next = us == UINT64_MAX ? c->end : check_at(c, us + 1);
+    uint32_t next = us == UINT64_MAX ? c->end : event_at(c, us + 1);
 
     return next == 0 || next == c->end ? next : next - 1;
 }
@@ -106,7 +107,7 @@ uint32_t check_until(const struct check *c, uint32_t from, uint64_t until_us)
             return from;
         until_us -= c->opts.start_slack_us;
     }
-    return check_at(c, until_us);
+    return event_at(c, until_us);
 }
 
 uint64_t check_kept_us(const struct check *c, uint32_t from, uint32_t at,

@@ -168,8 +168,6 @@ struct check {
 void check_found(struct check *c, const char *rule, uint64_t id, uint64_t other,
                  const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-/* The first event at that instant or later. */
-uint32_t check_at(const struct check *c, uint64_t us);
 /* The instant of an event; UINT64_MAX at the end. */
 uint64_t check_us(const struct check *c, uint32_t at);
 /* How many of the items are below `bound`. They have `bytes` bytes each and

@@ -53,12 +53,13 @@ static int64_t most(const struct tally *from, const struct tally *to,
     return below(from, (uint64_t)hi + 1) - below(to, lo);
 }
 
-bool product_surely_in(const struct product_view *view, uint32_t lo)
+/* Does it belong to the era, surely or possibly? */
+static bool surely_in(const struct product_view *view, uint32_t lo)
 {
     return view->reset.hi == 0 || lo > view->reset.hi;
 }
 
-bool product_possibly_in(const struct product_view *view, uint32_t hi)
+static bool possibly_in(const struct product_view *view, uint32_t hi)
 {
     return view->reset.hi == 0 || hi >= view->reset.lo;
 }
@@ -71,7 +72,7 @@ static void add_share(struct product_view *view, const struct share *share)
     int64_t quantity = share->quantity;
     bool sold = b->sold_hi < c->end;
 
-    if (!product_possibly_in(view, b->hi))
+    if (!possibly_in(view, b->hi))
         return;
     put(&view->pending_from, b->lo, quantity);
     put(&view->pending_to, b->over, quantity);
@@ -81,7 +82,7 @@ static void add_share(struct product_view *view, const struct share *share)
     if (b->sold_lo < c->end || sold)
         put(&view->selling_from, b->sold_lo < b->sold_hi ? b->sold_lo : 0,
             quantity);
-    if (b->unsure || b->proof == NULL || !product_surely_in(view, b->lo))
+    if (b->unsure || b->proof == NULL || !surely_in(view, b->lo))
         return;
     uint32_t end = b->end > b->hi ? b->end : b->hi;
     put(&view->reserved_from, b->hi, quantity);
@@ -112,14 +113,14 @@ static void find_totals(struct product_view *view)
     view->set = NULL;
     for (size_t i = 0; i < view->note_count; i++) {
         const struct note *note = &view->notes[i];
-        if (note->kind != NOTE_TOTAL || !product_possibly_in(view, note->hi))
+        if (note->kind != NOTE_TOTAL || !possibly_in(view, note->hi))
             continue;
         if (note->version == 0) {
             view->maybes[view->maybe_count++] = note;
             continue;
         }
         view->totals[view->total_count++] = note;
-        if (product_surely_in(view, note->lo) &&
+        if (surely_in(view, note->lo) &&
             (view->set == NULL || note->hi < view->set->hi))
             view->set = note;
     }
@@ -191,7 +192,7 @@ static struct range total_range(const struct product_view *view,
         range.hit = range.hit || total->total == wanted;
         range.from = total->lo;
         if (total->hi < note->lo) {
-            range.known = product_surely_in(view, total->lo);
+            range.known = surely_in(view, total->lo);
             break;
         }
     }
@@ -325,7 +326,7 @@ static void judge_changes(struct product_view *view)
             struct range range = {.exact = true};
             if (before == NULL || !view->check->closed ||
                 before->version == note->version || /* the same, told again */
-                !product_surely_in(view, before->lo) || note->hi >= view->end)
+                !surely_in(view, before->lo) || note->hi >= view->end)
                 continue;
             range.from = before->lo;
             widen(view, note, &range);
@@ -350,7 +351,7 @@ static void judge_reserved(struct product_view *view, const struct share *share)
         (const struct booking *)c->bookings.data + share->booking;
 
     if (b->unsure || b->reserve == NULL || !b->reserve->sure ||
-        b->reserve->first != b->lo || !product_surely_in(view, b->lo) ||
+        b->reserve->first != b->lo || !surely_in(view, b->lo) ||
         b->hi >= view->end || !c->closed)
         return;
     struct note note = {.lo = b->lo, .hi = b->reserve->hi};
@@ -387,7 +388,7 @@ void product_judge(struct product_view *view)
         const struct note *note = &view->notes[i];
         if (note->kind == NOTE_RESET && view->reset.hi == 0)
             judge_deletion(view, note);
-        if (note->hi >= view->end || !product_surely_in(view, note->lo))
+        if (note->hi >= view->end || !surely_in(view, note->lo))
             continue;
         switch (note->kind) {
         case NOTE_READ:

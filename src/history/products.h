@@ -78,10 +78,6 @@ struct product_view {
     };
 };
 
-/* Does it belong to the era, surely or possibly? */
-bool product_surely_in(const struct product_view *view, uint32_t lo);
-bool product_possibly_in(const struct product_view *view, uint32_t hi);
-
 /* The rules about reads and refusals inside the era, once it is summed up. */
 void product_judge(struct product_view *view);
 

@@ -3,10 +3,9 @@
 #include "resp/resp.h"
 
 /* Events that a story has at most; those nearest to the violation are told. */
-#define STORY_MAX  60u
-#define WORDS_MAX  64u
-#define SHOWN_MAX  200u
-#define OBJECT_MIN 1u
+#define STORY_MAX 60u
+#define WORDS_MAX 64u
+#define SHOWN_MAX 200u
 
 /* What a call is about: all of its words but those that every call has. */
 struct subject {
@@ -28,17 +27,12 @@ static bool is_keyword(struct hf_bytes word)
     return false;
 }
 
-static bool is_number(struct hf_bytes word)
+static void add_subject(struct subject *subject, struct hf_bytes word)
 {
     int64_t number;
 
-    return hf_parse_i64(word, &number) == HF_OK;
-}
-
-static void add_subject(struct subject *subject, struct hf_bytes word)
-{
-    if (word.len < OBJECT_MIN || subject->count == WORDS_MAX ||
-        is_keyword(word) || is_number(word))
+    if (word.len == 0 || subject->count == WORDS_MAX || is_keyword(word) ||
+        hf_parse_i64(word, &number) == HF_OK)
         return;
     subject->words[subject->count++] = word;
 }

@@ -99,7 +99,8 @@ enum hf_status journal_read(const char *dir,
 /* Offline: what a repair would drop from the first damaged batch on, as text
  * added to `text`; with `apply` it does so, keeping the dropped files under
  * dir/dropped. HF_OK also if there is nothing to repair; HF_NOTFOUND: no such
- * folder; HF_EXISTS, HF_IO, HF_NOMEM with `error` as open. */
+ * folder, or no journal in it; HF_EXISTS, HF_IO, HF_NOMEM with `error` as open.
+ */
 enum hf_status journal_repair(const char *dir, bool apply, struct hf_buf *text,
                               char *error);
 

@@ -354,24 +354,51 @@ static enum hf_status repair_folder(struct repair *repair, bool apply)
                           : HF_OK;
 }
 
+static void close_folder(struct repair *repair)
+{
+    folder_list_destroy(&repair->list);
+    folder_close(&repair->folder);
+}
+
+/* Also if there is no journal in it: HF_NOTFOUND. */
+static enum hf_status open_folder(struct repair *repair, struct journal_io *io,
+                                  const char *dir, enum folder_mode mode)
+{
+    struct folder *folder = &repair->folder;
+    enum hf_status status = folder_open(folder, dir, mode, io, repair->error);
+
+    if (status != HF_OK)
+        return status;
+    repair->manifest_end =
+        manifest_read(folder, &repair->manifest, repair->error);
+    status = repair->manifest_end == HF_IO
+                 ? HF_IO
+                 : folder_list(folder, &repair->list, repair->error);
+    if (status == HF_OK && repair->manifest_end == HF_NOTFOUND &&
+        repair->list.segment_count + repair->list.snapshot_count == 0)
+        status = journal_say(repair->error, HF_NOTFOUND,
+                             "there is no journal in %s", dir);
+    if (status != HF_OK)
+        close_folder(repair);
+    return status;
+}
+
+/* To open it for writing leaves a file there: before that it is looked at. */
 enum hf_status journal_repair_on(struct journal_io *io, const char *dir,
                                  bool apply, struct hf_buf *text, char *error)
 {
     struct repair repair = {.text = text, .error = error};
-    enum hf_status status = folder_open(
-        &repair.folder, dir, apply ? FOLDER_WRITE : FOLDER_READ, io, error);
+    enum hf_status status = open_folder(&repair, io, dir, FOLDER_READ);
 
+    if (status == HF_OK && apply) {
+        close_folder(&repair);
+        repair = (struct repair){.text = text, .error = error};
+        status = open_folder(&repair, io, dir, FOLDER_WRITE);
+    }
     if (status != HF_OK)
         return status;
-    repair.manifest_end =
-        manifest_read(&repair.folder, &repair.manifest, error);
-    status = repair.manifest_end == HF_IO
-                 ? HF_IO
-                 : folder_list(&repair.folder, &repair.list, error);
-    if (status == HF_OK)
-        status = repair_folder(&repair, apply);
-    folder_list_destroy(&repair.list);
-    folder_close(&repair.folder);
+    status = repair_folder(&repair, apply);
+    close_folder(&repair);
     return status;
 }
 

@@ -325,6 +325,14 @@ TEST(repair_of_a_sound_journal_does_nothing)
 
     rig_init(&rig, "j", test_disk_quick(&disk));
     CHECK_EQ(journal_repair(rig.opts.dir, true, &text, rig.error), HF_NOTFOUND);
+    CHECK_EQ(mkdir(rig.opts.dir, 0700), 0);
+    for (int apply = 0; apply < 2; apply++) {
+        CHECK_EQ(journal_repair(rig.opts.dir, apply, &text, rig.error),
+                 HF_NOTFOUND);
+        CHECK(strstr(rig.error, "there is no journal in ") == rig.error);
+        CHECK_EQ(rig_files(&rig, "", 0, NULL), 0);
+    }
+    CHECK_EQ(rmdir(rig.opts.dir), 0);
     rig_write_with_snapshot(&rig);
     int files = rig_files(&rig, "", 0, NULL);
     CHECK_EQ(journal_repair(rig.opts.dir, true, &text, rig.error), HF_OK);

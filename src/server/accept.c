@@ -17,8 +17,10 @@ static bool is_local(const struct sockaddr_storage *address)
         const struct sockaddr_in *in = (const void *)address;
         return ntohl(in->sin_addr.s_addr) >> 24 == 127;
     }
-    const struct sockaddr_in6 *in6 = (const void *)address;
-    return IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
+    const struct in6_addr *host =
+        &((const struct sockaddr_in6 *)address)->sin6_addr;
+    return IN6_IS_ADDR_LOOPBACK(host) ||
+           (IN6_IS_ADDR_V4MAPPED(host) && host->s6_addr[12] == 127);
 }
 
 static void note_peer(struct conn *conn, const struct sockaddr_storage *peer)

@@ -1,6 +1,10 @@
 /* admin.c - what a server tells about itself, its commands and its clients.
  * tests: also under sanitizers
  */
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include "hold/engine.h"
 #include "support/server.h"
 #include "support/test.h"
@@ -44,6 +48,26 @@ static struct hf_bytes keep(struct hf_bytes reply)
     kept.len = 0;
     CHECK_EQ(hf_buf_append(&kept, reply.data, reply.len), HF_OK);
     return hf_buf_bytes(&kept);
+}
+
+/* The client comes over IPv4, and its address is an IPv6 one all the same. */
+TEST(who_comes_from_the_same_machine_to_an_ipv6_address_may_use_admin_commands)
+{
+    static const char *const more[] = {"--bind", "::", NULL};
+    struct sockaddr_in6 any = {.sin6_family = AF_INET6};
+    int fd = socket(AF_INET6, SOCK_STREAM, 0);
+    bool has_ipv6 =
+        fd >= 0 && bind(fd, (struct sockaddr *)&any, sizeof any) == 0;
+
+    if (fd >= 0)
+        close(fd);
+    if (!has_ipv6)
+        return; /* nothing to be seen on this machine */
+    test_server_begin(
+        &server, &wire,
+        &(struct test_server_opts){.durability = "none", .more = more});
+    CHECK(test_is(test_ask(&wire, "FLUSHALL"), "+OK\r\n"));
+    stop();
 }
 
 TEST(every_command_is_listed_described_and_helped_with)

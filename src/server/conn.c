@@ -49,12 +49,13 @@ static void begin_turn(struct conn *conn)
     conn->turn_bytes = 0;
 }
 
-static bool has_spent(const struct conn *conn)
+/* With `left` bytes of input. */
+static bool has_spent(const struct conn *conn, size_t left)
 {
     return conn->turn_work >= CONN_TURN_WORK ||
            conn->turn_bytes >= CONN_TURN_BYTES ||
-           (conn->server->turn_work >= CONN_TURN_ALL &&
-            conn->turn_work >= CONN_TURN_LITTLE);
+           (conn->server->turn_all >= CONN_TURN_ALL &&
+            (conn->turn_work >= CONN_LITTLE || left > CONN_LITTLE_BYTES));
 }
 
 void conn_spend(struct conn *conn, uint64_t steps)
@@ -73,10 +74,12 @@ static void spend_request(struct conn *conn, size_t bytes)
     struct server *server = conn->server;
 
     conn->turn_work++;
-    server->turn_work++;
     conn->turn_bytes += (uint32_t)bytes;
+    server->turn_all += 1 + bytes / CONN_BYTES_A_WORK;
     if (conn->turn_work > server->turn_work_max)
         server->turn_work_max = conn->turn_work;
+    if (server->turn_all > server->turn_all_max)
+        server->turn_all_max = server->turn_all;
 }
 
 /* It goes on when a batch has been applied. */
@@ -162,7 +165,7 @@ static size_t run_requests(struct conn *conn, char *data, size_t len)
     begin_turn(conn);
     answer_read_begin(server);
     while (at < len && !conn_is_blocked(conn)) {
-        if (has_spent(conn)) {
+        if (has_spent(conn, len - at)) {
             conn_touch(conn);
             break;
         }

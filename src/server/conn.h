@@ -36,10 +36,13 @@
 /* What a command whose reply is long counts as; METRICS takes milliseconds. */
 #define CONN_LONG_STEPS 50000u
 
-/* When all clients together have had so much done in a turn, each has a little
- * and no more. */
-#define CONN_TURN_ALL    20000u
-#define CONN_TURN_LITTLE 16u
+/* When all clients together have had so much done in a turn, requests and so
+ * many bytes of them for one more, each has a little and no more: so many
+ * requests, and none if more bytes than that wait. */
+#define CONN_TURN_ALL     20000u
+#define CONN_BYTES_A_WORK 128u
+#define CONN_LITTLE       16u
+#define CONN_LITTLE_BYTES 4096u
 
 /* A client that takes nothing of what it is owed for this long is closed. */
 #define CONN_STUCK_MS 60000u

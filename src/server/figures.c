@@ -307,6 +307,8 @@ static const struct figure figures[] = {
      OWN(metrics.shares_refused)},
     {SECTION_STATS, "holdfast_turn_work_max",
      "Most work for one client in one turn.", OWN(turn_work_max)},
+    {SECTION_STATS, "holdfast_turn_all_max",
+     "Most work for all clients in one turn.", OWN(turn_all_max)},
     {SECTION_STATS, "turn_sweeps_max", NULL, OWN(turn_sweeps_max)},
     {SECTION_STATS, "holdfast_turn_steps_max",
      "Most steps of listings in one turn.", OWN(turn_steps_max)},

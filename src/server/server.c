@@ -92,7 +92,7 @@ static void on_turn_end(uv_check_t *handle)
         server->turn_sweeps_max = server->turn_sweeps;
     server->turn_sweeps = 0;
     server->turn_steps = 0;
-    server->turn_work = 0;
+    server->turn_all = 0;
 }
 
 void server_due(uv_timer_t *handle)

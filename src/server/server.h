@@ -99,7 +99,8 @@ struct server {
     struct shares shares;
     uint64_t orphans;        /* holds that verdicts will give back */
     uint64_t turn;           /* of the loop */
-    uint64_t turn_work;      /* requests of all clients in this turn */
+    uint64_t turn_all;       /* work for all clients in this turn */
+    uint64_t turn_all_max;   /* in any turn */
     uint64_t turn_steps;     /* of listings, in this turn */
     uint64_t turn_steps_max; /* in any turn */
     uint64_t turn_work_max;  /* of one connection in one turn */

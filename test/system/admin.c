@@ -342,6 +342,7 @@ static const char *const info_lines[] = {
     "requests_refused_total",
     "requests_share_refused_total",
     "turn_work_max",
+    "turn_all_max",
     "turn_sweeps_max",
     "turn_steps_max",
     "events_total",

@@ -111,6 +111,35 @@ TEST(requests_of_one_client_are_spread_over_turns)
     stop();
 }
 
+/* Large requests count by their bytes, for all clients together. */
+TEST(large_requests_of_many_clients_are_spread_over_turns)
+{
+    enum { CLIENTS = 100, BYTES = 60000 };
+    static struct test_wire large[CLIENTS];
+    static char text[BYTES + 1];
+
+    start(NULL);
+    memset(text, 'x', BYTES);
+    for (int i = 0; i < CLIENTS; i++)
+        test_server_connect(&server, &large[i]);
+    CHECK(test_server_signal(&server, SIGSTOP)); /* all come in one turn */
+    for (int i = 0; i < CLIENTS; i++) {
+        test_wire_add_raw(&large[i], "ECHO ", 5);
+        test_wire_add_raw(&large[i], text, BYTES);
+        test_wire_add_raw(&large[i], "\r\n", 2);
+        CHECK_EQ(test_wire_send(&large[i]), HF_OK);
+    }
+    CHECK(test_server_signal(&server, SIGCONT));
+    for (int i = 0; i < CLIENTS; i++) {
+        CHECK(TEST_ANSWER(&large[i]).len > BYTES);
+        test_wire_close(&large[i]);
+    }
+    CHECK(info("turn_all_max") > BYTES / CONN_BYTES_A_WORK);
+    CHECK(info("turn_all_max") <=
+          CONN_TURN_ALL + BYTES / CONN_BYTES_A_WORK + 1);
+    stop();
+}
+
 /* By pages, to the end, everything is listed once. */
 TEST(pages_that_end_early_still_list_everything)
 {

@@ -88,7 +88,9 @@ static enum hf_status take_lock(struct folder *folder, enum folder_mode mode,
     return folder_failed(folder, "lock", LOCK_NAME, errno, error);
 }
 
-/* A new folder must not vanish with all that is acknowledged in it. */
+/* A new folder must not vanish with all that is acknowledged in it. Whoever
+ * made it may have died before it could see to that: it is new until it has a
+ * manifest. */
 static enum hf_status sync_parent(struct folder *folder, char *error)
 {
     int fd = openat(folder->fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -110,10 +112,8 @@ enum hf_status folder_open(struct folder *folder, const char *path,
                            enum folder_mode mode, struct journal_io *io,
                            char *error)
 {
-    bool made = mode == FOLDER_MAKE && mkdir(path, FOLDER_MODE) == 0;
-
     *folder = (struct folder){path, io, -1, -1};
-    if (mode == FOLDER_MAKE && !made && errno != EEXIST)
+    if (mode == FOLDER_MAKE && mkdir(path, FOLDER_MODE) != 0 && errno != EEXIST)
         return journal_say(error, HF_IO, "cannot make the folder %s: %s", path,
                            strerror(errno));
     folder->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -122,7 +122,8 @@ enum hf_status folder_open(struct folder *folder, const char *path,
                            "cannot open the folder %s: %s", path,
                            strerror(errno));
     enum hf_status status = take_lock(folder, mode, error);
-    if (status == HF_OK && made)
+    if (status == HF_OK && mode == FOLDER_MAKE &&
+        faccessat(folder->fd, FOLDER_MANIFEST, F_OK, 0) != 0)
         status = sync_parent(folder, error);
     if (status != HF_OK)
         folder_close(folder);

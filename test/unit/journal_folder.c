@@ -163,17 +163,26 @@ TEST(a_lock_that_fails_is_not_taken_for_somebody_elses)
     CHECK(says("cannot open ", "/lock: Is a directory"));
 }
 
-/* Only a new folder may vanish: the one above is synced then. */
+/* Only a new folder may vanish: the one above is synced then. It is new until
+ * there is a manifest in it, whoever made it. */
 TEST(a_new_folder_is_there_for_good_or_not_opened)
 {
     struct test_disk disk;
 
     start();
     struct journal_io *failing = test_disk_quick(&disk);
-    test_disk_fail(&disk, TEST_DISK_CHANGES, 0, EIO);
-    CHECK_EQ(folder_open(&folder, path, FOLDER_MAKE, failing, error), HF_IO);
-    CHECK(says("cannot sync the folder above ", ": Input/output error"));
-    CHECK(folder.fd < 0 && folder.lock_fd < 0);
+    for (int i = 0; i < 2; i++) {
+        test_disk_fail(&disk, TEST_DISK_CHANGES, 0, EIO);
+        CHECK_EQ(folder_open(&folder, path, FOLDER_MAKE, failing, error),
+                 HF_IO);
+        CHECK(says("cannot sync the folder above ", ": Input/output error"));
+        CHECK(folder.fd < 0 && folder.lock_fd < 0);
+    }
+    CHECK_EQ(folder_open(&folder, path, FOLDER_MAKE, failing, error), HF_OK);
+    int fd = openat(folder.fd, FOLDER_MANIFEST, O_WRONLY | O_CREAT, 0600);
+    CHECK(fd >= 0);
+    close(fd);
+    folder_close(&folder);
     test_disk_fail(&disk, TEST_DISK_CHANGES, 0, EIO);
     CHECK_EQ(folder_open(&folder, path, FOLDER_MAKE, failing, error), HF_OK);
     CHECK(!test_disk_failed(&disk));

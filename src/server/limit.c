@@ -169,12 +169,13 @@ static enum hf_status decide(struct server *server,
     return status == HF_OK ? hf_limiter_peek(limiter, &made, answer) : status;
 }
 
-static uint64_t hash_words(const struct resp_request *request)
+/* Of what follows the command's name, which may be written in any case. */
+static uint64_t hash_words(const struct asked *asked)
 {
-    uint64_t hash = request->count;
+    uint64_t hash = asked->count;
 
-    for (size_t i = 0; i < request->count; i++)
-        hash = (hash ^ hf_hash(words_seed, request->args[i])) *
+    for (size_t i = 0; i < asked->count; i++)
+        hash = (hash ^ hf_hash(words_seed, asked->args[i])) *
                UINT64_C(0x9e3779b97f4a7c15);
     return hash;
 }
@@ -316,12 +317,12 @@ static void run(struct server *server, struct conn *conn,
     reply_answer(server, conn, call, &answer, hold);
 }
 
-static void run_once(struct server *server, struct conn *conn,
-                     const struct resp_request *request,
-                     const struct limit_call *call)
+static void run_once(const struct asked *asked, const struct limit_call *call)
 {
+    struct server *server = asked->server;
+    struct conn *conn = asked->conn;
     struct hf_limiter_answer answer = {0};
-    uint64_t words = hash_words(request);
+    uint64_t words = hash_words(asked);
     uint64_t now_ns = server->heard_ns;
     uint64_t hold = 0;
 
@@ -381,7 +382,7 @@ void limit_take(const struct asked *asked)
     if (status != HF_OK) {
         answer_bad(server, conn, status, error);
     } else if (call.words.request.len > 0) {
-        run_once(server, conn, asked->request, &call);
+        run_once(asked, &call);
     } else {
         uint64_t deadline_ns = 0;
         if (call.words.wait_ms > 0)

@@ -380,7 +380,11 @@ TEST(a_repeated_request_is_counted_once)
     CHECK_EQ(ask("k RATE 5 " LONG " REQ a", "remaining"), 4);
     CHECK_EQ(ask("k RATE 5 " LONG " REQ b", "remaining"), 3);
     CHECK_EQ(ask("k RATE 5 " LONG " REQ a", "remaining"), 4);
+    CHECK_EQ(test_number(test_ask(&wire, "limit k RATE 5 %s REQ a", LONG),
+                         "remaining"),
+             4);
     CHECK_ERROR(test_ask(&wire, "LIMIT k RATE 6 %s REQ a", LONG), "CONFLICT");
+    CHECK_ERROR(test_ask(&wire, "LIMIT l RATE 5 %s REQ a", LONG), "CONFLICT");
     CHECK_EQ(ask("k RATE 5 " LONG " PEEK", "remaining"), 3);
     define("p RATE 9 " LONG);
     int64_t hold = ask("k POLICY p HOLD 3600000 REQ c", "hold");

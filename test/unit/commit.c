@@ -106,12 +106,14 @@ static void submit(struct conn *conn)
     submit_command(&server, conn, &command);
 }
 
-/* A setting that is none, as long as it may be. */
-static void submit_long(struct conn *conn, uint32_t items, size_t last)
+/* Many names, the last of this length. As HOLD_BOUNDS, a setting that is none,
+ * it is as long as a record may be. */
+static void submit_long(struct conn *conn, enum hold_kind kind, uint32_t items,
+                        size_t last)
 {
     static char names[HOLD_ITEMS_MAX][HOLD_SKU_MAX];
 
-    command = (struct hold_command){.kind = HOLD_BOUNDS};
+    command = (struct hold_command){.kind = kind};
     for (uint32_t i = 0; i < items; i++) {
         memset(names[i], 'a', sizeof names[i]);
         names[i][0] = (char)i;
@@ -147,8 +149,8 @@ TEST(a_question_whose_time_cannot_pass_is_refused)
             CHECK_EQ(apply()->code, HOLD_OK);
         }
         test_clock_advance(&clock, 1000000);
-        submit_long(&writing, HOLD_ITEMS_MAX, last);
-        submit_long(&writing, HOLD_ITEMS_MAX - 9, HOLD_SKU_MAX);
+        submit_long(&writing, HOLD_BOUNDS, HOLD_ITEMS_MAX, last);
+        submit_long(&writing, HOLD_BOUNDS, HOLD_ITEMS_MAX - 9, HOLD_SKU_MAX);
         command = (struct hold_command){.kind = HOLD_STOCK_GET};
         CHECK_EQ(hold_add_item(&command, hf_bytes_text("apple"), 0), HF_OK);
         submit(&asking);
@@ -437,6 +439,44 @@ TEST(a_lock_that_is_over_is_not_reentered)
     stop();
 }
 
+/* Its time, and then it itself, is put into a batch in which there is room for
+ * nothing, or for all but one more entry. */
+TEST(a_question_for_which_there_is_no_memory_is_refused)
+{
+    enum { NEEDED = 3, FULL = NEEDED + 1, ENTRIES = 64 };
+
+    for (uint64_t memory = 0; memory <= FULL; memory++) {
+        struct test_clock clock;
+        struct conn asking;
+
+        start();
+        clock.now_ns = hf_clock_now_ns(server.clock);
+        server.clock = test_clock(&clock);
+        command = (struct hold_command){.kind = HOLD_LOCK,
+                                        .name = hf_bytes_text("door"),
+                                        .owner = hf_bytes_text("me"),
+                                        .ttl_ms = 5};
+        CHECK_EQ(apply()->code, HOLD_OK);
+        test_clock_advance(&clock, 6 * 1000000);
+        listening(&asking);
+        CHECK_EQ(hf_buf_reserve(&asking.out, 1024), HF_OK);
+        if (memory == FULL) {
+            CHECK_EQ(hf_buf_reserve(&server.building.records, 1u << 16), HF_OK);
+            while (server.building.count < ENTRIES - 1)
+                submit_tick(&server);
+        }
+        size_t before = server.building.count;
+        hf_memory_fail_after(memory == FULL ? 0 : memory);
+        submit_long(&asking, HOLD_STOCK_GET, HOLD_ITEMS_MAX, HOLD_SKU_MAX);
+        hf_memory_fail_never();
+        CHECK_EQ(asking.pending, memory == NEEDED);
+        CHECK_EQ(was_told(&asking, "-OVERLOADED "), memory != NEEDED);
+        CHECK_EQ(server.building.count - before,
+                 memory < 2 ? 0 : 1 + (memory == NEEDED));
+        stop();
+    }
+}
+
 /* The log has no room for its record, and gets none: it is told so, and waits
  * no more. */
 TEST(a_wait_whose_record_finds_no_memory_is_over)
@@ -446,8 +486,8 @@ TEST(a_wait_whose_record_finds_no_memory_is_over)
     listening(&waiting);
     CHECK_EQ(hf_buf_reserve(&waiting.out, 1024), HF_OK);
     start();
-    submit_long(&writing, HOLD_ITEMS_MAX, HOLD_SKU_MAX);
-    submit_long(&writing, HOLD_ITEMS_MAX, HOLD_SKU_MAX);
+    submit_long(&writing, HOLD_BOUNDS, HOLD_ITEMS_MAX, HOLD_SKU_MAX);
+    submit_long(&writing, HOLD_BOUNDS, HOLD_ITEMS_MAX, HOLD_SKU_MAX);
     lock_and_wait(&waiting);
     CHECK(waiting.wait != NULL);
     hf_memory_fail_after(0);

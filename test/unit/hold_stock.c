@@ -1,4 +1,6 @@
 /* hold_stock.c - tests of products and reservations in the engine. */
+#include "base/memory.h"
+#include "hold/state.h"
 #include "support/engine.h"
 
 static void start_shop(void)
@@ -140,6 +142,22 @@ TEST(a_made_id_holds_time_and_number_in_order)
     engine_reserve("000000YGJ00000000000000006", "apple 1", 1000);
     EXPECT(engine_reserve("", "apple 1", 1000),
            "CONFLICT id=000000YGJ00000000000000006");
+}
+
+/* An id that is made is longer, and of those there is none yet. */
+TEST(an_id_of_one_byte_takes_the_room_of_a_short_one)
+{
+    start_shop();
+    engine_reserve("r1", "apple 1", 5000);
+    struct hold_command c = *engine_last();
+    hf_memory_fail_after(0);
+    c.name = hf_bytes_text("");
+    enum hf_status made = hold_prepare(engine, &c);
+    c.name = hf_bytes_text("r");
+    enum hf_status named = hold_prepare(engine, &c);
+    hf_memory_fail_never();
+    CHECK_EQ(made, HF_NOMEM);
+    CHECK_EQ(named, HF_OK);
 }
 
 TEST(confirming_sells_and_cancelling_gives_back)
@@ -443,21 +461,26 @@ TEST(a_page_ends_when_its_steps_are_used_up)
     CHECK_EQ(listed, 30000);
 }
 
+/* Product `i`, with a name of this length. */
+static void set_long(int i, size_t len)
+{
+    char name[HOLD_SKU_MAX + 1];
+
+    memset(name, 'x', len);
+    name[snprintf(name, sizeof name, "%03d", i)] = 'x';
+    name[len] = '\0';
+    engine_set(name, i);
+}
+
 /* Lists never outgrow their buffer, whatever the names. */
 TEST(a_list_of_the_longest_names_comes_in_pages_that_add_up)
 {
-    char name[HOLD_SKU_MAX + 1];
     uint64_t cursor = 0;
     uint64_t listed = 0;
 
     engine_start();
-    for (int i = 0; i < 2500; i++) {
-        memset(name, 'x', HOLD_SKU_MAX);
-        int len = snprintf(name, sizeof name, "%d", i);
-        name[len] = 'x';
-        name[HOLD_SKU_MAX] = '\0';
-        engine_set(name, i);
-    }
+    for (int i = 0; i < 2500; i++)
+        set_long(i, HOLD_SKU_MAX);
     do {
         const struct hold_out *out = engine_products("*x", cursor, 0);
         size_t at = 0;
@@ -471,4 +494,32 @@ TEST(a_list_of_the_longest_names_comes_in_pages_that_add_up)
         cursor = (uint64_t)reply_next(out->body, &at).number;
     } while (cursor != 0);
     CHECK_EQ(listed, 2500);
+}
+
+/* COUNT products, the first with a name of its own length. */
+enum { COUNT = 990, OTHERS = 200 };
+static const struct hold_out *list_of_names(size_t first, uint64_t count)
+{
+    engine_start();
+    set_long(0, first);
+    for (int i = 1; i < COUNT; i++)
+        set_long(i, OTHERS);
+    return engine_products("", 0, count);
+}
+
+/* The page goes on while two of the longest entries have room, and the length
+ * of the first name decides whether they have, to the byte. */
+TEST(a_page_takes_one_more_entry_while_two_have_room)
+{
+    enum { SHORT = 10, TAIL = 10 /* the cursor */ };
+    size_t first = list_of_names(SHORT, 1)->body.len - TAIL;
+    size_t entry = engine_products("", 0, 2)->body.len - TAIL - first;
+    size_t limit =
+        engine->body.cap - 2 * (HOLD_NAME_MAX + HOLD_OWNER_MAX + 128);
+    uint64_t fit = 1 + (limit - first) / entry;
+    size_t len = SHORT + (limit - first) % entry;
+
+    CHECK(fit + 1 < COUNT && len < HOLD_SKU_MAX);
+    CHECK_EQ(list_of_names(len, 0)->work, 1 + fit + 1);
+    CHECK_EQ(list_of_names(len + 1, 0)->work, 1 + fit);
 }

@@ -156,6 +156,19 @@ TEST(a_short_write_goes_on_and_ends_with_the_error)
     signal(SIGXFSZ, SIG_DFL);
 }
 
+/* A ring asks for the rest of a short write; of none at all there is no rest,
+ * and the disk has not taken what it was given. */
+TEST(a_ring_that_writes_nothing_has_failed)
+{
+    struct site site;
+
+    if (!site_open(&site, journal_io_uring, 0))
+        return;
+    CHECK_EQ(write_and_wait(&site, site.fd, 0, 0), EIO);
+    CHECK_EQ(write_and_wait(&site, site.fd, BLOCK, 0), 0);
+    site_close(&site);
+}
+
 static void expect_wake(struct journal_io *io, int count)
 {
     struct pollfd wake = {.fd = io->wake_fd, .events = POLLIN};

@@ -299,6 +299,28 @@ static void settle(void)
     }
 }
 
+/* Nobody looks from time to time. */
+TEST(the_end_of_a_commit_wakes_the_loop)
+{
+    struct conn writing;
+
+    listening(&writing);
+    start_with(JOURNAL_ALWAYS);
+    uv_timer_stop(&server.tend_timer);
+    test_disk_hold(&disk, TEST_DISK_BATCH);
+    command = (struct hold_command){
+        .kind = HOLD_STOCK_SET, .name = hf_bytes_text("apple"), .amount = 1};
+    submit(&writing);
+    server_turn(&server);
+    CHECK_EQ(writing.pending, 1);
+    test_disk_let_go(&disk);
+    for (int i = 0; i < 1000 && writing.pending > 0; i++)
+        uv_run(&server.loop, UV_RUN_ONCE);
+    CHECK_EQ(writing.pending, 0);
+    hf_buf_destroy(&writing.out);
+    stop();
+}
+
 /* It goes, as far as those who wait are concerned. */
 static void leave(struct conn *conn)
 {

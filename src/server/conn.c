@@ -234,6 +234,7 @@ void conn_set_reading(struct conn *conn, bool reading)
     if (conn->closing || conn->reading == reading || (reading && conn->ended))
         return;
     conn->reading = reading;
+    conn->read_turn = conn->server->turn;
     if (reading)
         uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read);
     else
@@ -436,8 +437,11 @@ bool conn_is_gone(const struct conn *conn)
     socklen_t len = sizeof info;
     uv_os_fd_t fd;
 
-    if (conn->closing || (conn->reading && conn->wait == NULL))
-        return conn->closing; /* its end would have been read, and closed it */
+    /* The end of one that is read from closes it, once the loop has looked. */
+    bool heard = conn->reading && conn->server->turn - conn->read_turn > 1;
+
+    if (conn->closing || (heard && conn->wait == NULL))
+        return conn->closing;
     if (uv_fileno((const uv_handle_t *)&conn->tcp, &fd) != 0 ||
         getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0)
         return false;

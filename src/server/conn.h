@@ -69,6 +69,7 @@ struct conn {
     uint64_t heard_ms;   /* loop time of the last byte in */
     uint64_t sent_ms;    /* loop time of the last byte out, as far as seen */
     uint64_t untaken;    /* bytes that the client had not when last looked at */
+    uint64_t read_turn;  /* of the loop, since which it is read from */
     uint64_t turn;       /* of the loop, to which the next two belong */
     uint32_t turn_work;  /* done for it in that turn */
     uint32_t turn_bytes; /* of its requests */

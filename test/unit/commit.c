@@ -1,6 +1,9 @@
 /* commit.c - tests of a batch for which there is no memory, of a journal that
  * fails between two of them, and of one that hangs in two of them. The server
  * is real, its clients are not. */
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include "base/memory.h"
 #include "server/answer.h"
 #include "server/conn.h"
@@ -558,6 +561,55 @@ TEST(a_wait_whose_record_finds_no_memory_is_over)
     CHECK(waiting.wait == NULL);
     CHECK(!lock_wait_knows(&server.lock_waits, hf_bytes_text("q")));
     stop();
+}
+
+/* A connection whose client has reset it, which nobody has read. */
+static struct conn *reset(void)
+{
+    struct linger at_once = {.l_onoff = 1};
+    struct sockaddr_storage at;
+    int len = sizeof at;
+    struct conn *conn = hf_alloc_zeroed(sizeof *conn);
+    int client = socket(AF_INET, SOCK_STREAM, 0);
+
+    CHECK_EQ(uv_tcp_getsockname(&server.listener, (struct sockaddr *)&at, &len),
+             0);
+    CHECK_EQ(connect(client, (struct sockaddr *)&at, (socklen_t)len), 0);
+    conn->server = &server;
+    conn->reply = (struct reply){.out = &conn->out, .codec = &resp2_codec};
+    server.conn_count++;
+    CHECK_EQ(uv_tcp_init(&server.loop, &conn->tcp), 0);
+    conn->tcp.data = conn;
+    int fd = accept(server.listener.io_watcher.fd, NULL, NULL);
+    CHECK_EQ(uv_tcp_open(&conn->tcp, fd), 0);
+    CHECK_EQ(
+        setsockopt(client, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
+    close(client);
+    return conn;
+}
+
+/* One that was not read from for a while may have gone meanwhile. What counts
+ * is whether the loop has looked at it since. */
+TEST(one_that_is_read_from_again_may_be_gone)
+{
+    for (uint64_t turns = 0; turns < 3; turns++) {
+        start();
+        struct conn *asking = reset();
+        asking->reading = true;
+        server.turn = turns;
+        command = (struct hold_command){.kind = HOLD_LOCK,
+                                        .name = hf_bytes_text("door"),
+                                        .owner = hf_bytes_text("me"),
+                                        .ttl_ms = HOLD_TTL_MAX_MS};
+        submit(asking);
+        for (int i = 0; i < 3; i++) {
+            server_turn(&server);
+            commit_poll(&server);
+        }
+        CHECK_EQ(counts().locks, turns > 1);
+        conn_close(asking);
+        stop();
+    }
 }
 
 /* Whichever allocation fails, a grant that reaches nobody is given back. */

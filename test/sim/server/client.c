@@ -375,7 +375,7 @@ static void on_wake(void *context, uint64_t wake)
             connect(client);
         return;
     }
-    if (go_on_deaf(client))
+    if (!client->leaving && go_on_deaf(client))
         return;
     bool waits = !session->connected || session_open_calls(session) > 0;
     if (session->finished && !waits) {

@@ -1,0 +1,156 @@
+/* apply.c - tests of a batch for which there is no memory, and of a grant whose
+ * client is gone. */
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "support/batch.h"
+#include "support/clock.h"
+
+/* Its time, and then it itself, is put into a batch in which there is room for
+ * nothing, or for all but one more entry. */
+static void ask_without_memory(void (*fail)(uint64_t at), uint64_t at,
+                               bool full, bool refused)
+{
+    enum { ENTRIES = 64 };
+    struct test_clock clock;
+    struct conn asking;
+
+    start();
+    clock.now_ns = hf_clock_now_ns(server.clock);
+    server.clock = test_clock(&clock);
+    command = (struct hold_command){.kind = HOLD_LOCK,
+                                    .name = hf_bytes_text("door"),
+                                    .owner = hf_bytes_text("me"),
+                                    .ttl_ms = 5};
+    CHECK_EQ(apply()->code, HOLD_OK);
+    test_clock_advance(&clock, 6 * 1000000);
+    listening(&asking);
+    CHECK_EQ(hf_buf_reserve(&asking.out, 1024), HF_OK);
+    if (full) {
+        CHECK_EQ(hf_buf_reserve(&server.building.records, 1u << 16), HF_OK);
+        while (server.building.count < ENTRIES - 1)
+            submit_tick(&server);
+    }
+    fail(at);
+    submit_long(&asking, HOLD_STOCK_GET, HOLD_ITEMS_MAX, HOLD_SKU_MAX);
+    hf_memory_fail_never();
+    CHECK_EQ(asking.pending, !refused);
+    CHECK_EQ(was_told(&asking, "-OVERLOADED "), refused);
+    stop();
+}
+
+TEST(a_question_for_which_there_is_no_memory_is_refused)
+{
+    enum { NEEDED = 3 };
+
+    for (uint64_t at = 0; at <= NEEDED; at++) {
+        ask_without_memory(hf_memory_fail_after, at, false, at < NEEDED);
+        ask_without_memory(hf_memory_fail_once, at, false, at < NEEDED);
+    }
+    ask_without_memory(hf_memory_fail_after, 0, true, true);
+}
+
+/* The log has no room for its record, and gets none: it is told so, and waits
+ * no more. */
+TEST(a_wait_whose_record_finds_no_memory_is_over)
+{
+    struct conn waiting, writing = gone();
+
+    listening(&waiting);
+    CHECK_EQ(hf_buf_reserve(&waiting.out, 1024), HF_OK);
+    start();
+    submit_long(&writing, HOLD_BOUNDS, HOLD_ITEMS_MAX, HOLD_SKU_MAX);
+    submit_long(&writing, HOLD_BOUNDS, HOLD_ITEMS_MAX, HOLD_SKU_MAX);
+    lock_and_wait(&waiting);
+    CHECK(waiting.wait != NULL);
+    hf_memory_fail_after(0);
+    server_turn(&server);
+    hf_memory_fail_never();
+    CHECK(was_told(&waiting, "-OVERLOADED "));
+    CHECK(waiting.wait == NULL);
+    CHECK(!lock_wait_knows(&server.lock_waits, hf_bytes_text("q")));
+    stop();
+}
+
+/* A connection whose client has reset it, which nobody has read. */
+static struct conn *reset(void)
+{
+    struct linger at_once = {.l_onoff = 1};
+    struct sockaddr_storage at;
+    int len = sizeof at;
+    struct conn *conn = hf_alloc_zeroed(sizeof *conn);
+    int client = socket(AF_INET, SOCK_STREAM, 0);
+
+    CHECK_EQ(uv_tcp_getsockname(&server.listener, (struct sockaddr *)&at, &len),
+             0);
+    CHECK_EQ(connect(client, (struct sockaddr *)&at, (socklen_t)len), 0);
+    conn->server = &server;
+    conn->reply = (struct reply){.out = &conn->out, .codec = &resp2_codec};
+    server.conn_count++;
+    CHECK_EQ(uv_tcp_init(&server.loop, &conn->tcp), 0);
+    conn->tcp.data = conn;
+    int fd = accept(server.listener.io_watcher.fd, NULL, NULL);
+    CHECK_EQ(uv_tcp_open(&conn->tcp, fd), 0);
+    CHECK_EQ(
+        setsockopt(client, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
+    close(client);
+    return conn;
+}
+
+/* One that was not read from for a while may have gone meanwhile. What counts
+ * is whether the loop has looked at it since. */
+TEST(one_that_is_read_from_again_may_be_gone)
+{
+    for (uint64_t turns = 0; turns < 3; turns++) {
+        start();
+        struct conn *asking = reset();
+        asking->reading = true;
+        server.turn = turns;
+        command = (struct hold_command){.kind = HOLD_LOCK,
+                                        .name = hf_bytes_text("door"),
+                                        .owner = hf_bytes_text("me"),
+                                        .ttl_ms = HOLD_TTL_MAX_MS};
+        submit(asking);
+        for (int i = 0; i < 3; i++) {
+            server_turn(&server);
+            commit_poll(&server);
+        }
+        CHECK_EQ(counts().locks, turns > 1);
+        conn_close(asking);
+        stop();
+    }
+}
+
+/* Whichever allocation fails, a grant that reaches nobody is given back. */
+TEST(a_grant_to_one_who_is_gone_is_given_back_without_memory)
+{
+    for (uint64_t memory = 0; memory < 12; memory++) {
+        struct conn asking;
+
+        start_with(JOURNAL_ALWAYS);
+        listening(&asking);
+        test_disk_hold(&disk, TEST_DISK_BATCH);
+        command = (struct hold_command){.kind = HOLD_LOCK,
+                                        .name = hf_bytes_text("door"),
+                                        .owner = hf_bytes_text("me"),
+                                        .ttl_ms = HOLD_TTL_MAX_MS};
+        submit(&asking);
+        server_turn(&server);
+        CHECK(server.flight_count > 0);
+        asking.closing = true;
+        test_disk_let_go(&disk);
+        commit_poll(&server);
+        hf_memory_fail_after(memory);
+        server_turn(&server);
+        hf_memory_fail_never();
+        for (int i = 0; i < 3; i++) {
+            commit_poll(&server);
+            server_turn(&server);
+        }
+        CHECK_EQ(counts().locks, 0);
+        CHECK_EQ(server.orphans, 0);
+        CHECK_EQ(asking.pending, 0);
+        CHECK_EQ(asking.out.len, 0);
+        stop();
+    }
+}

@@ -74,7 +74,7 @@ const char *limit_kind_name(enum hf_rate_kind kind)
 enum option { OPTIONS(OPTION_NUMBER) OPTION_COUNT };
 enum word { END, WORDS(WORD_NUMBER) };
 static const struct hold_arg options[] = {OPTIONS(OPTION_ROW)};
-static const struct hold_arg words[] = {{NULL}, WORDS(WORD_ROW)};
+static const struct hold_arg words[] = {{.name = NULL}, WORDS(WORD_ROW)};
 
 static struct vocabulary vocabulary = {.words = words,
                                        .options = options,

@@ -211,6 +211,30 @@ TEST(a_ring_whose_write_stalls_gives_up_in_time_and_wakes_later)
     site_close(&site);
 }
 
+TEST(a_ring_whose_write_is_short_goes_on_behind_what_was_written)
+{
+    struct site site;
+    int ends[2];
+    char sink[2 * BLOCK];
+    int error = -1;
+
+    if (!site_open(&site, journal_io_uring, 0))
+        return;
+    struct journal_io *io = site.io;
+    CHECK_EQ(pipe(ends), 0);
+    CHECK_EQ(fcntl(ends[1], F_SETPIPE_SZ, BLOCK), BLOCK);
+    io->start(io, ends[1], site.data, 2 * BLOCK, 0);
+    CHECK_EQ(io->wait(io, 0, &error), HF_PENDING);
+    CHECK_EQ(read(ends[0], sink, BLOCK), BLOCK);
+    CHECK_EQ(io->wait(io, UINT64_MAX, &error), HF_OK);
+    CHECK_EQ(error, 0);
+    CHECK_EQ(read(ends[0], sink + BLOCK, BLOCK), BLOCK);
+    CHECK(memcmp(sink, site.data, sizeof sink) == 0);
+    close(ends[0]);
+    close(ends[1]);
+    site_close(&site);
+}
+
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 
 static int stalling_write(void *io, int fd, const void *data, size_t len,

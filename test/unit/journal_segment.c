@@ -45,7 +45,7 @@ static uint64_t batch_at(struct segment_reader *reader, uint64_t offset)
 TEST(a_batch_is_found_wherever_the_window_was)
 {
     static char fill[SEGMENT_FILL_BYTES];
-    static const uint64_t offsets[] = {JOURNAL_BLOCK, MIB, 3 * MIB,
+    static const uint64_t offsets[] = {JOURNAL_BLOCK, MIB, 2 * MIB, 3 * MIB,
                                        4 * MIB - JOURNAL_BLOCK};
     enum { COUNT = sizeof offsets / sizeof offsets[0] };
     struct segment_reader reader;
@@ -72,7 +72,7 @@ TEST(a_batch_is_found_wherever_the_window_was)
             CHECK_EQ(batch_at(&reader, offsets[to]), to + 1);
         }
     }
-    CHECK_EQ(batch_at(&reader, 2 * MIB), 0);
+    CHECK_EQ(batch_at(&reader, 2 * MIB - JOURNAL_BLOCK), 0);
     CHECK_EQ(batch_at(&reader, 4 * MIB), 0);
     segment_reader_destroy(&reader);
     close(segment.fd);

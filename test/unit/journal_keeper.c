@@ -129,8 +129,16 @@ TEST(a_background_sync_is_due_a_second_after_the_last)
     CHECK_EQ(journal->sync_at_ns, now_ns + second_ns);
     while (journal->synced < 1)
         log_tend(rig.journal, now_ns);
+    /* all is synced, and is not synced again */
+    hf_mutex_lock(&journal->keeper.mutex);
+    journal->keeper.sync_number = 0;
+    hf_mutex_unlock(&journal->keeper.mutex);
     log_tend(rig.journal, now_ns + second_ns);
     CHECK_EQ(journal->sync_at_ns, now_ns + 2 * second_ns);
+    hf_mutex_lock(&journal->keeper.mutex);
+    uint64_t asked_for = journal->keeper.sync_number;
+    hf_mutex_unlock(&journal->keeper.mutex);
+    CHECK_EQ(asked_for, 0);
     rig_close(&rig);
     test_disk_destroy(&disk);
 }

@@ -90,6 +90,28 @@ TEST(nobody_else_makes_a_spare_where_a_segment_becomes_one)
     test_disk_destroy(&disk);
 }
 
+/* The thread makes one in the first of two places; the other stays free, for
+ * it may need one more. */
+TEST(a_segment_becomes_no_spare_while_one_is_made)
+{
+    struct test_disk disk;
+    struct rig rig;
+
+    rig_init(&rig, "j", test_disk_quick(&disk));
+    CHECK_EQ(rig_open(&rig), HF_OK);
+    rig_await_spare(&rig);
+    test_disk_hold(&disk, TEST_DISK_CREATE);
+    write_blocks(&rig, 7 + 1);
+    test_disk_await_held(&disk);
+    CHECK_EQ(rig_files(&rig, "journal-", 0, NULL), 2);
+    keeper_recycle(&journal_of(rig.journal)->keeper, 1);
+    CHECK_EQ(rig_files(&rig, "journal-", 0, NULL), 1);
+    CHECK_EQ(rig_files(&rig, "spare-", 0, NULL), 0);
+    test_disk_let_go(&disk);
+    rig_close(&rig);
+    test_disk_destroy(&disk);
+}
+
 /* Nobody tends it: a commit must not build on what may be lost. */
 TEST(a_background_sync_that_failed_is_told_by_the_next_commit)
 {

@@ -2,6 +2,7 @@
  * that fails, and that no descriptor is lost or closed twice. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -198,6 +199,26 @@ TEST(a_piece_of_a_snapshot_that_cannot_be_loaded_is_named)
     snprintf(text, sizeof text, "%s/%s: piece 1 cannot be loaded: %s",
              rig.opts.dir, name, hf_status_text(HF_FULL));
     CHECK(strcmp(rig.error, text) == 0);
+    test_disk_destroy(&disk);
+}
+
+/* It stands at the end of what may be read. */
+TEST(the_name_of_the_folder_is_read_up_to_its_end)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    struct test_disk disk;
+    struct rig rig;
+
+    start(&rig, test_disk_quick(&disk));
+    char *space = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(space != MAP_FAILED);
+    CHECK_EQ(mprotect(space + page, page, PROT_NONE), 0);
+    size_t len = strlen(rig.opts.dir) + 1;
+    rig.opts.dir = memcpy(space + page - len, rig.opts.dir, len);
+    CHECK_EQ(rig_open(&rig), HF_OK);
+    rig_close(&rig);
+    CHECK_EQ(munmap(space, 2 * page), 0);
     test_disk_destroy(&disk);
 }
 

@@ -137,7 +137,7 @@ TEST(who_gets_a_command_wrong_is_shown_its_forms)
         {"STOCK", "ERR", "STOCK SET sku total [REQ id] | STOCK ADD"},
         {"LIMIT", "BADARG", "LIMIT DEFINE name RATE n PER ms [BURST n]"},
         {"nosuch x", "ERR", "'nosuch' (with 'x'), HELP lists all commands"},
-        {"STOC", "ERR", "HELP lists all commands"},
+        {"STOC", "ERR", "'STOC' (with ''), HELP lists all commands"},
     };
 
     start();

@@ -8,6 +8,7 @@
 #include "server/answer.h"
 #include "server/conn.h"
 #include "server/server.h"
+#include "support/clock.h"
 #include "support/disk.h"
 #include "support/test.h"
 
@@ -125,6 +126,19 @@ static inline bool was_told(struct conn *conn, const char *start)
 
     hf_buf_destroy(&conn->out);
     return found;
+}
+
+/* Its end is due, and was not swept yet. */
+static inline void let_a_lock_expire(struct test_clock *clock)
+{
+    clock->now_ns = hf_clock_now_ns(server.clock);
+    server.clock = test_clock(clock);
+    command = (struct hold_command){.kind = HOLD_LOCK,
+                                    .name = hf_bytes_text("door"),
+                                    .owner = hf_bytes_text("me"),
+                                    .ttl_ms = 5};
+    CHECK_EQ(apply()->code, HOLD_OK);
+    test_clock_advance(clock, 6 * 1000000);
 }
 
 #endif

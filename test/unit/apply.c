@@ -4,32 +4,24 @@
 #include <unistd.h>
 
 #include "support/batch.h"
-#include "support/clock.h"
 
 /* Its time, and then it itself, is put into a batch in which there is room for
  * nothing, or for all but one more entry. */
 static void ask_without_memory(void (*fail)(uint64_t at), uint64_t at,
                                bool full, bool refused)
 {
-    enum { ENTRIES = 64 };
     struct test_clock clock;
     struct conn asking;
 
     start();
-    clock.now_ns = hf_clock_now_ns(server.clock);
-    server.clock = test_clock(&clock);
-    command = (struct hold_command){.kind = HOLD_LOCK,
-                                    .name = hf_bytes_text("door"),
-                                    .owner = hf_bytes_text("me"),
-                                    .ttl_ms = 5};
-    CHECK_EQ(apply()->code, HOLD_OK);
-    test_clock_advance(&clock, 6 * 1000000);
+    let_a_lock_expire(&clock);
     listening(&asking);
     CHECK_EQ(hf_buf_reserve(&asking.out, 1024), HF_OK);
     if (full) {
         CHECK_EQ(hf_buf_reserve(&server.building.records, 1u << 16), HF_OK);
-        while (server.building.count < ENTRIES - 1)
+        do
             submit_tick(&server);
+        while (server.building.count < server.building.cap - 1);
     }
     fail(at);
     submit_long(&asking, HOLD_STOCK_GET, HOLD_ITEMS_MAX, HOLD_SKU_MAX);
@@ -41,13 +33,27 @@ static void ask_without_memory(void (*fail)(uint64_t at), uint64_t at,
 
 TEST(a_question_for_which_there_is_no_memory_is_refused)
 {
-    enum { NEEDED = 3 };
-
-    for (uint64_t at = 0; at <= NEEDED; at++) {
-        ask_without_memory(hf_memory_fail_after, at, false, at < NEEDED);
-        ask_without_memory(hf_memory_fail_once, at, false, at < NEEDED);
+    for (uint64_t at = 0; at <= 3; at++) { /* three are needed */
+        ask_without_memory(hf_memory_fail_after, at, false, at < 3);
+        ask_without_memory(hf_memory_fail_once, at, false, at < 3);
     }
     ask_without_memory(hf_memory_fail_after, 0, true, true);
+}
+
+/* What needs no place in a batch, but comes behind what is on its way. */
+TEST(a_full_batch_takes_only_what_can_be_told_at_once)
+{
+    struct conn asking = gone(), writing = gone();
+
+    start();
+    while (!commit_is_full(&server))
+        submit_long(&writing, HOLD_BOUNDS, HOLD_ITEMS_MAX, HOLD_SKU_MAX);
+    command = (struct hold_command){.kind = HOLD_LOCK_INFO,
+                                    .name = hf_bytes_text("door")};
+    CHECK(submit_admits(&server, &asking, &command));
+    asking.pending = 1;
+    CHECK(!submit_admits(&server, &asking, &command));
+    stop();
 }
 
 /* The log has no room for its record, and gets none: it is told so, and waits

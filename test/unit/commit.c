@@ -1,7 +1,6 @@
 /* commit.c - tests of a journal that fails between two batches, and of one that
  * hangs in two of them. */
 #include "support/batch.h"
-#include "support/clock.h"
 
 TEST(a_verdict_for_which_there_is_no_memory_is_still_owed)
 {
@@ -71,6 +70,16 @@ TEST(a_question_whose_time_cannot_pass_is_refused)
     stop();
 }
 
+static void fail_without_a_batch(void)
+{
+    test_disk_fail(&disk, TEST_DISK_WRITE, 0, EIO);
+    CHECK_EQ(log_note(server.log, 1), HF_IO);
+    CHECK(!server.failed);
+    commit_tend(&server);
+    server_turn(&server);
+    CHECK(server.failed);
+}
+
 TEST(who_waits_for_a_batch_goes_on_when_the_journal_fails_without_one)
 {
     struct conn parked = gone();
@@ -78,12 +87,7 @@ TEST(who_waits_for_a_batch_goes_on_when_the_journal_fails_without_one)
     start();
     parked.parked = true;
     server.parked = &parked;
-    test_disk_fail(&disk, TEST_DISK_WRITE, 0, EIO);
-    CHECK_EQ(log_note(server.log, 1), HF_IO);
-    CHECK(!server.failed);
-    commit_tend(&server);
-    server_turn(&server);
-    CHECK(server.failed);
+    fail_without_a_batch();
     CHECK(!parked.parked);
     CHECK(server.parked == NULL);
     stop();
@@ -96,6 +100,14 @@ static void write_one(void)
     test_disk_hold(&disk, TEST_DISK_BATCH);
     commit_poll(&server);
     server_turn(&server);
+}
+
+static void settle(void)
+{
+    for (int i = 0; i < 4; i++) {
+        commit_poll(&server);
+        server_turn(&server);
+    }
 }
 
 /* TIMEOUT is told while the LOCK is on its way. */
@@ -137,10 +149,7 @@ TEST(a_wait_for_centuries_does_not_time_out)
     CHECK_EQ(asking.out.len, 0);
     CHECK(asking.wait != NULL);
     test_disk_let_go(&disk);
-    for (int i = 0; i < 3; i++) {
-        commit_poll(&server);
-        server_turn(&server);
-    }
+    settle();
     CHECK(was_told(&asking, "*8"));
     stop();
 }
@@ -167,14 +176,6 @@ TEST(a_timeout_is_told_again_while_its_verdict_is_on_its_way)
     CHECK(was_told(&again, "-TIMEOUT "));
     CHECK_EQ(asking.out.len, 0);
     stop();
-}
-
-static void settle(void)
-{
-    for (int i = 0; i < 4; i++) {
-        commit_poll(&server);
-        server_turn(&server);
-    }
 }
 
 /* Nobody looks from time to time. */
@@ -292,11 +293,7 @@ TEST(a_question_without_a_record_is_refused_unless_the_log_leads)
     struct conn asking;
 
     start();
-    test_disk_fail(&disk, TEST_DISK_WRITE, 0, EIO);
-    CHECK_EQ(log_note(server.log, 1), HF_IO);
-    commit_tend(&server);
-    server_turn(&server);
-    CHECK(server.failed);
+    fail_without_a_batch();
     const struct log_ops *ops = server.log->ops;
     struct log_ops others = *ops;
     others.leads = never_leads;
@@ -338,10 +335,7 @@ TEST(what_counts_a_reentry_does_not_share_its_batch)
         CHECK_EQ(submit_admits(&server, &holding, &command), i == 0);
         command.kind = HOLD_FENCE;
         CHECK(submit_admits(&server, &holding, &command));
-        for (int turn = 0; turn < 3; turn++) {
-            commit_poll(&server);
-            server_turn(&server);
-        }
+        settle();
         command.kind = HOLD_UNLOCK;
         CHECK(submit_admits(&server, &holding, &command));
         hf_buf_destroy(&waiting.out);
@@ -349,7 +343,7 @@ TEST(what_counts_a_reentry_does_not_share_its_batch)
     }
 }
 
-/* Its end is due, and was not swept yet: nobody can say who holds it. */
+/* Nobody can say who holds it. */
 TEST(a_lock_that_is_over_is_not_reentered)
 {
     struct test_clock clock;
@@ -357,14 +351,7 @@ TEST(a_lock_that_is_over_is_not_reentered)
 
     listening(&waiting);
     start_with(JOURNAL_ALWAYS);
-    clock.now_ns = hf_clock_now_ns(server.clock);
-    server.clock = test_clock(&clock);
-    command = (struct hold_command){.kind = HOLD_LOCK,
-                                    .name = hf_bytes_text("door"),
-                                    .owner = hf_bytes_text("me"),
-                                    .ttl_ms = 5};
-    CHECK_EQ(apply()->code, HOLD_OK);
-    test_clock_advance(&clock, 6 * 1000000);
+    let_a_lock_expire(&clock);
     lock_and_wait(&waiting);
     CHECK(!server.building.reenters);
     CHECK_EQ(server.building.count, 1);

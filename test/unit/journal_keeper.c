@@ -90,6 +90,29 @@ TEST(nobody_else_makes_a_spare_where_a_segment_becomes_one)
     test_disk_destroy(&disk);
 }
 
+/* None can be made. */
+TEST(a_spare_that_was_left_is_found_by_the_next_open)
+{
+    struct test_disk disk;
+    struct rig rig;
+
+    rig_init(&rig, "j", test_disk_quick(&disk));
+    CHECK_EQ(rig_open(&rig), HF_OK);
+    rig_await_spare(&rig);
+    write_blocks(&rig, 1);
+    rig_close(&rig);
+    test_disk_hold(&disk, TEST_DISK_CREATE);
+    CHECK_EQ(rig_open(&rig), HF_OK);
+    struct keeper *keeper = &journal_of(rig.journal)->keeper;
+    hf_mutex_lock(&keeper->mutex);
+    bool ready = keeper->spares[0] == SPARE_READY;
+    hf_mutex_unlock(&keeper->mutex);
+    test_disk_let_go(&disk);
+    CHECK(ready);
+    rig_close(&rig);
+    test_disk_destroy(&disk);
+}
+
 /* The thread makes one in the first of two places; the other stays free, for
  * it may need one more. */
 TEST(a_segment_becomes_no_spare_while_one_is_made)

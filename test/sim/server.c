@@ -2,10 +2,11 @@
  *
  *   build/test/sim/server [--seed N] [--seeds COUNT] [--commands N]
  *                         [--set FAULT=off,...] [--story] [--shrink]
- *                         [--history FILE]
+ *                         [--first] [--history FILE]
  *
  * A seed is one run: see test/sim/README.md.
  */
+#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,16 +28,22 @@ struct job {
     struct run_opts opts;
     uint64_t seeds;
     bool shrink;
-    bool quiet;
+    bool first; /* a failure is the end */
 };
 
 static struct job job;
 static char folder[256];
 
+static int remove_one(const char *path, const struct stat *info, int flag,
+                      struct FTW *place)
+{
+    (void)info, (void)flag, (void)place;
+    return remove(path);
+}
+
 static void remove_folder(void)
 {
-    (void)rmdir("data");
-    (void)rmdir(folder);
+    (void)nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 /* In memory if there is a place for that. All paths are relative to it, so
@@ -60,7 +67,7 @@ static void usage(void)
 {
     fprintf(stderr, "usage: server [--seed N] [--seeds COUNT] [--commands N]\n"
                     "              [--set FAULT=off,...] [--story] [--shrink]\n"
-                    "              [--history FILE]\nfaults:");
+                    "              [--first] [--history FILE]\nfaults:");
     for (int i = 0; i < FAULT_KINDS; i++)
         fprintf(stderr, " %s", fault_names[i]);
     fprintf(stderr, " all\n");
@@ -110,6 +117,10 @@ static void parse(int argc, char **argv)
             job.shrink = true;
             continue;
         }
+        if (strcmp(name, "--first") == 0) {
+            job.first = true;
+            continue;
+        }
         if (value == NULL)
             usage();
         i++;
@@ -145,7 +156,8 @@ static void print_replay(FILE *out)
     fprintf(out, "\n");
 }
 
-/* An assertion of the server's, or a crash. */
+/* An assertion of the server's, a crash, or a run without end where a limit of
+ * processor time is set. */
 static void on_death(int number)
 {
     if (!shrink_is_trying()) {
@@ -155,6 +167,7 @@ static void on_death(int number)
         if (job.seeds == 1)
             run_story(&(struct run_result){0}, stdout);
         fflush(stdout);
+        remove_folder();
     }
     signal(number, SIG_DFL);
     raise(number);
@@ -210,6 +223,7 @@ int main(int argc, char **argv)
     make_folder();
     signal(SIGABRT, on_death);
     signal(SIGSEGV, on_death);
+    signal(SIGXCPU, on_death);
     if (job.shrink && shrink_dies(&job.opts)) {
         result = (struct run_result){
             .rule = "dies", .clients = CLIENTS_MAX, .faults = FAULTS_MAX};
@@ -231,10 +245,10 @@ int main(int argc, char **argv)
             tell_failure(&result);
         if (good && job.seeds > 1 && job.opts.seed < first + TWICE)
             good = is_same(&result);
-        if (good)
-            passed++;
-        else
-            failed++;
+        passed += good;
+        failed += !good;
+        if (job.first && failed > 0)
+            break;
     }
     double took = (double)(clock() - begun) / CLOCKS_PER_SEC;
     printf("%llu requests, %llu answers, %llu grants, %llu reads, %llu "

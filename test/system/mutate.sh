@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.."
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 mkdir -p "$tree"/{tools,src/hold,test/unit}
-cp tools/{test,mutate,mutate.awk} "$tree/tools"
+cp tools/{test,mutate,mutate.awk,copies.sh} "$tree/tools"
 cat >"$tree/Makefile" <<'END'
 FLAGS := $(if $(SAN),-fsanitize=$(SAN))
 BUILD := build$(if $(SAN),/san-$(SAN))

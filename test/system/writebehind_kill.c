@@ -217,9 +217,14 @@ static void look_begin(void)
             _exit(BAD_STORE);
         return;
     }
+    /* All that is looked at is as of one moment: the database may still be
+     * committing what the killed one sent last. */
     postgres = PQconnectdb(test.conninfo);
-    if (PQstatus(postgres) != CONNECTION_OK)
+    PGresult *begun =
+        PQexec(postgres, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+    if (PQresultStatus(begun) != PGRES_COMMAND_OK)
         _exit(BAD_STORE);
+    PQclear(begun);
 }
 
 static void look_end(void)

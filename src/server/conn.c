@@ -485,7 +485,7 @@ static void close_for(struct conn *conn, const char *why)
 static bool is_at_rest(const struct conn *conn)
 {
     return conn->pending == 0 && conn->wait == NULL && !conn->parked &&
-           owed(conn) == 0;
+           !conn->dirty && owed(conn) == 0;
 }
 
 void conn_tend(struct server *server)

@@ -262,6 +262,23 @@ static enum hf_status copy_away(struct repair *repair, const char *name,
                                       repair->error);
 }
 
+/* Where files are now before where they were: none is in neither. */
+static enum hf_status sync_names(struct repair *repair)
+{
+    struct folder *folder = &repair->folder;
+    int fd = openat(folder->fd, DROPPED, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int cause = fd < 0 ? errno : folder->io->sync_folder(folder->io, fd);
+
+    if (fd >= 0)
+        close(fd);
+    if (cause != 0)
+        return folder_failed(folder, "sync", DROPPED, cause, repair->error);
+    cause = folder->io->sync_folder(folder->io, folder->fd);
+    return cause == 0
+               ? HF_OK
+               : folder_failed(folder, "sync", ".", cause, repair->error);
+}
+
 /* Moves what is dropped, later segments first. */
 static enum hf_status move_all(struct repair *repair, bool cut,
                                size_t snapshots, char *memory)
@@ -287,11 +304,7 @@ static enum hf_status move_all(struct repair *repair, bool cut,
     }
     if (status != HF_OK)
         return status;
-    int cause =
-        repair->folder.io->sync_folder(repair->folder.io, repair->folder.fd);
-    return cause == 0 ? HF_OK
-                      : folder_failed(&repair->folder, "sync", ".", cause,
-                                      repair->error);
+    return sync_names(repair);
 }
 
 static enum hf_status start_segment(struct repair *repair, char *memory)

@@ -393,6 +393,7 @@ TEST(a_repair_on_a_disk_that_fails_says_so)
     struct test_disk disk;
     struct rig whole;
     struct rig hurt;
+    bool dropped = false;
 
     rig_init(&whole, "whole", test_disk_quick(&disk));
     rig_init(&hurt, "hurt", &disk.io);
@@ -407,9 +408,13 @@ TEST(a_repair_on_a_disk_that_fails_says_so)
             enum hf_status status = journal_repair_on(&disk.io, hurt.opts.dir,
                                                       true, &text, hurt.error);
             CHECK_EQ(status, test_disk_failed(&disk) ? HF_IO : HF_OK);
+            dropped =
+                dropped || (status == HF_IO && kinds[i] == TEST_DISK_SYNC &&
+                            strstr(hurt.error, "/dropped: ") != NULL);
             hf_buf_destroy(&text);
         }
     }
+    CHECK(dropped); /* its names are synced, too */
     test_disk_destroy(&disk);
 }
 

@@ -31,6 +31,9 @@ extern "C" {
 #define HF_NOW     0u
 #define HF_FOREVER UINT64_MAX
 
+#define HF_NS_PER_MS UINT64_C(1000000)
+#define HF_NS_PER_S  UINT64_C(1000000000)
+
 struct hf_clock {
     uint64_t (*now_ns)(void *context);
     uint64_t (*wall_us)(void *context);

@@ -34,6 +34,7 @@ enum hf_status {
     HF_IO,        /* the operating system reported an error */
     HF_CORRUPT,   /* stored bytes do not match their checksum or format */
     HF_FAILED,    /* work that was handed over reported a failure */
+    HF_DEADLOCK,  /* to wait would be to wait for ever */
     HF_STATUS_COUNT
 };
 

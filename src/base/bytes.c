@@ -111,6 +111,25 @@ bool hf_bytes_match(struct hf_bytes pattern, struct hf_bytes text)
     return hf_bytes_match_steps(pattern, text, &steps);
 }
 
+size_t hf_utf8_len(struct hf_bytes text)
+{
+    const unsigned char *c = (const unsigned char *)text.data;
+    size_t len = c[0] < 0x80 ? 1 : c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : 4;
+
+    if (len == 1)
+        return 1;
+    if (c[0] < 0xc2 || c[0] > 0xf4 || len > text.len)
+        return 0;
+    for (size_t i = 1; i < len; i++) {
+        if ((c[i] & 0xc0) != 0x80)
+            return 0;
+    }
+    if ((c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xed && c[1] > 0x9f) ||
+        (c[0] == 0xf0 && c[1] < 0x90) || (c[0] == 0xf4 && c[1] > 0x8f))
+        return 0;
+    return len;
+}
+
 enum hf_status hf_buf_reserve(struct hf_buf *buf, size_t more)
 {
     size_t need;
@@ -159,6 +178,22 @@ enum hf_status hf_buf_format(struct hf_buf *buf, const char *format, ...)
     va_end(args);
     buf->len += (size_t)need;
     return HF_OK;
+}
+
+enum hf_status hf_buf_escape(struct hf_buf *buf, const char *text,
+                             const char *signs)
+{
+    enum hf_status status = HF_OK;
+
+    for (; *text != '\0' && !status; text++) {
+        if (*text == '\n')
+            status = hf_buf_append(buf, "\\n", 2);
+        else if (strchr(signs, *text) != NULL)
+            status = hf_buf_format(buf, "\\%c", *text);
+        else
+            status = hf_buf_append(buf, text, 1);
+    }
+    return status;
 }
 
 void hf_buf_consume(struct hf_buf *buf, size_t len)

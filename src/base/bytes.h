@@ -49,6 +49,15 @@ static inline bool hf_bytes_equal(struct hf_bytes a, struct hf_bytes b)
     return a.len == b.len && (a.len == 0 || !memcmp(a.data, b.data, a.len));
 }
 
+/* Below 0, 0 or above: how they are sorted, byte by byte. */
+static inline int hf_bytes_compare(struct hf_bytes a, struct hf_bytes b)
+{
+    size_t len = a.len < b.len ? a.len : b.len;
+    int order = len == 0 ? 0 : memcmp(a.data, b.data, len);
+
+    return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
+}
+
 /* As `%.*s` of printf wants them. */
 #define HF_SHOW(bytes) (int)(bytes).len, (bytes).data
 
@@ -62,11 +71,19 @@ bool hf_bytes_match(struct hf_bytes pattern, struct hf_bytes text);
 bool hf_bytes_match_steps(struct hf_bytes pattern, struct hf_bytes text,
                           uint64_t *steps);
 
+/* Length of the UTF-8 sequence at the start of `text`, which is not empty; 0 if
+ * it is none: over-long forms, surrogates and values above U+10FFFF are not. */
+size_t hf_utf8_len(struct hf_bytes text);
+
 /* Room for `more` bytes behind `len`, or HF_NOMEM. */
 enum hf_status hf_buf_reserve(struct hf_buf *buf, size_t more);
 enum hf_status hf_buf_append(struct hf_buf *buf, const void *data, size_t len);
 enum hf_status hf_buf_format(struct hf_buf *buf, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Appends the text with a backslash before each of `signs`; a line end becomes
+ * `\n`. */
+enum hf_status hf_buf_escape(struct hf_buf *buf, const char *text,
+                             const char *signs);
 /* Drops the first `len` bytes. */
 void hf_buf_consume(struct hf_buf *buf, size_t len);
 void hf_buf_destroy(struct hf_buf *buf);

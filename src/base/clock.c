@@ -1,7 +1,6 @@
 /* clock.c - the operating system's monotonic and wall clocks. */
 #include "holdfast/clock.h"
 
-#include <stddef.h>
 #include <time.h>
 
 #include "base/step.h"

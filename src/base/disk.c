@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/file.h"
-
 #define FILE_MODE 0640
 
 static int disk_open(void *context, int dir, const char *name, int flags,
@@ -20,18 +18,38 @@ static int disk_open(void *context, int dir, const char *name, int flags,
     return *fd < 0 ? errno : 0;
 }
 
-static int disk_read(void *context, int fd, void *data, size_t len,
-                     uint64_t offset, size_t *got)
+int hf_disk_read(void *context, int fd, void *data, size_t len, uint64_t offset,
+                 size_t *got)
 {
     (void)context;
-    return hf_file_read(fd, data, len, offset, got);
+    for (*got = 0; *got < len;) {
+        ssize_t n =
+            pread(fd, (char *)data + *got, len - *got, (off_t)(offset + *got));
+        if (n == 0)
+            break;
+        if (n > 0)
+            *got += (size_t)n;
+        else if (errno != EINTR)
+            return errno;
+    }
+    return 0;
 }
 
-static int disk_write(void *context, int fd, const void *data, size_t len,
-                      uint64_t offset)
+int hf_disk_write(void *context, int fd, const void *data, size_t len,
+                  uint64_t offset)
 {
     (void)context;
-    return hf_file_write(fd, data, len, offset);
+    for (size_t done = 0; done < len;) {
+        ssize_t n = pwrite(fd, (const char *)data + done, len - done,
+                           (off_t)(offset + done));
+        if (n == 0)
+            return EIO;
+        if (n > 0)
+            done += (size_t)n;
+        else if (errno != EINTR)
+            return errno;
+    }
+    return 0;
 }
 
 static int disk_sync(void *context, int fd)
@@ -68,8 +86,9 @@ static int disk_remove(void *context, int dir, const char *name)
 const struct hf_disk *hf_disk_system(void)
 {
     static const struct hf_disk disk = {
-        disk_open,   disk_read, disk_write,  disk_sync,       disk_sync_folder,
-        disk_rename, disk_cut,  disk_remove, .context = NULL,
+        disk_open, hf_disk_read,     hf_disk_write,
+        disk_sync, disk_sync_folder, disk_rename,
+        disk_cut,  disk_remove,      .context = NULL,
     };
 
     return &disk;

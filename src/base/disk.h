@@ -43,5 +43,8 @@ struct hf_disk {
 };
 
 const struct hf_disk *hf_disk_system(void);
+/* Its calls that move bytes; they go on until all is done or an error comes. */
+hf_disk_read_fn hf_disk_read;
+hf_disk_write_fn hf_disk_write;
 
 #endif

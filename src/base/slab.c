@@ -6,7 +6,6 @@
 #include "base/slab.h"
 
 #include <assert.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/memory.h"

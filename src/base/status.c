@@ -17,6 +17,7 @@ static const char *const texts[HF_STATUS_COUNT] = {
     [HF_IO] = "input/output error",
     [HF_CORRUPT] = "corrupt data",
     [HF_FAILED] = "task failed",
+    [HF_DEADLOCK] = "deadlock",
 };
 
 const char *hf_status_text(enum hf_status status)

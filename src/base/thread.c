@@ -212,4 +212,15 @@ uint32_t hf_thread_slot_take(void)
     return slot;
 }
 
+uint64_t hf_thread_number(void)
+{
+    static struct hf_atomic_u64 last;     /* (a) */
+    static _Thread_local uint64_t number; /* 0: none yet */
+
+    /* Relaxed: that it is unique is all. */
+    if (number == 0)
+        number = hf_u64_add(&last, 1, __ATOMIC_RELAXED) + 1;
+    return number;
+}
+
 #endif

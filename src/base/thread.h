@@ -49,6 +49,11 @@ static inline uint32_t hf_thread_slot(void)
     return step_slot();
 }
 
+static inline uint64_t hf_thread_number(void)
+{
+    return step_slot();
+}
+
 static inline void hf_thread_pause(void)
 {
     step_yield();
@@ -66,6 +71,9 @@ static inline uint32_t hf_thread_slot(void)
     return __builtin_expect(plus_1 != 0, 1) ? plus_1 - 1
                                             : hf_thread_slot_take();
 }
+
+/* From 1 on; no other thread of this process has had the same. */
+uint64_t hf_thread_number(void);
 
 /* Tells the processor that this is a loop that waits. */
 static inline void hf_thread_pause(void)

@@ -1,7 +1,6 @@
 /* log.c - what users call: a line is made and put into the thread's buffer. */
 #include "holdfast/log.h"
 
-#include <assert.h>
 #include <unistd.h>
 
 #include "base/memory.h"

@@ -56,7 +56,7 @@ static size_t escape_byte(unsigned char byte, char out[4])
 static size_t sign_text(const char *at, size_t left, char out[8], size_t *len)
 {
     unsigned char byte = (unsigned char)*at;
-    size_t bytes = hf_log_sign_bytes(at, left);
+    size_t bytes = hf_utf8_len(hf_bytes(at, left));
     bool control = byte < 0x20 || byte == 0x7f ||
                    (byte == 0xc2 && bytes == 2 && (unsigned char)at[1] < 0xa0);
 

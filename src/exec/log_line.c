@@ -1,6 +1,8 @@
 /* log_line.c - a line is made: no lock, no look at the time zone's file. */
 #include "exec/log_line.h"
 
+#include "base/bytes.h"
+
 #define SECOND_MAX UINT64_C(253402300799) /* the last one of the year 9999 */
 
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
@@ -84,40 +86,11 @@ static void add_time(struct log_line *line, struct log_stamp *stamp,
     line->len = (size_t)(end - line->text);
 }
 
-size_t hf_log_sign_bytes(const char *text, size_t left)
-{
-    const unsigned char *at = (const unsigned char *)text;
-    size_t bytes = at[0] < 0x80   ? 1
-                   : at[0] < 0xc2 ? 0
-                   : at[0] < 0xe0 ? 2
-                   : at[0] < 0xf0 ? 3
-                   : at[0] < 0xf5 ? 4
-                                  : 0;
-    uint32_t code = bytes == 2   ? at[0] & 0x1fu
-                    : bytes == 3 ? at[0] & 0x0fu
-                                 : at[0] & 0x07u;
-
-    if (bytes < 2)
-        return bytes;
-    if (bytes > left)
-        return 0;
-    for (size_t i = 1; i < bytes; i++) {
-        if ((at[i] & 0xc0) != 0x80)
-            return 0;
-        code = code << 6 | (at[i] & 0x3fu);
-    }
-    if (bytes == 3 && (code < 0x800 || (code >= 0xd800 && code < 0xe000)))
-        return 0;
-    if (bytes == 4 && (code < 0x10000 || code > 0x10ffff))
-        return 0;
-    return bytes;
-}
-
 size_t hf_log_sign_json(const char *at, size_t left, char out[8], size_t *len)
 {
     static const char digits[] = "0123456789abcdef";
     unsigned char byte = (unsigned char)*at;
-    size_t bytes = hf_log_sign_bytes(at, left);
+    size_t bytes = hf_utf8_len(hf_bytes(at, left));
 
     if (bytes == 0) {
         memcpy(out, "\\ufffd", 6);

@@ -40,8 +40,6 @@ void hf_log_line_event(struct log_line *line, enum hf_log_form form,
 void hf_log_line_head(struct log_line *line, enum hf_log_form form,
                       enum hf_log_level level, uint64_t wall_us,
                       struct log_stamp *stamp);
-/* How many bytes of valid UTF-8 begin here, 0 if they are not. */
-size_t hf_log_sign_bytes(const char *at, size_t left);
 /* One sign as JSON wants it. Returns how many bytes it was. */
 size_t hf_log_sign_json(const char *at, size_t left, char out[8], size_t *len);
 

@@ -8,7 +8,6 @@
  * then looks whether the writer is idle. All four are seq_cst, so one of the
  * two sees the other.
  */
-#include "base/memory.h"
 #include "exec/log_state.h"
 
 /* Reads the record at `taken`; false if the pass has come to its end. */

@@ -11,7 +11,6 @@
  * -fexceptions, for which the Makefile cares, that is a table beside the code
  * and costs some stores; without, a setjmp for each task.
  */
-#include <assert.h>
 #include <pthread.h>
 
 #include "exec/pool_state.h"

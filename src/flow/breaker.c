@@ -24,7 +24,6 @@
 
 #define STATE_BITS      3
 #define STATE_MASK      ((UINT64_C(1) << STATE_BITS) - 1)
-#define SECOND_NS       UINT64_C(1000000000)
 #define PERCENT_DEFAULT 50u
 
 struct hf_breaker {
@@ -99,9 +98,9 @@ static bool fill_defaults(struct hf_breaker_opts *o)
     if (o->probes == 0)
         o->probes = 1;
     if (o->probe_ns == 0)
-        o->probe_ns = 60 * SECOND_NS;
+        o->probe_ns = 60 * HF_NS_PER_S;
     if (o->open_ns == 0)
-        o->open_ns = 30 * SECOND_NS;
+        o->open_ns = 30 * HF_NS_PER_S;
     if (o->open_max_ns == 0)
         o->open_max_ns = o->open_ns;
     return o->open_max_ns >= o->open_ns;

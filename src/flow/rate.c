@@ -2,7 +2,6 @@
  * under a lock where the state is more than a word. */
 #include "holdfast/rate.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "base/atomic.h"

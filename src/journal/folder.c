@@ -139,6 +139,14 @@ void folder_close(struct folder *folder)
     folder->fd = folder->lock_fd = -1;
 }
 
+enum hf_status folder_sync(const struct folder *folder, char *error)
+{
+    int cause = folder->io->sync_folder(folder->io, folder->fd);
+
+    return cause == 0 ? HF_OK
+                      : folder_failed(folder, "sync", ".", cause, error);
+}
+
 uint64_t folder_size(const struct folder *folder, const char *name)
 {
     struct stat info;

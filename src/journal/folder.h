@@ -63,6 +63,8 @@ enum hf_status folder_list(struct folder *folder, struct folder_list *list,
                            char *error);
 void folder_list_destroy(struct folder_list *list);
 
+/* Makes the names in it durable. */
+enum hf_status folder_sync(const struct folder *folder, char *error);
 /* Size of the file `name`; 0 if it cannot be had. */
 uint64_t folder_size(const struct folder *folder, const char *name);
 

@@ -204,8 +204,6 @@ static void start_switch(struct journal *journal)
  * the open segment, if it holds anything, and has one made up to there. */
 static void start_snapshot(struct journal *journal)
 {
-    uint64_t bytes;
-
     if (!journal->snapshot_wanted || journal->phase != PHASE_IDLE)
         return;
     if (journal->segment.offset > JOURNAL_BLOCK) {
@@ -214,7 +212,7 @@ static void start_snapshot(struct journal *journal)
     }
     journal->snapshot_wanted = false;
     journal->since_snapshot = 0;
-    if (journal->last != maker_newest(&journal->maker, &bytes))
+    if (journal->last != maker_look(&journal->maker).newest)
         (void)maker_start(&journal->maker, journal->last);
 }
 
@@ -402,17 +400,16 @@ static const char *journal_error(const struct log *log)
 
 static void journal_stats(const struct log *log, struct log_stats *out)
 {
-    struct maker *maker = &journal_of(log)->maker;
+    struct journal *journal = journal_of(log);
+    struct maker_state made = maker_look(&journal->maker);
 
-    *out = journal_of(log)->stats;
-    hf_mutex_lock(&maker->mutex);
-    out->snapshot_count = maker->count;
-    out->snapshot_bytes = maker->bytes;
-    out->snapshot_failures = maker->failures;
-    out->snapshot_starts = maker->starts;
-    out->snapshot_last_ns = maker->took_ns;
-    hf_mutex_unlock(&maker->mutex);
-    out->disk_bytes = hf_u64_load(&maker->keeper->bytes, __ATOMIC_RELAXED);
+    *out = journal->stats;
+    out->snapshot_count = made.count;
+    out->snapshot_bytes = made.bytes;
+    out->snapshot_failures = made.failures;
+    out->snapshot_starts = made.starts;
+    out->snapshot_last_ns = made.took_ns;
+    out->disk_bytes = hf_u64_load(&journal->keeper.bytes, __ATOMIC_RELAXED);
 }
 
 static uint64_t journal_sync_ns(const struct log *log)
@@ -423,7 +420,7 @@ static uint64_t journal_sync_ns(const struct log *log)
 static bool journal_snapshot_running(const struct log *log)
 {
     return journal_of(log)->snapshot_wanted ||
-           maker_running(&journal_of(log)->maker);
+           maker_look(&journal_of(log)->maker).running;
 }
 
 static void journal_snapshot_error(const struct log *log,
@@ -452,12 +449,9 @@ static enum hf_status journal_snapshot(struct log *log)
  * larger than it: then the work of making one stays in proportion. */
 static bool snapshot_due(struct journal *journal)
 {
-    uint64_t bytes;
-
-    (void)maker_newest(&journal->maker, &bytes);
     return journal->snapshot_bytes != UINT64_MAX &&
            journal->since_snapshot >= journal->snapshot_bytes &&
-           journal->since_snapshot >= bytes &&
+           journal->since_snapshot >= maker_look(&journal->maker).bytes &&
            !journal_snapshot_running(&journal->log);
 }
 

@@ -30,6 +30,7 @@
 #ifndef JOURNAL_JOURNAL_H
 #define JOURNAL_JOURNAL_H
 
+#include "holdfast/atomic.h"
 #include "holdfast/clock.h"
 #include "journal/log.h"
 
@@ -63,6 +64,8 @@ struct journal_machine {
      * the next piece (the same pieces, in the same order, as save's sink calls
      * delivered them). */
     enum hf_status (*load)(void *machine, struct hf_bytes data);
+    /* The journal's own: 1 there ends the making of a snapshot. */
+    const struct hf_atomic_u32 *unwanted;
 };
 
 struct journal_io; /* how bytes reach the disk: disk.h */

@@ -7,7 +7,6 @@
 #include "journal/keeper.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -139,15 +138,6 @@ static void do_switch(struct keeper *keeper)
     close(old.fd);
 }
 
-static void do_sync(struct keeper *keeper)
-{
-    int fd = keeper->sync_fd;
-
-    /* The file may be sealed meanwhile, but only this thread closes it. */
-    keeper->sync_fd = -1;
-    sync_file(keeper, fd, keeper->sync_number);
-}
-
 static bool spare_wanted(const struct keeper *keeper)
 {
     return !keeper->spare_failed && find_spare(keeper, SPARE_READY) < 0 &&
@@ -183,8 +173,11 @@ static int run_sync(void *argument)
     struct keeper *keeper = argument;
 
     hf_mutex_lock(&keeper->mutex);
-    if (keeper->sync_fd >= 0)
-        do_sync(keeper);
+    int fd = keeper->sync_fd;
+    /* The file may be sealed meanwhile, but only this thread closes it. */
+    keeper->sync_fd = -1;
+    if (fd >= 0)
+        sync_file(keeper, fd, keeper->sync_number);
     hf_mutex_unlock(&keeper->mutex);
     return 0;
 }

@@ -14,8 +14,8 @@ void maker_init(struct maker *maker, struct manifest *manifest,
                             .keeper = keeper,
                             .machine = *opts->machine,
                             .clock = opts->clock,
-                            .newest = newest,
-                            .bytes = bytes};
+                            .state = {.newest = newest, .bytes = bytes}};
+    maker->machine.unwanted = &maker->unwanted;
 }
 
 static void join(struct maker *maker)
@@ -29,77 +29,26 @@ static void join(struct maker *maker)
 
 void maker_destroy(struct maker *maker)
 {
-    /* Relaxed: it only has to be seen some time. */
+    /* Relaxed: it only has to be seen some time, by snapshot_unwanted(). */
     hf_u32_store(&maker->unwanted, 1, __ATOMIC_RELAXED);
     join(maker);
 }
 
-/* ---- A machine that stops when the snapshot is not wanted any more. ---- */
-
-struct copy {
-    struct maker *maker;
-    void *state;
-    journal_sink *sink; /* while it is saved */
-    void *sink_context;
-};
-
-static bool is_unwanted(const struct copy *copy)
-{
-    return hf_u32_load(&copy->maker->unwanted, __ATOMIC_RELAXED) != 0;
-}
-
-static enum hf_status copy_apply(void *context, struct hf_bytes record)
-{
-    struct copy *copy = context;
-
-    return is_unwanted(copy) ? HF_CANCELLED
-                             : copy->maker->machine.apply(copy->state, record);
-}
-
-static enum hf_status copy_load(void *context, struct hf_bytes data)
-{
-    struct copy *copy = context;
-
-    return is_unwanted(copy) ? HF_CANCELLED
-                             : copy->maker->machine.load(copy->state, data);
-}
-
-static enum hf_status copy_piece(void *context, const void *data, size_t len)
-{
-    struct copy *copy = context;
-
-    return is_unwanted(copy) ? HF_CANCELLED
-                             : copy->sink(copy->sink_context, data, len);
-}
-
-static enum hf_status copy_save(void *context, journal_sink *sink,
-                                void *sink_context)
-{
-    struct copy *copy = context;
-
-    copy->sink = sink;
-    copy->sink_context = sink_context;
-    return copy->maker->machine.save(copy->state, copy_piece, copy);
-}
-
-static const struct journal_machine copying = {
-    .apply = copy_apply, .save = copy_save, .load = copy_load};
-
 /* The state after batch `last`. */
 static enum hf_status replay(struct maker *maker, struct folder_list *list,
-                             struct copy *copy, char *error)
+                             void *state, char *error)
 {
     struct walk walk = {.folder = maker->folder,
                         .list = list,
-                        .machine = &copying,
-                        .state = copy,
+                        .machine = &maker->machine,
+                        .state = state,
                         .until = maker->last};
     uint64_t bytes;
 
     if (list->snapshot_count > 0) {
         walk.after = list->snapshots[list->snapshot_count - 1];
-        enum hf_status status = snapshot_load(maker->folder, &copying, copy,
-                                              walk.after, &bytes, error);
+        enum hf_status status = snapshot_load(maker->folder, &maker->machine,
+                                              state, walk.after, &bytes, error);
         if (status != HF_OK)
             return status;
     }
@@ -118,17 +67,16 @@ static enum hf_status make(struct maker *maker, uint64_t *bytes, char *error)
 
     if (status != HF_OK)
         return status;
-    struct copy copy = {.maker = maker,
-                        .state = maker->machine.create(maker->machine.context)};
-    if (copy.state == NULL) {
+    void *state = maker->machine.create(maker->machine.context);
+    if (state == NULL) {
         folder_list_destroy(&list);
         return journal_say(error, HF_NOMEM, "no memory for a second state");
     }
-    status = replay(maker, &list, &copy, error);
+    status = replay(maker, &list, state, error);
     if (status == HF_OK)
-        status = snapshot_save(maker->folder, &copying, &copy, maker->last,
-                               bytes, error);
-    maker->machine.destroy(copy.state);
+        status = snapshot_save(maker->folder, &maker->machine, state,
+                               maker->last, bytes, error);
+    maker->machine.destroy(state);
     if (status == HF_OK) {
         keeper_count(maker->keeper, (int64_t)*bytes);
         struct manifest_slot slot = manifest_begin(maker->manifest);
@@ -152,14 +100,14 @@ static int maker_run(void *argument)
     if (status != HF_OK && error[0] == '\0')
         journal_say(error, status, "%s", hf_status_text(status));
     hf_mutex_lock(&maker->mutex);
-    maker->running = false;
-    maker->took_ns = hf_clock_now_ns(maker->clock) - begun_ns;
+    maker->state.running = false;
+    maker->state.took_ns = hf_clock_now_ns(maker->clock) - begun_ns;
     if (status == HF_OK) {
-        maker->count++;
-        maker->newest = maker->last;
-        maker->bytes = bytes;
+        maker->state.count++;
+        maker->state.newest = maker->last;
+        maker->state.bytes = bytes;
     } else {
-        maker->failures++;
+        maker->state.failures++;
         memcpy(maker->error, error, sizeof error);
     }
     hf_mutex_unlock(&maker->mutex);
@@ -174,35 +122,26 @@ enum hf_status maker_start(struct maker *maker, uint64_t last)
 
     join(maker);
     maker->last = last;
-    maker->running = true; /* nobody else is there yet */
-    maker->starts++;
+    maker->state.running = true; /* nobody else is there yet */
+    maker->state.starts++;
     if (pool != NULL)
         status = hf_pool_submit(pool, maker_run, maker, &opts, &maker->task);
     if (status != HF_OK) {
-        maker->running = false;
-        maker->failures++;
-        maker->took_ns = 0;
+        maker->state.running = false;
+        maker->state.failures++;
+        maker->state.took_ns = 0;
         journal_say(maker->error, status, "the pool takes no task: %s",
                     hf_status_text(status));
     }
     return status;
 }
 
-bool maker_running(struct maker *maker)
+struct maker_state maker_look(struct maker *maker)
 {
     hf_mutex_lock(&maker->mutex);
-    bool running = maker->running;
+    struct maker_state state = maker->state;
     hf_mutex_unlock(&maker->mutex);
-    return running;
-}
-
-uint64_t maker_newest(struct maker *maker, uint64_t *bytes)
-{
-    hf_mutex_lock(&maker->mutex);
-    uint64_t newest = maker->newest;
-    *bytes = maker->bytes;
-    hf_mutex_unlock(&maker->mutex);
-    return newest;
+    return state;
 }
 
 void maker_clean(struct folder *folder, struct keeper *keeper,

@@ -14,6 +14,16 @@
 #include "journal/keeper.h"
 #include "sync/mutex.h"
 
+struct maker_state {
+    bool running;
+    uint64_t newest; /* last batch of the newest snapshot; 0: none */
+    uint64_t bytes;  /* its size */
+    uint64_t count;  /* made since open */
+    uint64_t failures;
+    uint64_t starts;  /* attempts; more than both: one is under way */
+    uint64_t took_ns; /* by the last one that ended */
+};
+
 struct maker { /* (i) immutable  (m) under mutex  (l) the loop's own */
     struct folder *folder;          /* (i) */
     struct manifest *manifest;      /* (i) has its own mutex */
@@ -24,13 +34,7 @@ struct maker { /* (i) immutable  (m) under mutex  (l) the loop's own */
     uint64_t last;                  /* (i) while the task runs */
     struct hf_atomic_u32 unwanted;  /* 1: the task ends as soon as it can */
     struct hf_mutex mutex;
-    bool running;      /* (m) */
-    uint64_t newest;   /* (m) last batch of the newest snapshot; 0: none */
-    uint64_t bytes;    /* (m) its size */
-    uint64_t count;    /* (m) made since open */
-    uint64_t failures; /* (m) */
-    uint64_t starts;   /* (m) attempts; more than both: one is under way */
-    uint64_t took_ns;  /* (m) by the last one that ended */
+    struct maker_state state;      /* (m) */
     char error[JOURNAL_ERROR_MAX]; /* (m) of the last that failed */
 };
 
@@ -43,8 +47,8 @@ void maker_destroy(struct maker *maker);
 /* Starts one of all batches up to `last`, whose segments are sealed. Anything
  * but HF_OK: the pool has not taken it; counted as a failure. */
 enum hf_status maker_start(struct maker *maker, uint64_t last);
-bool maker_running(struct maker *maker);
-uint64_t maker_newest(struct maker *maker, uint64_t *bytes);
+/* What there is now. */
+struct maker_state maker_look(struct maker *maker);
 
 /* Removes snapshots below `last`, and the segments whose batches are all in
  * it. Used after a snapshot, and by open for what a crash left. */

@@ -5,8 +5,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "journal/journal.h"
-
 #define SLOTS          2u
 #define MANIFEST_BYTES (SLOTS * JOURNAL_BLOCK)
 

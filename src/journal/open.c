@@ -17,7 +17,6 @@
  * A crash anywhere in between leaves a folder whose walk ends at the same
  * batch, so that the same steps are taken again.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -111,14 +110,6 @@ static enum hf_status recover(struct folder *folder,
     return status;
 }
 
-static enum hf_status sync_names(struct folder *folder, char *error)
-{
-    int cause = folder->io->sync_folder(folder->io, folder->fd);
-
-    return cause == 0 ? HF_OK
-                      : folder_failed(folder, "sync", ".", cause, error);
-}
-
 /* Step 1 of the cut. */
 static enum hf_status sync_walked(struct folder *folder,
                                   const struct walk *walk, char *error)
@@ -139,7 +130,7 @@ static enum hf_status sync_walked(struct folder *folder,
         if (cause != 0)
             return folder_failed(folder, "sync", name, cause, error);
     }
-    return sync_names(folder, error);
+    return folder_sync(folder, error);
 }
 
 /* Step 2 of the cut, or the first thing in a new folder. */
@@ -188,7 +179,7 @@ static enum hf_status remove_later(struct folder *folder, struct walk *walk,
             return folder_failed(folder, "remove", name, cause, error);
         list->segment_count--;
     }
-    return sync_names(folder, error);
+    return folder_sync(folder, error);
 }
 
 /* The cut, steps 1 to 3. */

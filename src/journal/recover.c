@@ -2,8 +2,9 @@
  * stop is a torn tail or damage. */
 #include "journal/recover.h"
 
-#include <assert.h>
 #include <stdarg.h>
+
+#include "journal/snapshot.h"
 
 /* Applies the records of one batch. */
 static enum hf_status apply_batch(struct walk *walk, const struct batch *batch,
@@ -17,7 +18,9 @@ static enum hf_status apply_batch(struct walk *walk, const struct batch *batch,
     while (batch_record(batch->records, &at, &record) == HF_OK) {
         enum hf_status status = HF_OK;
         if (walk->machine != NULL)
-            status = walk->machine->apply(walk->state, record);
+            status = snapshot_unwanted(walk->machine)
+                         ? HF_CANCELLED
+                         : walk->machine->apply(walk->state, record);
         if (status != HF_OK) {
             folder_segment_name(name, walk->tail.header.first);
             return journal_say(

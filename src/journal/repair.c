@@ -102,8 +102,7 @@ static bool partly_kept(const struct repair *repair, char *name)
            walk->tail.header.first != walk->last + 1;
 }
 
-/* The first segment that is dropped whole: the first behind all that is kept.
- */
+/* The first segment that is dropped whole: the first behind what is kept. */
 static size_t first_dropped(const struct repair *repair)
 {
     size_t i = 0;
@@ -273,10 +272,7 @@ static enum hf_status sync_names(struct repair *repair)
         close(fd);
     if (cause != 0)
         return folder_failed(folder, "sync", DROPPED, cause, repair->error);
-    cause = folder->io->sync_folder(folder->io, folder->fd);
-    return cause == 0
-               ? HF_OK
-               : folder_failed(folder, "sync", ".", cause, repair->error);
+    return folder_sync(folder, repair->error);
 }
 
 /* Moves what is dropped, later segments first. */

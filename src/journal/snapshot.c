@@ -6,13 +6,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "base/memory.h"
 #include "journal/format.h"
 
 /* Pieces are gathered into writes of this size. */
 #define OUT_BYTES (256u * 1024)
 
+bool snapshot_unwanted(const struct journal_machine *machine)
+{
+    /* Relaxed: it only has to be seen some time. */
+    return machine->unwanted != NULL &&
+           hf_u32_load(machine->unwanted, __ATOMIC_RELAXED) != 0;
+}
+
 struct out {
+    const struct journal_machine *machine;
     struct journal_io *io;
     int fd;
     char *data; /* OUT_BYTES */
@@ -53,6 +62,8 @@ static enum hf_status out_piece(void *context, const void *data, size_t len)
     struct out *out = context;
     char frame[SNAPSHOT_FRAME_BYTES];
 
+    if (snapshot_unwanted(out->machine))
+        return HF_CANCELLED;
     if (len > SNAPSHOT_PIECE_MAX)
         return HF_INVALID;
     snapshot_frame_encode(frame, hf_bytes(data, len), out->pieces);
@@ -62,9 +73,7 @@ static enum hf_status out_piece(void *context, const void *data, size_t len)
 }
 
 /* Everything between the open and the rename. */
-static enum hf_status write_all(struct out *out,
-                                const struct journal_machine *machine,
-                                void *state, uint64_t last)
+static enum hf_status write_all(struct out *out, void *state, uint64_t last)
 {
     char head[SNAPSHOT_HEAD_BYTES];
     char end[SNAPSHOT_END_BYTES];
@@ -72,7 +81,7 @@ static enum hf_status write_all(struct out *out,
     snapshot_head_encode(head, last);
     enum hf_status status = out_add(out, head, sizeof head);
     if (status == HF_OK)
-        status = machine->save(state, out_piece, out);
+        status = out->machine->save(state, out_piece, out);
     if (status != HF_OK)
         return status;
     snapshot_end_encode(end, out->pieces, last);
@@ -90,7 +99,7 @@ enum hf_status snapshot_save(struct folder *folder,
 {
     struct journal_io *io = folder->io;
     const char *temporary = FOLDER_SNAPSHOT_TEMPORARY;
-    struct out out = {.io = io, .fd = -1};
+    struct out out = {.machine = machine, .io = io, .fd = -1};
     enum hf_status status = HF_NOMEM;
     char name[FOLDER_NAME_MAX];
 
@@ -100,7 +109,7 @@ enum hf_status snapshot_save(struct folder *folder,
         goto done;
     out.cause = io->open(io, folder->fd, temporary, O_RDWR | O_CREAT | O_TRUNC,
                          &out.fd);
-    status = out.cause == 0 ? write_all(&out, machine, state, last) : HF_IO;
+    status = out.cause == 0 ? write_all(&out, state, last) : HF_IO;
     if (status == HF_OK)
         out.cause = io->rename(io, folder->fd, temporary, name);
     if (status == HF_OK && out.cause == 0)
@@ -212,7 +221,9 @@ static enum hf_status in_all(struct in *in,
             return status;
         if (machine == NULL)
             continue;
-        status = machine->load(state, hf_buf_bytes(&in->piece));
+        status = snapshot_unwanted(machine)
+                     ? HF_CANCELLED
+                     : machine->load(state, hf_buf_bytes(&in->piece));
         if (status != HF_OK)
             return journal_say(
                 in->error, status, "%s/%s: piece %llu cannot be loaded: %s",

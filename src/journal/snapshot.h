@@ -23,4 +23,8 @@ enum hf_status snapshot_load(struct folder *folder,
                              const struct journal_machine *machine, void *state,
                              uint64_t last, uint64_t *bytes, char *error);
 
+/* True if what is being made with this machine is not wanted any more: it ends
+ * with HF_CANCELLED. */
+bool snapshot_unwanted(const struct journal_machine *machine);
+
 #endif

@@ -13,8 +13,6 @@
  */
 #include "keep/cache_state.h"
 
-#include <sys/random.h>
-
 #include "base/memory.h"
 
 #define SEGMENT_COUNT 4096u /* entries that are worth a segment */
@@ -113,21 +111,6 @@ static void opts_complete(struct hf_cache_opts *opts)
     while (opts->segments < SEGMENTS_MOST &&
            opts->max_count >= (uint64_t)opts->segments * 2 * SEGMENT_COUNT)
         opts->segments *= 2;
-}
-
-/* A seed that nobody can guess; if the system has none, one that at least
- * differs from run to run. */
-static struct hf_hash_seed seed_make(const struct hf_cache *cache)
-{
-    struct hf_hash_seed seed = {{cache->opts.seed[0], cache->opts.seed[1]}};
-
-    if (seed.key[0] != 0 || seed.key[1] != 0)
-        return seed;
-    if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed) {
-        seed.key[0] = hf_clock_now_ns(hf_clock_system());
-        seed.key[1] = (uint64_t)(uintptr_t)cache;
-    }
-    return seed;
 }
 
 static enum hf_status segment_init(struct hf_cache *cache, uint32_t index)
@@ -230,7 +213,9 @@ enum hf_status hf_cache_open(struct hf_cache **out,
     cache->opts = *opts;
     opts_complete(&cache->opts);
     cache->segment_count = cache->opts.segments;
-    hf_hasher_init(&cache->hash, seed_make(cache));
+    hf_hasher_init(&cache->hash,
+                   hf_hash_seed((struct hf_hash_seed){
+                       {cache->opts.seed[0], cache->opts.seed[1]}}));
     enum hf_status status = build(cache);
     if (status == HF_OK) {
         hf_listed_add(&cache->listed, "cache", opts->name, fill);

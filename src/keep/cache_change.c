@@ -209,19 +209,20 @@ enum hf_status hf_cache_store(struct hf_cache *cache,
     return HF_OK;
 }
 
-static enum hf_status put(struct hf_cache *cache, const struct cache_key *key,
+static enum hf_status put(struct hf_cache *cache, const void *data, size_t len,
                           void *value, uint64_t ttl_ns, enum cache_when when,
                           uint64_t expect, void **existing)
 {
-    struct cache_segment *segment = cache_segment_of(cache, key->hash);
     struct cache_store store = {.when = when, .expect = expect};
     struct cache_batch batch = {0};
+    struct cache_key key;
 
-    if (value == NULL)
+    if (!cache_key_init(cache, data, len, &key) || value == NULL)
         return HF_INVALID;
-    cache_fetch(segment, key->hash);
+    struct cache_segment *segment = cache_segment_of(cache, key.hash);
+    cache_fetch(segment, key.hash);
     enum hf_status status =
-        hf_cache_entry_new(cache, key, value, ttl_ns, &store.entry);
+        hf_cache_entry_new(cache, &key, value, ttl_ns, &store.entry);
     if (status != HF_OK)
         return status;
     struct hf_epoch_reader *reader = epoch_enter(cache->epoch);
@@ -245,44 +246,29 @@ static enum hf_status put(struct hf_cache *cache, const struct cache_key *key,
 enum hf_status hf_cache_put(struct hf_cache *cache, const void *data,
                             size_t len, void *value, uint64_t ttl_ns)
 {
-    struct cache_key key;
-
-    if (!cache_key_init(cache, data, len, &key))
-        return HF_INVALID;
-    return put(cache, &key, value, ttl_ns, CACHE_ALWAYS, 0, NULL);
+    return put(cache, data, len, value, ttl_ns, CACHE_ALWAYS, 0, NULL);
 }
 
 enum hf_status hf_cache_put_if_absent(struct hf_cache *cache, const void *data,
                                       size_t len, void *value, uint64_t ttl_ns,
                                       void **existing)
 {
-    struct cache_key key;
-
-    if (!cache_key_init(cache, data, len, &key))
-        return HF_INVALID;
-    return put(cache, &key, value, ttl_ns, CACHE_IF_ABSENT, 0, existing);
+    return put(cache, data, len, value, ttl_ns, CACHE_IF_ABSENT, 0, existing);
 }
 
 enum hf_status hf_cache_put_if(struct hf_cache *cache, const void *data,
                                size_t len, void *value, uint64_t ttl_ns,
                                uint64_t version)
 {
-    struct cache_key key;
-
-    if (!cache_key_init(cache, data, len, &key))
-        return HF_INVALID;
-    return put(cache, &key, value, ttl_ns, CACHE_IF_VERSION, version, NULL);
+    return put(cache, data, len, value, ttl_ns, CACHE_IF_VERSION, version,
+               NULL);
 }
 
 enum hf_status hf_cache_put_loaded(struct hf_cache *cache, const void *data,
                                    size_t len, void *value, uint64_t ttl_ns,
                                    uint64_t stamp)
 {
-    struct cache_key key;
-
-    if (!cache_key_init(cache, data, len, &key))
-        return HF_INVALID;
-    return put(cache, &key, value, ttl_ns, CACHE_IF_STAMP, stamp, NULL);
+    return put(cache, data, len, value, ttl_ns, CACHE_IF_STAMP, stamp, NULL);
 }
 
 enum hf_status hf_cache_put_all(struct hf_cache *cache,

@@ -9,12 +9,6 @@
  *   asks later    holds the record ............... done: value or failure
  *   put, remove   takes it out of the list: it is detached, its value is not
  *                 stored, and who asks from then on begins a new one
- *
- * Who would wait for itself. A thread that waits is in a list, with the record
- * that it waits for, and a record knows the thread that loads. Before one
- * waits, it follows: who loads this, what does that one wait for, who loads
- * that ... If it leads back, all of them would wait for ever, and this one is
- * refused.
  */
 #include "base/memory.h"
 #include "keep/cache_state.h"
@@ -36,15 +30,6 @@ struct cache_load {
     size_t key_len;             /* (i) */
     unsigned char key[];        /* (i) */
 };
-
-/* One who waits; on its own stack. */
-struct cache_wait {
-    struct cache_wait *next;
-    uint32_t slot;
-    const struct cache_load *load;
-};
-
-#define NO_THREAD UINT32_MAX
 
 static void load_drop(struct hf_epoch_reader *reader, struct cache_load *load)
 {
@@ -244,7 +229,7 @@ static void run(struct cache_load *load)
     load->status = settle(load, reader, status, entry);
     if (load->refresh && status != HF_OK && status != HF_NOTFOUND)
         put_off(cache, reader, &key);
-    hf_u32_store(&load->slot, NO_THREAD, __ATOMIC_RELAXED);
+    hf_u32_store(&load->slot, CIRCLE_NOBODY, __ATOMIC_RELAXED);
     /* Release: status and entry. */
     hf_u32_store(&load->done, 1, __ATOMIC_RELEASE);
     hf_event_wake_all(&load->event);
@@ -267,25 +252,13 @@ static enum hf_status take_result(struct hf_cache *cache,
     return status;
 }
 
-/* Would whoever waits for this load wait for itself? */
-static bool waits_for(const struct hf_cache *cache,
-                      const struct cache_load *load, uint32_t slot)
+/* Relaxed: the thread that loads is either this one, which knows, or one that
+ * waits, and its wait was listed under the circle's lock. */
+static uint32_t loader_of(void *context, const void *load)
 {
-    assert(hf_mutex_held(&cache->waits_mutex));
-    for (;;) {
-        /* Relaxed: the thread that loads is either this one, which knows, or
-         * one that waits, and its wait was listed under the lock. */
-        uint32_t loader = hf_u32_load(&load->slot, __ATOMIC_RELAXED);
-        const struct cache_wait *wait = cache->waits;
-
-        if (loader == slot)
-            return true;
-        while (wait != NULL && wait->slot != loader)
-            wait = wait->next;
-        if (wait == NULL)
-            return false;
-        load = wait->load;
-    }
+    (void)context;
+    return hf_u32_load(&((const struct cache_load *)load)->slot,
+                       __ATOMIC_RELAXED);
 }
 
 static enum hf_status attempt(void *context)
@@ -304,26 +277,14 @@ static enum hf_status attempt(void *context)
 static enum hf_status wait_done(struct hf_cache *cache, struct cache_load *load,
                                 uint64_t deadline_ns)
 {
-    struct cache_wait self = {.slot = hf_thread_slot(), .load = load};
+    struct circle_wait self;
 
-    hf_mutex_lock(&cache->waits_mutex);
-    bool circle = waits_for(cache, load, self.slot);
-    if (!circle) {
-        self.next = cache->waits;
-        cache->waits = &self;
-    }
-    hf_mutex_unlock(&cache->waits_mutex);
-    if (circle)
+    if (!hf_circle_enter(&cache->circle, &self, loader_of, NULL, load))
         return HF_INVALID;
     hf_u64_add(&cache->load_waits, 1, __ATOMIC_RELAXED);
     enum hf_status status = hf_event_until(&load->event, attempt, load,
                                            cache->opts.clock, deadline_ns);
-    hf_mutex_lock(&cache->waits_mutex);
-    struct cache_wait **link = &cache->waits;
-    while (*link != &self)
-        link = &(*link)->next;
-    *link = self.next;
-    hf_mutex_unlock(&cache->waits_mutex);
+    hf_circle_leave(&cache->circle, &self);
     return status;
 }
 
@@ -399,7 +360,7 @@ static void refresh(struct hf_cache *cache, const struct cache_key *key,
             ? NULL
             : begin(cache, segment, key, fn, context, true);
     if (load != NULL && pooled) /* relaxed: under the lock */
-        hf_u32_store(&load->slot, NO_THREAD, __ATOMIC_RELAXED);
+        hf_u32_store(&load->slot, CIRCLE_NOBODY, __ATOMIC_RELAXED);
     hf_mutex_unlock(&segment->mutex);
     if (load == NULL) { /* one runs already, or there is no memory */
         struct hf_epoch_reader *reader = epoch_enter(cache->epoch);

@@ -36,6 +36,7 @@
 #include "base/heap.h"
 #include "holdfast/cache.h"
 #include "holdfast/event.h"
+#include "sync/circle.h"
 #include "sync/epoch.h"
 #include "sync/listed.h"
 #include "sync/locals.h"
@@ -178,8 +179,6 @@ struct cache_local {
     _Alignas(HF_CACHE_LINE) struct cache_reads reads[]; /* by segment */
 };
 
-struct cache_wait;
-
 struct hf_cache {
     struct hf_listed listed;
     struct hf_cache_opts opts;      /* (i) */
@@ -205,8 +204,7 @@ struct hf_cache {
     struct hf_atomic_u32 refreshing; /* (a) tasks in the pool */
     struct hf_atomic_u32 leaving;    /* (a) of these: not yet through */
     struct hf_event refreshed;       /* (a) one of them ended */
-    struct hf_mutex waits_mutex;     /* guards waits */
-    struct cache_wait *waits;        /* who waits for which load */
+    struct hf_circle circle;         /* who waits for which load */
     struct hf_atomic_u64 sweep_next; /* (a) segment */
 };
 

@@ -6,11 +6,9 @@
  */
 #include "holdfast/dedup.h"
 
-#include <assert.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

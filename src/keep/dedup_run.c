@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/disk.h"
 #include "base/memory.h"
 #include "keep/dedup_state.h"
 
@@ -230,7 +230,7 @@ enum hf_status hf_dedup_run_write(struct hf_dedup *dedup,
     run_fill(dedup, &run, list, pages);
     run.offset = run_place(dedup, shard, &run);
     status = HF_IO;
-    if (hf_file_write(dedup->fd, pages, run.page_count * DEDUP_PAGE_BYTES,
+    if (hf_disk_write(NULL, dedup->fd, pages, run.page_count * DEDUP_PAGE_BYTES,
                       run.offset) == 0) {
         run_take(dedup, shard, &run);
         status = HF_OK;
@@ -273,8 +273,8 @@ static enum dedup_answer look(struct hf_dedup *dedup, struct dedup_shard *shard,
         uint64_t at = run->offset + page * DEDUP_PAGE_BYTES;
         size_t got;
         dedup_count(&shard->page_reads, 1);
-        if (hf_file_read(dedup->fd, shard->page, DEDUP_PAGE_BYTES, at, &got) !=
-                0 ||
+        if (hf_disk_read(NULL, dedup->fd, shard->page, DEDUP_PAGE_BYTES, at,
+                         &got) != 0 ||
             got != DEDUP_PAGE_BYTES)
             return DEDUP_BROKEN;
         for (uint64_t i = 0; i < dedup->page_entries; i++) {
@@ -314,8 +314,9 @@ enum hf_status hf_dedup_run_forget(struct hf_dedup *dedup, uint64_t offset)
     uint64_t never = 0;
     uint64_t at = offset + offsetof(struct dedup_entry, until_ns);
 
-    return hf_file_write(dedup->fd, &never, sizeof never, at) == 0 ? HF_OK
-                                                                   : HF_IO;
+    return hf_disk_write(NULL, dedup->fd, &never, sizeof never, at) == 0
+               ? HF_OK
+               : HF_IO;
 }
 
 void hf_dedup_run_destroy(struct dedup_shard *shard)

@@ -9,7 +9,6 @@
  * Affinity. A thread tries the slot that it had last: nobody else has touched
  * its line since, and what the resource has in the caches is this thread's.
  */
-#include <assert.h>
 
 #include "keep/lender_state.h"
 

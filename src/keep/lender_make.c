@@ -10,7 +10,6 @@
  */
 #include <assert.h>
 
-#include "base/memory.h"
 #include "holdfast/future.h"
 #include "keep/lender_state.h"
 

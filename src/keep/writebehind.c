@@ -1,6 +1,4 @@
 /* writebehind.c - opening, the end, figures. */
-#include <assert.h>
-#include <sys/random.h>
 
 #include "base/memory.h"
 #include "keep/writebehind_state.h"
@@ -157,17 +155,6 @@ enum hf_status hf_writebehind_close(struct hf_writebehind *behind,
 
 /* ---- Opening. ---- */
 
-struct hf_hash_seed hf_wb_secret(const void *address)
-{
-    struct hf_hash_seed seed;
-
-    if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed) {
-        seed.key[0] = hf_clock_now_ns(hf_clock_system());
-        seed.key[1] = (uint64_t)(uintptr_t)address;
-    }
-    return seed;
-}
-
 static void set_default(uint64_t *field, uint64_t value)
 {
     if (*field == 0)
@@ -244,7 +231,7 @@ enum hf_status hf_wb_open_on(struct hf_writebehind **out,
     behind->opts = all;
     behind->store = *all.store;
     behind->clock = all.clock == NULL ? hf_clock_system() : all.clock;
-    behind->seed = hf_wb_secret(behind);
+    behind->seed = hf_hash_seed((struct hf_hash_seed){{0}});
     behind->log.dir = behind->log.lock_fd = behind->log.fd = -1;
     behind->log.tail = &behind->log.head;
     enum hf_status status = make(behind);

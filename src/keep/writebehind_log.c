@@ -65,7 +65,7 @@ struct hf_hash_seed hf_wb_header_seed(void)
     return (struct hf_hash_seed){{0, 0}};
 }
 
-static enum hf_status status_of(int error)
+enum hf_status hf_wb_status(int error)
 {
     if (error == 0)
         return HF_OK;
@@ -119,7 +119,7 @@ static enum hf_status rotate(struct hf_writebehind *behind, uint64_t first)
 {
     struct wb_log *log = &behind->log;
     struct wb_segment *segment = hf_alloc_zeroed(sizeof *segment);
-    struct hf_hash_seed salt = hf_wb_secret(behind);
+    struct hf_hash_seed salt = hf_hash_seed((struct hf_hash_seed){{0}});
     int fd;
 
     if (segment == NULL)
@@ -127,7 +127,7 @@ static enum hf_status rotate(struct hf_writebehind *behind, uint64_t first)
     int error = make_file(log, first, salt, &fd);
     if (error != 0) {
         hf_free(segment);
-        return status_of(error);
+        return hf_wb_status(error);
     }
     if (log->fd >= 0)
         close(log->fd);
@@ -211,7 +211,7 @@ static enum hf_status write_frame(struct wb_log *log, bool *broken)
     if (error != 0) {
         /* What was written of it must not be there when the next one is. */
         *broken = disk->cut(disk->context, log->fd, at) != 0;
-        return status_of(error);
+        return hf_wb_status(error);
     }
     error = disk->sync(disk->context, log->fd);
     if (error != 0) {

@@ -5,7 +5,6 @@
  * the one that it has, or a newer one. How the end is judged is told in
  * writebehind_log.c. What is torn is cut off before anything new is written.
  */
-#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -33,13 +32,6 @@ struct reader {
     struct hf_hash_seed salt;
     struct hf_buf frame;
 };
-
-static enum hf_status status_of(int error)
-{
-    if (error == 0)
-        return HF_OK;
-    return error == ENOSPC || error == EDQUOT ? HF_FULL : HF_IO;
-}
 
 /* ---- Records. ---- */
 
@@ -233,7 +225,7 @@ static enum hf_status cut(struct reader *reader)
     int error = disk->cut(disk->context, reader->fd, reader->at);
     if (error == 0)
         error = disk->sync(disk->context, reader->fd);
-    return status_of(error);
+    return hf_wb_status(error);
 }
 
 /* The last frame's padding may be missing from a file that was cut short. */
@@ -278,7 +270,7 @@ static enum hf_status remove_segment(struct hf_writebehind *behind,
     int error = disk->remove(disk->context, behind->log.dir, name);
     if (error == 0)
         error = disk->sync_folder(disk->context, behind->log.dir);
-    return status_of(error);
+    return hf_wb_status(error);
 }
 
 /* Reads all of it; the youngest may end anywhere. */
@@ -442,7 +434,7 @@ enum hf_status hf_wb_log_open(struct hf_writebehind *behind,
         error = disk->open(disk->context, log->dir, "lock", O_RDWR | O_CREAT,
                            &log->lock_fd);
     if (error != 0)
-        return status_of(error);
+        return hf_wb_status(error);
     if (flock(log->lock_fd, LOCK_EX | LOCK_NB) != 0)
         return errno == EWOULDBLOCK ? HF_EXISTS : HF_IO;
     return read_segments(behind);

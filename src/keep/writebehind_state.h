@@ -263,6 +263,8 @@ void hf_wb_segment_name(char out[WB_SEGMENT_NAME_BYTES], uint64_t first);
 #define WB_LOG_VERSION    1u
 #define WB_HEADER_CHECKED 16u /* where the checked bytes begin */
 struct hf_hash_seed hf_wb_header_seed(void);
+/* What an errno of the disk means to the user; 0: HF_OK. */
+enum hf_status hf_wb_status(int error);
 
 /* ---- writebehind_recover.c ---- */
 
@@ -272,9 +274,6 @@ enum hf_status hf_wb_log_open(struct hf_writebehind *behind,
                               const struct hf_disk *disk);
 
 /* ---- writebehind.c ---- */
-
-/* Numbers that nobody can guess. */
-struct hf_hash_seed hf_wb_secret(const void *address);
 
 /* As hf_writebehind_open, on another disk: for tests. */
 enum hf_status hf_wb_open_on(struct hf_writebehind **out,

@@ -1,7 +1,6 @@
 /* meter.c - families and series: made once, found by name, never taken away. */
 #include "meter/meter_state.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 

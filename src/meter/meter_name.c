@@ -1,5 +1,4 @@
 /* meter_name.c - Prometheus' rules of names and labels. */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -27,44 +26,14 @@ static bool is_name(const char *name, bool colons)
     return len > 0;
 }
 
-/* How many bytes the UTF-8 character at `text` has; 0: it is none. Too long
- * forms, surrogates and numbers above 0x10ffff are none. */
-static size_t utf8_len(const unsigned char *text)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t len = text[0] < 0x80         ? 1
-                 : text[0] >> 5 == 0x06 ? 2
-                 : text[0] >> 4 == 0x0e ? 3
-                 : text[0] >> 3 == 0x1e ? 4
-                                        : 0;
-    uint32_t number = len == 1 ? text[0] : text[0] & (0x7fu >> len);
-
-    for (size_t i = 1; i < len; i++) {
-        if (text[i] >> 6 != 0x02)
-            return 0; /* also at the end of the text */
-        number = number << 6 | (text[i] & 0x3f);
-    }
-    if (len > 0 && (number < least[len] || number > 0x10ffff ||
-                    (number >= 0xd800 && number <= 0xdfff)))
-        return 0;
-    return len;
-}
-
 static bool is_value(const char *value)
 {
-    size_t len = 0;
+    size_t len = value == NULL ? 0 : strnlen(value, HF_METER_VALUE_MAX + 1);
+    size_t more = 1;
 
-    if (value == NULL)
-        return false;
-    while (value[len] != '\0') {
-        size_t more = utf8_len((const unsigned char *)value + len);
-        if (more == 0)
-            return false;
-        len += more;
-        if (len > HF_METER_VALUE_MAX)
-            return false;
-    }
-    return true;
+    for (size_t at = 0; at < len && more > 0; at += more)
+        more = hf_utf8_len(hf_bytes(value + at, len - at));
+    return value != NULL && len <= HF_METER_VALUE_MAX && more > 0;
 }
 
 static bool is_label(const struct hf_label *label, enum hf_meter_kind kind)
@@ -84,21 +53,6 @@ static int by_name(const void *a, const void *b)
                   ((const struct hf_label *)b)->name);
 }
 
-static enum hf_status write_value(struct hf_buf *buf, const char *value)
-{
-    enum hf_status status = HF_OK;
-
-    for (; *value != '\0' && !status; value++) {
-        if (*value == '\n')
-            status = hf_buf_append(buf, "\\n", 2);
-        else if (*value == '"' || *value == '\\')
-            status = hf_buf_format(buf, "\\%c", *value);
-        else
-            status = hf_buf_append(buf, value, 1);
-    }
-    return status;
-}
-
 static enum hf_status write_labels(struct hf_buf *buf,
                                    const struct hf_label *labels, size_t count)
 {
@@ -110,7 +64,7 @@ static enum hf_status write_labels(struct hf_buf *buf,
             continue; /* as if it were not there */
         status = hf_buf_format(buf, "%s%s=\"", comma, labels[i].name);
         if (!status)
-            status = write_value(buf, labels[i].value);
+            status = hf_buf_escape(buf, labels[i].value, "\"\\");
         if (!status)
             status = hf_buf_append(buf, "\"", 1);
         comma = ",";

@@ -1,5 +1,4 @@
 /* meter_read.c - what series are worth: one by one, or all of them. */
-#include <assert.h>
 
 #include "meter/histogram.h"
 #include "meter/meter_state.h"

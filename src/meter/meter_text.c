@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/memory.h"
 #include "holdfast/inspect.h"
 #include "meter/meter_state.h"
 
@@ -32,21 +31,6 @@ static enum hf_status write_number(struct hf_buf *buf, double number)
     return hf_buf_append(buf, digits, strlen(digits));
 }
 
-static enum hf_status write_help(struct hf_buf *buf, const char *help)
-{
-    enum hf_status status = HF_OK;
-
-    for (; *help != '\0' && !status; help++) {
-        if (*help == '\n')
-            status = hf_buf_append(buf, "\\n", 2);
-        else if (*help == '\\')
-            status = hf_buf_append(buf, "\\\\", 2);
-        else
-            status = hf_buf_append(buf, help, 1);
-    }
-    return status;
-}
-
 static enum hf_status begin_family(struct hf_buf *buf,
                                    const struct hf_meter_row *row)
 {
@@ -61,7 +45,7 @@ static enum hf_status begin_family(struct hf_buf *buf,
     if (row->help[0] != '\0') {
         status = hf_buf_format(buf, "# HELP %s ", row->name);
         if (!status)
-            status = write_help(buf, row->help);
+            status = hf_buf_escape(buf, row->help, "\\");
         if (!status)
             status = hf_buf_append(buf, "\n", 1);
     }

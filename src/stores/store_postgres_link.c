@@ -5,7 +5,6 @@
 #include <libpq-fe.h>
 #include <poll.h>
 
-#define NS_PER_MS UINT64_C(1000000)
 #define STATEMENT "s"
 
 /* ---- Errors. ---- */
@@ -70,7 +69,7 @@ static bool await_socket(struct store_link *link, short events,
 
     if (now_ns >= deadline_ns)
         return false;
-    uint64_t ms = (deadline_ns - now_ns) / NS_PER_MS + 1;
+    uint64_t ms = (deadline_ns - now_ns) / HF_NS_PER_MS + 1;
     (void)poll(&poll_fd, 1, ms < INT32_MAX ? (int)ms : INT32_MAX);
     return true; /* whoever asked looks again */
 }

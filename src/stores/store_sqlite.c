@@ -11,7 +11,6 @@
  * its middle and then finds another process writing. What fails is rolled back
  * before the call returns.
  */
-#include <assert.h>
 #include <sqlite3.h>
 
 #include "base/memory.h"

@@ -12,8 +12,6 @@
  */
 #include "holdfast/tiered.h"
 
-#include <assert.h>
-
 #include "base/memory.h"
 #include "stores/tiered_state.h"
 
@@ -27,7 +25,6 @@
 #define LEASE_MS         2000u
 #define LOAD_MS          5000u
 #define WAIT_MAX_MS      600000u
-#define NS_PER_MS        UINT64_C(1000000)
 
 /* ---- Blocks. ---- */
 
@@ -120,7 +117,7 @@ static bool are_valid(const struct hf_tiered_opts *opts)
     if (opts->l1_count < 2 || opts->l1_count > HF_TIERED_L1_MAX ||
         (opts->l1_count & (opts->l1_count - 1)) != 0)
         return false;
-    if (opts->l2_bytes > HF_CACHE_WEIGHT_MAX || opts->ttl_ns < NS_PER_MS)
+    if (opts->l2_bytes > HF_CACHE_WEIGHT_MAX || opts->ttl_ns < HF_NS_PER_MS)
         return false;
     if (opts->prefix[0] == '\0' || strlen(opts->prefix) > HF_TIERED_PREFIX_MAX)
         return false;
@@ -298,7 +295,7 @@ static enum hf_status load_remote(struct load *load, const void *key,
 {
     struct hf_tiered *tiered = load->tiered;
     uint64_t patient_until_ns =
-        hf_clock_now_ns(tiered->clock) + tiered->opts.load_ms * NS_PER_MS;
+        hf_clock_now_ns(tiered->clock) + tiered->opts.load_ms * HF_NS_PER_MS;
     struct tiered_ticket ticket;
 
     for (;;) {

@@ -12,7 +12,6 @@
 #include "holdfast/backoff.h"
 #include "stores/tiered_link.h"
 
-#define NS_PER_MS    UINT64_C(1000000)
 #define RETRY_MAX_NS UINT64_C(100000000)
 
 /* What Redis said about those who listen. */
@@ -158,7 +157,7 @@ static enum hf_status wait_for_others(struct tiered_remote *remote,
 {
     struct waiting waiting = {remote, change, listeners->young};
     uint64_t left_ms = (uint64_t)(listeners->until_ms - listeners->now_ms) + 1;
-    uint64_t until_ns = told_ns + left_ms * NS_PER_MS;
+    uint64_t until_ns = told_ns + left_ms * HF_NS_PER_MS;
     enum hf_status status =
         hf_event_until(&remote->answered, all_answered, &waiting, remote->clock,
                        until_ns < deadline_ns ? until_ns : deadline_ns);

@@ -16,13 +16,11 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "base/memory.h"
 #include "holdfast/backoff.h"
 #include "stores/tiered_link.h"
 
-#define NS_PER_MS    UINT64_C(1000000)
-#define PAUSE_NS     (10 * NS_PER_MS)
-#define PAUSE_MAX_NS (1000 * NS_PER_MS)
+#define PAUSE_NS     (10 * HF_NS_PER_MS)
+#define PAUSE_MAX_NS (1000 * HF_NS_PER_MS)
 #define BEATS        3u /* in a lease */
 #define BEATS_KNOWN  8u /* whose time of sending is remembered */
 
@@ -111,7 +109,7 @@ static bool beat(struct listener *listener)
     redisReply *reply;
     enum hf_status status = hf_link_run(listener->mouth, LINK_BEAT,
                                         hf_bytes_text(""), args, 4, &reply);
-    listener->beat_at_ns = now_of(listener) + lease_ms * NS_PER_MS / BEATS;
+    listener->beat_at_ns = now_of(listener) + lease_ms * HF_NS_PER_MS / BEATS;
     freeReplyObject(reply);
     return status == HF_OK;
 }
@@ -145,7 +143,7 @@ static void heard_beat(struct listener *listener, const char *seq)
 {
     struct tiered_remote *remote = listener->remote;
     uint64_t number = strtoull(seq, NULL, 16);
-    uint64_t lease_ns = remote->tiered->opts.lease_ms * NS_PER_MS;
+    uint64_t lease_ns = remote->tiered->opts.lease_ms * HF_NS_PER_MS;
 
     if (number > listener->beat || listener->beat - number >= BEATS_KNOWN)
         return;
@@ -249,7 +247,7 @@ static enum hf_status sleep_until(struct listener *listener, int fd,
     };
     uint64_t now_ns = now_of(listener);
     uint64_t left_ms =
-        until_ns > now_ns ? (until_ns - now_ns) / NS_PER_MS + 1 : 0;
+        until_ns > now_ns ? (until_ns - now_ns) / HF_NS_PER_MS + 1 : 0;
     int count = poll(fds, fd < 0 ? 1 : 2, (int)left_ms);
 
     if (count < 0 && errno != EINTR)

@@ -5,16 +5,14 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/random.h>
 
 #include "base/memory.h"
 #include "stores/tiered_link.h"
 
-#define NS_PER_MS UINT64_C(1000000)
-#define TRIES_MS  20u /* how often a load by another is looked for */
-#define FAILURES  3u  /* in a row, and Redis is left alone for a while */
-#define ALONE_NS  UINT64_C(500000000)
+#define TRIES_MS 20u /* how often a load by another is looked for */
+#define FAILURES 3u  /* in a row, and Redis is left alone for a while */
+#define ALONE_NS UINT64_C(500000000)
 
 uint64_t hf_link_number(struct tiered_remote *remote)
 {
@@ -52,7 +50,7 @@ static enum tiered_claim claim_read(struct tiered_remote *remote,
 
     if (kind == 1 && reply->elements == 3) {
         long long left_ms = reply->element[2]->integer;
-        ticket->ttl_ns = left_ms > 0 ? (uint64_t)left_ms * NS_PER_MS : 1;
+        ticket->ttl_ns = left_ms > 0 ? (uint64_t)left_ms * HF_NS_PER_MS : 1;
         *out = block_of(remote, key, key_len, reply->element[1]);
         return *out != NULL ? TIERED_FOUND : TIERED_DOWN;
     }
@@ -93,7 +91,7 @@ void hf_tiered_remote_fill(struct tiered_remote *remote, const void *key,
                            size_t key_len, const struct tiered_ticket *ticket,
                            const struct tiered_block *block)
 {
-    uint64_t ttl_ms = remote->tiered->opts.ttl_ns / NS_PER_MS;
+    uint64_t ttl_ms = remote->tiered->opts.ttl_ns / HF_NS_PER_MS;
     redisReply *reply;
     char time[24];
 

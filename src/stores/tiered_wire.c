@@ -6,16 +6,13 @@
  */
 #include <assert.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 
 #include "base/memory.h"
 #include "stores/tiered_link.h"
 
 #define STRIPES   4096u
-#define NS_PER_MS UINT64_C(1000000)
 #define WORDS_MAX 12u
 #define KEYS_MAX  4u
 #define WHO       "tiered"
@@ -297,7 +294,7 @@ enum hf_status hf_link_call(struct tiered_remote *remote,
     struct hf_loan loan;
     enum hf_status status = HF_IO;
     uint64_t now_ns = hf_clock_now_ns(remote->clock);
-    uint64_t limit_ns = now_ns + remote->tiered->opts.timeout_ms * NS_PER_MS;
+    uint64_t limit_ns = now_ns + remote->tiered->opts.timeout_ms * HF_NS_PER_MS;
 
     *out = NULL;
     if (hf_breaker_enter(remote->breaker, now_ns, &trial) != 0)

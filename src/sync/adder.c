@@ -88,14 +88,10 @@ static uint64_t total(const struct hf_adder_state *state, uint32_t *records)
 
 int64_t hf_adder_sum(const struct hf_adder *adder)
 {
-    if (adder == NULL)
-        return 0;
-    uint32_t records;
-    /* Taken first, acquire: what a reset took is seen by the words read after,
-     * so that the difference is never of the past. */
-    uint64_t taken = hf_u64_load(&adder->state->taken, __ATOMIC_ACQUIRE);
+    struct hf_adder_stats stats = {0};
 
-    return (int64_t)(total(adder->state, &records) - taken);
+    hf_adder_stats(adder, &stats);
+    return stats.sum;
 }
 
 int64_t hf_adder_sum_and_reset(struct hf_adder *adder)
@@ -117,9 +113,9 @@ void hf_adder_stats(const struct hf_adder *adder, struct hf_adder_stats *out)
 {
     if (adder == NULL || out == NULL)
         return;
-    uint32_t records;
+    /* Taken first, acquire: what a reset took is seen by the words read after,
+     * so that the difference is never of the past. */
     uint64_t taken = hf_u64_load(&adder->state->taken, __ATOMIC_ACQUIRE);
 
-    out->sum = (int64_t)(total(adder->state, &records) - taken);
-    out->records = records;
+    out->sum = (int64_t)(total(adder->state, &out->records) - taken);
 }

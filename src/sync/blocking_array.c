@@ -63,17 +63,7 @@ static const struct blocking_buffer array_buffer = {
     .oldest_ns = array_oldest_ns,
 };
 
-static enum hf_status array_put(struct hf_blocking *queue, void *item,
-                                uint64_t rank, uint64_t deadline_ns)
-{
-    return buffer_put(queue, &array_buffer, item, rank, deadline_ns);
-}
-
-static enum hf_status array_take(struct hf_blocking *queue, void **item,
-                                 uint64_t deadline_ns)
-{
-    return buffer_take(queue, &array_buffer, item, deadline_ns);
-}
+BUFFER_CALLS(array)
 
 const struct blocking_kind hf_blocking_kind_array = {
     .name = "array-queue",

@@ -122,4 +122,17 @@ HF_INLINE enum hf_status buffer_take(struct hf_blocking *queue,
     return HF_OK;
 }
 
+/* The put and take of a kind, compiled for its buffer. */
+#define BUFFER_CALLS(kind)                                                    \
+    static enum hf_status kind##_put(struct hf_blocking *queue, void *item,   \
+                                     uint64_t rank, uint64_t deadline_ns)     \
+    {                                                                         \
+        return buffer_put(queue, &kind##_buffer, item, rank, deadline_ns);    \
+    }                                                                         \
+    static enum hf_status kind##_take(struct hf_blocking *queue, void **item, \
+                                      uint64_t deadline_ns)                   \
+    {                                                                         \
+        return buffer_take(queue, &kind##_buffer, item, deadline_ns);         \
+    }
+
 #endif

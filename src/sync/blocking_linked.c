@@ -105,17 +105,7 @@ static const struct blocking_buffer linked_buffer = {
     .oldest_ns = linked_oldest_ns,
 };
 
-static enum hf_status linked_put(struct hf_blocking *queue, void *item,
-                                 uint64_t rank, uint64_t deadline_ns)
-{
-    return buffer_put(queue, &linked_buffer, item, rank, deadline_ns);
-}
-
-static enum hf_status linked_take(struct hf_blocking *queue, void **item,
-                                  uint64_t deadline_ns)
-{
-    return buffer_take(queue, &linked_buffer, item, deadline_ns);
-}
+BUFFER_CALLS(linked)
 
 const struct blocking_kind hf_blocking_kind_linked = {
     .name = "linked-queue",

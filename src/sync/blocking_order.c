@@ -105,17 +105,7 @@ static const struct blocking_buffer priority_buffer = {
     .oldest_ns = order_oldest_ns,
 };
 
-static enum hf_status priority_put(struct hf_blocking *queue, void *item,
-                                   uint64_t rank, uint64_t deadline_ns)
-{
-    return buffer_put(queue, &priority_buffer, item, rank, deadline_ns);
-}
-
-static enum hf_status priority_take(struct hf_blocking *queue, void **item,
-                                    uint64_t deadline_ns)
-{
-    return buffer_take(queue, &priority_buffer, item, deadline_ns);
-}
+BUFFER_CALLS(priority)
 
 const struct blocking_kind hf_blocking_kind_priority = {
     .name = "priority-queue",
@@ -137,17 +127,7 @@ static const struct blocking_buffer delay_buffer = {
     .visible_ns = order_visible_ns,
 };
 
-static enum hf_status delay_put(struct hf_blocking *queue, void *item,
-                                uint64_t rank, uint64_t deadline_ns)
-{
-    return buffer_put(queue, &delay_buffer, item, rank, deadline_ns);
-}
-
-static enum hf_status delay_take(struct hf_blocking *queue, void **item,
-                                 uint64_t deadline_ns)
-{
-    return buffer_take(queue, &delay_buffer, item, deadline_ns);
-}
+BUFFER_CALLS(delay)
 
 const struct blocking_kind hf_blocking_kind_delay = {
     .name = "delay-queue",

@@ -130,22 +130,6 @@ write_table(struct hf_buf *buf, const struct hf_inspect_row *rows, size_t count)
     return status ? status : hf_buf_format(buf, "\n");
 }
 
-/* A label's value: quotes, backslashes and line ends are escaped. */
-static enum hf_status write_label(struct hf_buf *buf, const char *text)
-{
-    enum hf_status status = HF_OK;
-
-    for (; *text != '\0' && !status; text++) {
-        if (*text == '\n')
-            status = hf_buf_format(buf, "\\n");
-        else if (*text == '"' || *text == '\\')
-            status = hf_buf_format(buf, "\\%c", *text);
-        else
-            status = hf_buf_format(buf, "%c", *text);
-    }
-    return status;
-}
-
 /* Two objects may have one kind and name: `index` tells them apart. */
 static enum hf_status write_sample(struct hf_buf *buf,
                                    const struct figure *figure,
@@ -156,7 +140,7 @@ static enum hf_status write_sample(struct hf_buf *buf,
         hf_buf_format(buf, "%s{kind=\"%s\",name=\"", figure->metric, row->kind);
 
     if (!status)
-        status = write_label(buf, row->name);
+        status = hf_buf_escape(buf, row->name, "\"\\");
     if (!status)
         status = hf_buf_format(buf, "\",index=\"%zu\"} %.9g\n", index,
                                (double)figure_of(row, figure) / figure->base);

@@ -75,7 +75,7 @@ void hf_map_close(struct hf_map *map)
     if (map == NULL)
         return;
     hf_listed_remove(&map->listed);
-    assert(map->waits == NULL);
+    assert(map->circle.waits == NULL);
     /* Acquire: what others wrote, who are gone. */
     struct map_table *table = hf_ptr_load(&map->table, __ATOMIC_ACQUIRE);
     while (table != NULL) {

@@ -6,11 +6,6 @@
  * again; who wants to put one puts it there. Nothing of the node is remembered
  * while the function runs: what was made is put in as by put-if-absent, so it
  * does not matter what others did to the key meanwhile.
- *
- * Who would wait for itself. A thread that waits is in a list, with the key
- * that it waits for. Before one waits, it follows the makers: who makes the
- * key, what that one waits for, who makes that ... and if that leads back, all
- * of them would wait for ever, and this one is refused.
  */
 #include "base/memory.h"
 #include "sync/map_state.h"
@@ -20,10 +15,10 @@ struct attempt {
     const struct map_key *key;
 };
 
-/* Is somebody making the value of this key, and who? */
-static bool is_made(struct hf_map *map, const struct map_key *key,
-                    uint32_t *maker)
+/* The thread that makes the value of this key. */
+static uint32_t maker_of(void *context, const void *key)
 {
+    struct hf_map *map = context;
     struct hf_epoch_reader *reader = epoch_enter(map->epoch);
 
     assert(reader != NULL); /* not this thread's first call */
@@ -31,70 +26,33 @@ static bool is_made(struct hf_map *map, const struct map_key *key,
     /* Acquire: who finds it made finds what its maker did before. */
     bool made =
         node != NULL && hf_ptr_load(&node->value, __ATOMIC_ACQUIRE) == NULL;
-    if (made)
-        *maker = node->retired.maker;
+    uint32_t maker = made ? node->retired.maker : CIRCLE_NOBODY;
     epoch_leave(reader);
-    return made;
+    return maker;
 }
 
 static enum hf_status attempt(void *context)
 {
     const struct attempt *a = context;
-    uint32_t maker;
 
     /* Acquire: pairs with hf_map_shutdown(). */
     if (hf_u32_load(&a->map->shut, __ATOMIC_ACQUIRE) != 0)
         return HF_CLOSED;
-    return is_made(a->map, a->key, &maker) ? HF_PENDING : HF_OK;
-}
-
-/* Would whoever waits for this key wait for itself? */
-static bool waits_for(struct hf_map *map, const struct map_key *key,
-                      uint32_t slot)
-{
-    uint32_t maker;
-
-    assert(hf_mutex_held(&map->mutex));
-    while (is_made(map, key, &maker)) {
-        const struct map_wait *wait = map->waits;
-
-        if (maker == slot)
-            return true;
-        while (wait != NULL && wait->slot != maker)
-            wait = wait->next;
-        if (wait == NULL)
-            return false;
-        key = wait->key;
-    }
-    return false;
+    return maker_of(a->map, a->key) != CIRCLE_NOBODY ? HF_PENDING : HF_OK;
 }
 
 static enum hf_status wait_made(struct hf_map *map, const struct map_key *key,
                                 uint64_t deadline_ns)
 {
-    struct map_wait self = {.slot = hf_thread_slot(), .key = key};
     struct attempt a = {map, key};
-    enum hf_status status;
+    struct circle_wait self;
 
-    hf_mutex_lock(&map->mutex);
-    bool circle = waits_for(map, key, self.slot);
-    if (!circle) {
-        self.next = map->waits;
-        map->waits = &self;
-    }
-    hf_mutex_unlock(&map->mutex);
-    if (circle)
+    if (!hf_circle_enter(&map->circle, &self, maker_of, map, key))
         return HF_INVALID;
-
     hf_u64_add(&map->made_waits, 1, __ATOMIC_RELAXED);
-    status = hf_event_until(map_made(map, key), attempt, &a, map->opts.clock,
-                            deadline_ns);
-    hf_mutex_lock(&map->mutex);
-    struct map_wait **link = &map->waits;
-    while (*link != &self)
-        link = &(*link)->next;
-    *link = self.next;
-    hf_mutex_unlock(&map->mutex);
+    enum hf_status status = hf_event_until(map_made(map, key), attempt, &a,
+                                           map->opts.clock, deadline_ns);
+    hf_circle_leave(&map->circle, &self);
     return status;
 }
 

@@ -36,6 +36,7 @@
 #include "base/hasher.h"
 #include "holdfast/event.h"
 #include "holdfast/map.h"
+#include "sync/circle.h"
 #include "sync/epoch.h"
 #include "sync/listed.h"
 #include "sync/map_tags.h"
@@ -109,13 +110,6 @@ struct map_park {
     struct hf_event made;        /* (a) those who wait for a value */
 };
 
-/* One who waits for another's value; on its own stack. */
-struct map_wait {
-    struct map_wait *next;
-    uint32_t slot;
-    const struct map_key *key;
-};
-
 struct hf_map {
     struct hf_listed listed;
     struct hf_map_opts opts;    /* (i) */
@@ -129,8 +123,7 @@ struct hf_map {
     struct hf_atomic_u64 made;
     struct hf_atomic_u64 made_failed;
     struct hf_atomic_u64 made_waits;
-    struct hf_mutex mutex;  /* guards waits */
-    struct map_wait *waits; /* (m) */
+    struct hf_circle circle; /* who waits for which key */
     struct map_park parks[MAP_STRIPES];
     struct map_stripe stripes[MAP_STRIPES];
 };

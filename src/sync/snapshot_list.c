@@ -11,8 +11,6 @@
  */
 #include "holdfast/snapshot_list.h"
 
-#include <assert.h>
-
 #include "base/atomic.h"
 #include "base/memory.h"
 #include "holdfast/snapshot.h"

@@ -166,7 +166,7 @@ void rig_await_snapshot(struct rig *rig)
     while (log_snapshot_running(rig->journal)) {
         CHECK(hf_clock_now_ns(clock) < end_ns);
         log_tend(rig->journal, 0);
-        if (maker_running(&journal_of(rig->journal)->maker)) {
+        if (maker_look(&journal_of(rig->journal)->maker).running) {
             (void)hf_future_get(journal_of(rig->journal)->maker.task,
                                 hf_clock_after_ns(NULL, WAIT_MS * 1000000ull),
                                 NULL);

@@ -398,3 +398,39 @@ TEST(what_is_printed_is_parsed_to_the_same_number)
         CHECK_EQ(found, number);
     }
 }
+
+TEST(utf8_is_told_from_what_is_none)
+{
+    static const struct {
+        const char *text;
+        size_t len;
+    } rows[] = {{"a", 1},
+                {"\x7f", 1},
+                {"\xc3\xa9", 2},
+                {"\xe2\x82\xac", 3},
+                {"\xf0\x9f\x98\x80", 4},
+                {"\xf4\x8f\xbf\xbf", 4},
+                {"\x80", 0},             /* no first byte */
+                {"\xc3", 0},             /* cut */
+                {"\xc3(", 0},            /* no second byte */
+                {"\xc1\xbf", 0},         /* over-long */
+                {"\xe0\x9f\xbf", 0},     /* the same */
+                {"\xf0\x8f\xbf\xbf", 0}, /* the same */
+                {"\xed\xa0\x80", 0},     /* surrogate */
+                {"\xf4\x90\x80\x80", 0}, /* above U+10FFFF */
+                {"\xf5\x80\x80\x80", 0},
+                {"\xff", 0}};
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        CHECK_EQ(hf_utf8_len(hf_bytes_text(rows[i].text)), rows[i].len);
+}
+
+TEST(signs_are_escaped_and_line_ends_written_out)
+{
+    struct hf_buf buf = {0};
+
+    CHECK_EQ(hf_buf_escape(&buf, "a\"b\\\n", "\"\\"), HF_OK);
+    CHECK_EQ(hf_buf_escape(&buf, "\"\\", "\\"), HF_OK);
+    CHECK_TEXT(buf.data, buf.len, "a\\\"b\\\\\\n\"\\\\");
+    hf_buf_destroy(&buf);
+}

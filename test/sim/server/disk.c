@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/disk.h"
 #include "sim/server/disk_state.h"
 #include "sim/server/loop.h"
 #include "sim/server/record.h"
@@ -170,7 +170,7 @@ static int do_read(void *io, int fd, void *data, size_t len, uint64_t offset,
     int error = enter();
 
     (void)io;
-    return error != 0 ? error : hf_file_read(fd, data, len, offset, got);
+    return error != 0 ? error : hf_disk_read(NULL, fd, data, len, offset, got);
 }
 
 /* Keeps what the blocks were before. */
@@ -188,8 +188,8 @@ static void keep_old(struct disk_file *file, int fd, size_t len,
             old = calloc(1, sizeof *old);
             assert(old != NULL);
             old->block = block;
-            (void)hf_file_read(fd, old->data, DISK_BLOCK, block * DISK_BLOCK,
-                               &old->len);
+            (void)hf_disk_read(NULL, fd, old->data, DISK_BLOCK,
+                               block * DISK_BLOCK, &old->len);
             old->next = file->olds;
             file->olds = old;
         }
@@ -229,7 +229,7 @@ static int write_direct(int fd, const void *data, size_t len, uint64_t offset)
             disk.flights[i] = disk.flights[--disk.flight_count];
     }
     drop_blocks(file_of(fd), len, offset);
-    return hf_file_write(fd, data, len, offset);
+    return hf_disk_write(NULL, fd, data, len, offset);
 }
 
 static int do_write(void *io, int fd, const void *data, size_t len,
@@ -251,7 +251,7 @@ static int do_write(void *io, int fd, const void *data, size_t len,
         return write_direct(fd, data, len, offset);
     disk.stamp++;
     keep_old(file_of(fd), fd, len, offset);
-    error = hf_file_write(fd, data, len, offset);
+    error = hf_disk_write(NULL, fd, data, len, offset);
     world_pass(disk.mix.write_ns);
     return error;
 }
@@ -392,7 +392,7 @@ static void on_batch(void *context, uint64_t number)
         drop_blocks(batch->flight.file, batch->flight.len,
                     batch->flight.offset);
     if (batch->error == 0)
-        batch->error = hf_file_write(batch->flight.fd, batch->flight.data,
+        batch->error = hf_disk_write(NULL, batch->flight.fd, batch->flight.data,
                                      batch->flight.len, batch->flight.offset);
     else if (disk_tear(&batch->flight, true))
         record_mark(0, 0, HISTORY_FAILED);

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/disk.h"
 #include "sim/server/disk_state.h"
 
 static void empty_folder(const char *path)
@@ -74,7 +74,7 @@ bool disk_tear(const struct disk_flight *flight, bool failed)
         size_t len =
             flight->len - at < DISK_SECTOR ? flight->len - at : DISK_SECTOR;
         if (kept && (style == 1 || !failed || at > 0))
-            (void)hf_file_write(fd, flight->data + at, len,
+            (void)hf_disk_write(NULL, fd, flight->data + at, len,
                                 flight->offset + at);
     }
     close(fd);
@@ -92,7 +92,7 @@ static void lose_writes(struct disk_file *file)
                 continue;
             size_t len =
                 old->len - at < DISK_SECTOR ? old->len - at : DISK_SECTOR;
-            (void)hf_file_write(fd, old->data + at, len,
+            (void)hf_disk_write(NULL, fd, old->data + at, len,
                                 old->block * DISK_BLOCK + at);
         }
     }

@@ -1,5 +1,5 @@
 /* Tests of reads and writes that do not stop half-way. */
-#include "base/file.h"
+#include "base/disk.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,16 +16,17 @@ TEST(all_is_written_and_read_at_its_offset)
     snprintf(path, sizeof path, "%s/file", test_folder());
     int fd = open(path, O_RDWR | O_CREAT, 0600);
     CHECK(fd >= 0);
-    CHECK_EQ(hf_file_write(fd, "holdfast", 8, 3), 0);
-    CHECK_EQ(hf_file_read(fd, data, 4, 3, &got), 0);
+    CHECK_EQ(hf_disk_write(NULL, fd, "holdfast", 8, 3), 0);
+    CHECK_EQ(hf_disk_read(NULL, fd, data, 4, 3, &got), 0);
     CHECK_EQ(got, 4);
     CHECK_TEXT(data, 4, "hold");
-    CHECK_EQ(hf_file_read(fd, data, 8, 7, &got), 0); /* the end comes first */
+    CHECK_EQ(hf_disk_read(NULL, fd, data, 8, 7, &got),
+             0); /* the end comes first */
     CHECK_EQ(got, 4);
     CHECK_TEXT(data, 4, "fast");
-    CHECK_EQ(hf_file_read(fd, data, 8, 100, &got), 0);
+    CHECK_EQ(hf_disk_read(NULL, fd, data, 8, 100, &got), 0);
     CHECK_EQ(got, 0);
-    CHECK_EQ(hf_file_write(fd, data, 0, 0), 0);
+    CHECK_EQ(hf_disk_write(NULL, fd, data, 0, 0), 0);
     close(fd);
 }
 
@@ -34,10 +35,10 @@ TEST(errors_are_told)
     char data[8];
     size_t got;
 
-    CHECK_EQ(hf_file_read(-1, data, 8, 0, &got), EBADF);
-    CHECK_EQ(hf_file_write(-1, data, 8, 0), EBADF);
+    CHECK_EQ(hf_disk_read(NULL, -1, data, 8, 0, &got), EBADF);
+    CHECK_EQ(hf_disk_write(NULL, -1, data, 8, 0), EBADF);
     int fd = open("/dev/full", O_WRONLY);
     CHECK(fd >= 0);
-    CHECK_EQ(hf_file_write(fd, data, 1, 0), ENOSPC);
+    CHECK_EQ(hf_disk_write(NULL, fd, data, 1, 0), ENOSPC);
     close(fd);
 }

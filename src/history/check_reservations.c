@@ -246,6 +246,22 @@ static void judge_time(struct booking_view *view, const struct mention *m)
                     SHOW(view->id), (long long)m->expires_ms);
 }
 
+/* From when on it may be remembered as ended, at the earliest: a call that
+ * ends it has the time at which the server read it, and may be applied long
+ * after. */
+static uint64_t ended_from_us(const struct booking_view *view, uint32_t last)
+{
+    uint64_t from_us = check_us(view->check, last);
+
+    for (size_t i = 0; i < view->count; i++) {
+        const struct mention *m = &view->mentions[i];
+        uint64_t us = check_us(view->check, m->call->first);
+        if (m->kind == MENTION_END && m->call->may && us < from_us)
+            from_us = us;
+    }
+    return from_us;
+}
+
 static void judge_absent(struct booking_view *view, const struct mention *m)
 {
     struct check *c = view->check;
@@ -254,7 +270,8 @@ static void judge_absent(struct booking_view *view, const struct mention *m)
     uint32_t kept = b->end;
 
     if (!c->opts.ended_full)
-        kept = check_until(c, last, check_us(c, last) + c->opts.ended_keep_us);
+        kept = check_until(c, last,
+                           ended_from_us(view, last) + c->opts.ended_keep_us);
     if (m->call->first > b->hi && m->call->hi < kept)
         check_found(c, "missing", m->call->id, b->proof->id,
                     "reservation %.*s is not found, but cannot be forgotten",

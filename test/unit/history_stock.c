@@ -470,6 +470,25 @@ TEST(a_reservation_is_remembered)
     TOLD_GOOD(&t);
 }
 
+/* What ended it was read early and written late; the answer was lost. */
+TEST(a_reservation_is_remembered_from_the_time_of_its_end)
+{
+    for (uint64_t keep_ms = 1000; keep_ms <= 1010; keep_ms += 10) {
+        struct told t;
+        begin_reserved(&t);
+        t.opts.ended_keep_us = keep_ms * 1000;
+        (void)told_ask(&t, 1, "CANCEL r");
+        told_wait(&t, 900);
+        told(&t, 2, "RESERVATION r", BOOKED("PENDING", 9000));
+        told_wait(&t, 98);
+        told(&t, 2, "RESERVATION r", "-NOTFOUND no reservation 'r'");
+        if (keep_ms == 1000)
+            TOLD_GOOD(&t);
+        else
+            TOLD_BAD(&t, "missing");
+    }
+}
+
 TEST(a_reservation_has_its_items_and_its_maker)
 {
     struct told t;

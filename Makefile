@@ -263,7 +263,7 @@ $(SIM): $(call obj,$(SIM_SRC)) $(APP) $(LIB)
 	    -Wl,--wrap=journal_io_wake_clear -Wl,--wrap=fopen -Wl,--wrap=getpid \
 	    -Wl,--wrap=getsockopt -Wl,--wrap=setsockopt \
 	    -Wl,--wrap=hf_limiter_open -Wl,--wrap=_exit -Wl,--wrap=ioctl \
-	    -Wl,--wrap=hold_apply \
+	    -Wl,--wrap=hold_apply -Wl,--wrap=clock_gettime \
 	    -o $@ $^ $(APP_LIBS)
 
 # As a user would: the public headers and the library.

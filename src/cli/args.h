@@ -15,8 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How the command ends, the same everywhere. A command that `holdfast lock`
- * ran passes its own code through. */
+/* How the command ends, the same everywhere. A command that `holdfast lock`,
+ * `once`, `elect` or `session` ran passes its own code through. */
 enum cli_exit {
     CLI_DONE = 0,
     CLI_FAILED = 1,       /* it ran, and something is wrong */
@@ -25,6 +25,8 @@ enum cli_exit {
     CLI_UNREACHABLE = 69, /* no server, or it went away */
     CLI_BUSY = 75,        /* held by another, out of stock, over the limit */
     CLI_LOST = 76,        /* the lock was lost; the command was killed */
+    CLI_DEADLOCK = 77,    /* waiting would close a cycle, or is not allowed */
+    CLI_WORK_DONE = 78,   /* another has done the work of this name */
     CLI_CANNOT_RUN = 126, /* the command exists but could not be run */
     CLI_NO_COMMAND = 127, /* the command does not exist */
 };

@@ -5,11 +5,14 @@
 #include "cli/show.h"
 #include "resp/resp.h"
 
-#define MS_NS ((uint64_t)1000000)
-
-/* Refusals that another time may turn out otherwise. */
-static const char *const busy_codes[] = {"BUSY", "SHORT", "TIMEOUT", "DENIED",
-                                         "LIMIT"};
+/* Refusals that have an exit code of their own. */
+static const struct {
+    const char *code;
+    enum cli_exit exit;
+} refusals[] = {{"BUSY", CLI_BUSY},     {"SHORT", CLI_BUSY},
+                {"TIMEOUT", CLI_BUSY},  {"DENIED", CLI_BUSY},
+                {"LIMIT", CLI_BUSY},    {"DEADLOCK", CLI_DEADLOCK},
+                {"DONE", CLI_WORK_DONE}};
 
 static int unreachable(const struct call *call, enum hf_status status)
 {
@@ -22,10 +25,10 @@ static int unreachable(const struct call *call, enum hf_status status)
 
 uint64_t call_patience_ns(const struct call *call)
 {
-    return (call->wait_ms + CLIENT_REPLY_MS) * MS_NS;
+    return (call->wait_ms + CLIENT_REPLY_MS) * HF_NS_PER_MS;
 }
 
-static int refused(const struct call *call, struct hf_bytes sentence)
+int call_refused(const char *name, struct hf_bytes sentence)
 {
     struct hf_buf text = {0};
     const char *space = memchr(sentence.data, ' ', sentence.len);
@@ -34,12 +37,12 @@ static int refused(const struct call *call, struct hf_bytes sentence)
                                               : sentence.len);
 
     (void)show_text(&text, sentence);
-    fprintf(stderr, "holdfast %s: %.*s\n", call->name, (int)text.len,
+    fprintf(stderr, "holdfast %s: %.*s\n", name, (int)text.len,
             text.data != NULL ? text.data : "");
     hf_buf_destroy(&text);
-    for (size_t i = 0; i < sizeof busy_codes / sizeof *busy_codes; i++) {
-        if (hf_bytes_is(code, busy_codes[i]))
-            return CLI_BUSY;
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+        if (hf_bytes_is(code, refusals[i].code))
+            return (int)refusals[i].exit;
     }
     return CLI_REFUSED;
 }
@@ -54,7 +57,8 @@ int call_send(struct call *call, size_t count, const struct hf_bytes *args,
     enum hf_status status = client_open(&call->client, &call->address, 0, NULL);
     if (status == HF_OK)
         status = client_call(&call->client, 2, hello,
-                             client_now_ns() + CLIENT_REPLY_MS * MS_NS, reply);
+                             client_now_ns() + CLIENT_REPLY_MS * HF_NS_PER_MS,
+                             reply);
     if (status == HF_OK)
         status = client_call(&call->client, count, args,
                              client_now_ns() + call_patience_ns(call), reply);
@@ -62,7 +66,8 @@ int call_send(struct call *call, size_t count, const struct hf_bytes *args,
         status = resp_read(*reply, &at, &value);
     if (status != HF_OK)
         return unreachable(call, status);
-    return value.kind == RESP_ERROR ? refused(call, value.text) : CLI_DONE;
+    return value.kind == RESP_ERROR ? call_refused(call->name, value.text)
+                                    : CLI_DONE;
 }
 
 int call_print(const struct call *call, struct hf_bytes reply)

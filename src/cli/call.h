@@ -27,6 +27,9 @@ uint64_t call_patience_ns(const struct call *call);
  * the result is the exit code. */
 int call_send(struct call *call, size_t count, const struct hf_bytes *args,
               struct hf_bytes *reply);
+/* Prints the sentence with which the server refused `name`, a subcommand; its
+ * exit code. */
+int call_refused(const char *name, struct hf_bytes sentence);
 /* Prints an answer as the options ask; CLI_DONE or CLI_FAILED. */
 int call_print(const struct call *call, struct hf_bytes reply);
 void call_close(struct call *call);

@@ -73,6 +73,7 @@ enum hf_status client_start(struct client *client,
                             const struct client_target *target)
 {
     int on = 1;
+    int idle_s = 60;
 
     *client = (struct client){.fd = -1};
     int fd = socket(target->address.ss_family,
@@ -80,6 +81,10 @@ enum hf_status client_start(struct client *client,
     if (fd < 0)
         return failed(client, errno);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    /* who waits for ever must learn of a host that vanished */
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &on, sizeof on);
     int code =
         connect(fd, (const struct sockaddr *)&target->address, target->len);
     if (code != 0 && errno != EINPROGRESS) {
@@ -173,15 +178,34 @@ enum hf_status client_step(struct client *client)
     return status != HF_OK ? status : fill(client);
 }
 
+/* A push: its first value says of what. */
+static void hear(struct client *client, struct hf_bytes push)
+{
+    struct resp_value value;
+    size_t at = 0;
+
+    if (resp_read(push, &at, &value) == HF_OK &&
+        resp_read(push, &at, &value) == HF_OK &&
+        (hf_bytes_is(value.text, "lock_lost") ||
+         hf_bytes_is(value.text, "lock_wounded")))
+        client->warned = true;
+}
+
 enum hf_status client_take(struct client *client, struct hf_bytes *reply)
 {
-    size_t at = client->taken;
-    enum hf_status status = resp_skip(hf_buf_bytes(&client->in), &at);
+    bool pushed = true;
 
-    if (status != HF_OK)
-        return status;
-    *reply = hf_bytes(client->in.data + client->taken, at - client->taken);
-    client->taken = at;
+    while (pushed) { /* which answers nothing */
+        size_t at = client->taken;
+        enum hf_status status = resp_skip(hf_buf_bytes(&client->in), &at);
+        if (status != HF_OK)
+            return status;
+        *reply = hf_bytes(client->in.data + client->taken, at - client->taken);
+        client->taken = at;
+        pushed = reply->data[0] == '>';
+        if (pushed)
+            hear(client, *reply);
+    }
     return HF_OK;
 }
 

@@ -18,6 +18,7 @@
 
 #include "base/bytes.h"
 #include "cli/args.h"
+#include "holdfast/clock.h"
 #include "holdfast/status.h"
 
 #define CLIENT_PORT       7420
@@ -51,6 +52,7 @@ struct client {
     int error;    /* why the last call failed: errno, or EAI_ if below 0 */
     struct hf_buf in;
     size_t taken; /* bytes of `in` that client_take has returned */
+    bool warned;  /* a push said that a lock is lost, or will be */
     struct hf_buf out;
     size_t sent; /* bytes of `out` that the socket took */
 };

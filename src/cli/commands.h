@@ -6,8 +6,15 @@
 int bench_main(int argc, char **argv);
 /* `holdfast lock`: runs a command while holding a lock. */
 int lock_main(int argc, char **argv);
-/* stock, reserve, confirm, cancel, limit: argv[0] says which. One request, one
- * printed answer. */
+/* `holdfast once`: runs a command that nobody has run yet. */
+int once_main(int argc, char **argv);
+/* `holdfast elect`: runs a command while it leads. */
+int elect_main(int argc, char **argv);
+/* `holdfast session`: opens, keeps, shows and closes sessions, or runs a
+ * command under one. */
+int session_main(int argc, char **argv);
+/* stock, reserve, limit, locks and others: argv[0] says which. One request,
+ * one printed answer. */
 int plain_main(int argc, char **argv);
 
 #endif

@@ -1,11 +1,30 @@
-/* lease.c - LOCK, RENEW and UNLOCK, and when to do which. */
+/* lease.c - takes, renews and gives back, and when to do which. */
 #include "cli/lease.h"
 
 #include <assert.h>
 
 #include "resp/resp.h"
 
-#define MS_NS ((uint64_t)1000000)
+/* The words of each kind, and the fields of its replies. */
+static const struct {
+    const char *renew[2];
+    const char *give[2];
+    bool named;         /* the name comes before the number */
+    bool timed;         /* a renewal says for how long */
+    const char *number; /* field: the token, or what is in its place */
+    const char *left;   /* field: milliseconds until the end */
+} kinds[] = {
+    [LEASE_LOCK] = {{"RENEW"}, {"UNLOCK"}, true, true, "token", "safe_ms"},
+    [LEASE_SET] =
+        {{"RENEWSET"}, {"UNLOCKSET"}, false, true, "token", "safe_ms"},
+    [LEASE_ELECTION] = {{"RENEW"}, {"RESIGN"}, true, true, "token", "safe_ms"},
+    [LEASE_SESSION] = {{"SESSION", "KEEP"},
+                       {"SESSION", "CLOSE"},
+                       false,
+                       false,
+                       "session",
+                       "ttl_ms"},
+};
 
 static uint64_t clamp(uint64_t number, uint64_t low, uint64_t high)
 {
@@ -31,19 +50,19 @@ uint64_t lease_warn_ns(const struct lease *lease)
 /* Early enough for the signal to be delivered on a busy machine. */
 uint64_t lease_kill_ns(const struct lease *lease)
 {
-    return lease->safe_ns - clamp(span_ns(lease) / 10, 0, 1000 * MS_NS);
+    return lease->safe_ns - clamp(span_ns(lease) / 10, 0, 1000 * HF_NS_PER_MS);
 }
 
 void lease_extend(struct lease *lease, uint64_t asked_ns, uint64_t safe_ms)
 {
-    uint64_t whole_ns = clamp(safe_ms, 0, LEASE_TTL_MAX_MS) * MS_NS;
-    uint64_t drift_ns = whole_ns / 100 + 2 * MS_NS;
+    uint64_t whole_ns = clamp(safe_ms, 0, LEASE_TTL_MAX_MS) * HF_NS_PER_MS;
+    uint64_t drift_ns = whole_ns / 100 + 2 * HF_NS_PER_MS;
 
     lease->since_ns = asked_ns;
     lease->safe_ns = asked_ns + (whole_ns > drift_ns ? whole_ns - drift_ns : 0);
 }
 
-static bool is_error(struct hf_bytes reply, struct hf_bytes *text)
+bool lease_is_error(struct hf_bytes reply, struct hf_bytes *text)
 {
     struct resp_value value;
     size_t at = 0;
@@ -54,47 +73,71 @@ static bool is_error(struct hf_bytes reply, struct hf_bytes *text)
     return true;
 }
 
-static bool starts_with(struct hf_bytes text, const char *code)
+bool lease_starts(struct hf_bytes text, const char *code)
 {
     size_t len = strlen(code);
 
     return text.len >= len && !memcmp(text.data, code, len);
 }
 
-static enum hf_status send_renew(struct lease *lease)
+/* `verb`, and what it is about. */
+static void address_words(const struct lease *lease, struct words *request,
+                          const char *const verb[2])
 {
-    char token[HF_DIGITS_MAX];
-    char ttl[HF_DIGITS_MAX];
-    struct hf_bytes args[] = {
-        hf_bytes_text("RENEW"),
-        hf_bytes_text(lease->name),
-        hf_bytes(token, hf_print_u64(token, lease->token)),
-        hf_bytes_text("TTL"),
-        hf_bytes(ttl, hf_print_u64(ttl, lease->ttl_ms)),
-    };
-
-    return client_send(&lease->client, sizeof args / sizeof *args, args);
+    words_text(request, verb[0]);
+    if (verb[1] != NULL)
+        words_text(request, verb[1]);
+    if (kinds[lease->kind].named)
+        words_text(request, lease->name);
+    words_number(request, lease->token);
 }
 
-/* What RENEW was answered. HF_IO: neither yes nor no. */
+static enum hf_status send_renew(struct lease *lease)
+{
+    struct words request = {0};
+
+    address_words(lease, &request, kinds[lease->kind].renew);
+    if (kinds[lease->kind].timed)
+        words_amount(&request, "TTL", lease->ttl_ms);
+    return client_send(&lease->client, request.count, request.list);
+}
+
+/* Extends it by a renewal. If that brings nothing, its end stands: it was
+ * revoked or wounded, or may be held no longer. Then the work must be told to
+ * stop at two thirds of the whole time, and not of what is left again and
+ * again. */
+static void extend_on(struct lease *lease, uint64_t safe_ms)
+{
+    uint64_t since_ns = lease->since_ns;
+    uint64_t end_ns = lease->safe_ns + span_ns(lease) / 50;
+
+    lease_extend(lease, lease->asked_ns, safe_ms);
+    if (lease->safe_ns > end_ns)
+        return;
+    lease->since_ns = since_ns;
+    lease->retry_ns = lease->asked_ns + (lease->safe_ns - lease->asked_ns) / 3;
+}
+
+/* What a renewal was answered. HF_IO: neither yes nor no. */
 static enum hf_status judge_renew(struct lease *lease, struct hf_bytes reply)
 {
     struct hf_bytes error;
     int64_t safe_ms;
 
-    if (is_error(reply, &error)) {
-        bool gone = starts_with(error, "LOST") ||
-                    starts_with(error, "NOTHELD") ||
-                    starts_with(error, "NOTFOUND");
+    if (lease_is_error(reply, &error)) {
+        bool gone = lease_starts(error, "LOST") ||
+                    lease_starts(error, "NOTHELD") ||
+                    lease_starts(error, "NOTFOUND");
         return gone ? HF_CLOSED : HF_IO;
     }
-    if (!resp_field_number(reply, "safe_ms", &safe_ms) || safe_ms < 0)
+    if (!resp_field_number(reply, kinds[lease->kind].left, &safe_ms) ||
+        safe_ms < 0)
         return HF_IO;
-    lease_extend(lease, lease->asked_ns, (uint64_t)safe_ms);
+    extend_on(lease, (uint64_t)safe_ms);
     return HF_OK;
 }
 
-/* The first RENEW, when the grant came so late after the question that
+/* The first renewal, when the grant came so late after the question that
  * counting from the question would leave little time. */
 static enum hf_status renew_now(struct lease *lease, struct hf_bytes *error)
 {
@@ -106,48 +149,55 @@ static enum hf_status renew_now(struct lease *lease, struct hf_bytes *error)
     if (status == HF_OK)
         status = client_step(&lease->client);
     if (status == HF_OK)
-        status = client_receive(&lease->client,
-                                now_ns + CLIENT_REPLY_MS * MS_NS, &reply);
+        status = client_receive(
+            &lease->client, now_ns + CLIENT_REPLY_MS * HF_NS_PER_MS, &reply);
     if (status != HF_OK)
         return status;
     status = judge_renew(lease, reply);
     lease->asked_ns = 0;
-    if (status != HF_OK && !is_error(reply, error))
-        *error = hf_bytes_text("the server's answer is not understood");
-    return status == HF_OK ? HF_OK : HF_INVALID;
+    if (status == HF_OK)
+        return HF_OK;
+    return lease_is_error(reply, error) ? HF_FAILED : HF_INVALID;
 }
 
-enum hf_status lease_take(struct lease *lease, uint64_t wait_ms,
-                          struct hf_bytes *error)
+/* What the grant says; false: it is not understood. */
+static bool read_grant(struct lease *lease, struct hf_bytes reply,
+                       int64_t *safe_ms)
 {
-    char ttl[HF_DIGITS_MAX];
-    char wait[HF_DIGITS_MAX];
-    struct hf_bytes reply;
-    struct hf_bytes args[] = {
-        hf_bytes_text("LOCK"),  hf_bytes_text(lease->name),
-        hf_bytes_text("OWNER"), hf_bytes_text(lease->owner),
-        hf_bytes_text("TTL"),   hf_bytes(ttl, hf_print_u64(ttl, lease->ttl_ms)),
-        hf_bytes_text("WAIT"),  hf_bytes(wait, hf_print_u64(wait, wait_ms)),
-    };
-    uint64_t asked_ns = client_now_ns();
-    uint64_t deadline_ns = asked_ns + (wait_ms + CLIENT_REPLY_MS) * MS_NS;
-    int64_t safe_ms;
     int64_t token;
+    int64_t fence;
 
-    enum hf_status status = client_call(
-        &lease->client, sizeof args / sizeof *args, args, deadline_ns, &reply);
+    if (!resp_field_number(reply, kinds[lease->kind].number, &token) ||
+        token < 0 ||
+        !resp_field_number(reply, kinds[lease->kind].left, safe_ms) ||
+        *safe_ms < 0)
+        return false;
+    lease->token = (uint64_t)token;
+    if (!resp_field_number(reply, "fence", &fence))
+        fence = lease->counting ? 0 : token;
+    lease->fence = (uint64_t)fence;
+    return true;
+}
+
+enum hf_status lease_take(struct lease *lease, const struct words *request,
+                          uint64_t wait_ms, struct hf_bytes *error)
+{
+    struct hf_bytes reply;
+    uint64_t asked_ns = client_now_ns();
+    uint64_t deadline_ns =
+        wait_ms == LEASE_FOREVER
+            ? UINT64_MAX
+            : asked_ns + (wait_ms + CLIENT_REPLY_MS) * HF_NS_PER_MS;
+    int64_t safe_ms;
+
+    enum hf_status status = client_call(&lease->client, request->count,
+                                        request->list, deadline_ns, &reply);
     if (status != HF_OK)
         return status;
-    if (is_error(reply, error))
-        return starts_with(*error, "BUSY") || starts_with(*error, "TIMEOUT")
-                   ? HF_EXISTS
-                   : HF_INVALID;
-    if (!resp_field_number(reply, "token", &token) || token < 0 ||
-        !resp_field_number(reply, "safe_ms", &safe_ms) || safe_ms < 0) {
-        *error = hf_bytes_text("the server's answer is not understood");
+    if (lease_is_error(reply, error))
+        return HF_FAILED;
+    if (!read_grant(lease, reply, &safe_ms))
         return HF_INVALID;
-    }
-    lease->token = (uint64_t)token;
     lease_extend(lease, asked_ns, (uint64_t)safe_ms);
     if (client_now_ns() - asked_ns > span_ns(lease) / 6)
         return renew_now(lease, error);
@@ -157,7 +207,8 @@ enum hf_status lease_take(struct lease *lease, uint64_t wait_ms,
 /* Gives the question up; the next one uses a new connection. */
 static void drop(struct lease *lease, uint64_t now_ns)
 {
-    uint64_t pause_ns = clamp(span_ns(lease) / 30, 5 * MS_NS, 500 * MS_NS);
+    uint64_t pause_ns =
+        clamp(span_ns(lease) / 30, 5 * HF_NS_PER_MS, 500 * HF_NS_PER_MS);
 
     client_close(&lease->client);
     lease->asked_ns = 0;
@@ -181,26 +232,39 @@ static enum hf_status ask(struct lease *lease, uint64_t now_ns)
     return status;
 }
 
-enum hf_status lease_step(struct lease *lease, uint64_t now_ns)
+/* Looks for the answer to the question under way, and for pushes. HF_CLOSED
+ * in `*held`: it is not ours any more. */
+static enum hf_status listen_now(struct lease *lease, enum hf_status *held)
 {
     struct hf_bytes reply;
+    enum hf_status status = client_step(&lease->client);
+    enum hf_status took = client_take(&lease->client, &reply);
+
+    if (took == HF_OK && lease->asked_ns != 0) {
+        took = judge_renew(lease, reply);
+        if (took == HF_CLOSED)
+            *held = HF_CLOSED;
+        lease->asked_ns = 0;
+    }
+    return took != HF_MORE && took != HF_OK ? took : status;
+}
+
+enum hf_status lease_step(struct lease *lease, uint64_t now_ns)
+{
+    enum hf_status held = HF_OK;
     enum hf_status status = HF_OK;
 
-    if (lease->asked_ns == 0 && now_ns >= lease_renew_ns(lease) &&
-        now_ns >= lease->retry_ns)
+    if (lease->asked_ns == 0 && now_ns >= lease_wake_ns(lease))
         status = ask(lease, now_ns);
     if (status == HF_OK && lease->client.fd >= 0)
-        status = client_step(&lease->client);
-    if (lease->asked_ns != 0 && lease->client.fd >= 0) {
-        enum hf_status took = client_take(&lease->client, &reply);
-        if (took == HF_OK) {
-            took = judge_renew(lease, reply);
-            if (took == HF_CLOSED)
-                return HF_CLOSED;
-            lease->asked_ns = 0;
-        }
-        if (took != HF_MORE && took != HF_OK)
-            status = took;
+        status = listen_now(lease, &held);
+    if (held == HF_CLOSED)
+        return HF_CLOSED;
+    if (status == HF_OK && lease->asked_ns == 0 && lease->client.warned) {
+        lease->client.warned = false;
+        status = ask(lease, now_ns);
+        if (status == HF_OK)
+            status = client_step(&lease->client);
     }
     bool late = lease->asked_ns != 0 && now_ns >= answer_limit_ns(lease);
     if (status != HF_OK || late)
@@ -217,30 +281,41 @@ uint64_t lease_wake_ns(const struct lease *lease)
     return renew_ns > lease->retry_ns ? renew_ns : lease->retry_ns;
 }
 
-enum hf_status lease_release(struct lease *lease)
+enum hf_status lease_call(struct lease *lease, const struct words *request,
+                          uint64_t deadline_ns, struct hf_bytes *reply)
 {
-    char token[HF_DIGITS_MAX];
-    struct hf_bytes reply;
-    struct hf_bytes error;
-    struct hf_bytes args[] = {
-        hf_bytes_text("UNLOCK"),
-        hf_bytes_text(lease->name),
-        hf_bytes(token, hf_print_u64(token, lease->token)),
-    };
-    uint64_t deadline_ns = client_now_ns() + 1000 * MS_NS;
     enum hf_status status = HF_OK;
 
     /* an answer under way would be taken for this one's */
     if (lease->asked_ns != 0)
         client_close(&lease->client);
+    lease->asked_ns = 0;
     if (lease->client.fd < 0)
         status = client_start(&lease->client, &lease->target);
     while (status == HF_OK && lease->client.connecting)
         status = client_wait(&lease->client, deadline_ns);
     if (status == HF_OK)
-        status = client_call(&lease->client, 3, args, deadline_ns, &reply);
-    if (status == HF_OK && is_error(reply, &error))
-        status = HF_CLOSED;
-    client_close(&lease->client);
+        status = client_call(&lease->client, request->count, request->list,
+                             deadline_ns, reply);
+    if (status != HF_OK)
+        client_close(&lease->client);
     return status;
+}
+
+void lease_give_words(const struct lease *lease, struct words *request)
+{
+    address_words(lease, request, kinds[lease->kind].give);
+}
+
+enum hf_status lease_release(struct lease *lease)
+{
+    struct words request = {0};
+    struct hf_bytes reply;
+    struct hf_bytes error;
+
+    lease_give_words(lease, &request);
+    enum hf_status status = lease_call(
+        lease, &request, client_now_ns() + 1000 * HF_NS_PER_MS, &reply);
+    return status == HF_OK && lease_is_error(reply, &error) ? HF_CLOSED
+                                                            : status;
 }

@@ -12,9 +12,8 @@
 #include "base/memory.h"
 #include "resp/resp.h"
 
-#define SECOND_NS   ((uint64_t)1000000000)
-#define SILENCE_NS  (30 * SECOND_NS) /* then the server is given up */
-#define TURN_NS     (SECOND_NS / 10) /* longest sleep of the loop */
+#define SILENCE_NS  (30 * HF_NS_PER_S) /* then the server is given up */
+#define TURN_NS     (HF_NS_PER_S / 10) /* longest sleep of the loop */
 #define EVENTS_MAX  256
 #define REPLY_BYTES 512 /* room for one reply of a batch; grows */
 #define BAR_WIDTH   30
@@ -176,7 +175,7 @@ static struct timespec rest(const struct load *load)
 
 static uint64_t end_ns(const struct load *load)
 {
-    return load->began_ns + load->options->seconds * SECOND_NS;
+    return load->began_ns + load->options->seconds * HF_NS_PER_S;
 }
 
 /* From warming up to measuring to stopping. */
@@ -185,7 +184,7 @@ static void advance(struct load *load, uint64_t start_ns)
     const struct load_options *options = load->options;
 
     if (!load->measuring &&
-        load->now_ns >= start_ns + options->warmup * SECOND_NS) {
+        load->now_ns >= start_ns + options->warmup * HF_NS_PER_S) {
         load->measuring = true;
         load->began_ns = load->now_ns;
         load->counts = (struct load_counts){.errors = load->counts.errors};
@@ -208,7 +207,7 @@ static void draw(struct load *load)
     uint64_t took_ns = load->now_ns - load->began_ns;
     double part = 0;
 
-    if (!options->progress || load->now_ns < load->drawn_ns + SECOND_NS / 10)
+    if (!options->progress || load->now_ns < load->drawn_ns + HF_NS_PER_S / 10)
         return;
     load->drawn_ns = load->now_ns;
     if (!load->measuring || took_ns == 0) {
@@ -218,7 +217,7 @@ static void draw(struct load *load)
     if (options->requests > 0)
         part = (double)load->counts.operations / (double)options->requests;
     else
-        part = (double)took_ns / (double)(options->seconds * SECOND_NS);
+        part = (double)took_ns / (double)(options->seconds * HF_NS_PER_S);
     int full = (int)((part > 1 ? 1 : part) * BAR_WIDTH);
     fprintf(stderr, "\r  [%.*s%*s] %3d%%  %.0f/s\033[K", full,
             "##############################", BAR_WIDTH - full, "",
@@ -316,8 +315,7 @@ static enum hf_status load_script(struct load *load,
     struct client client;
     struct hf_bytes reply;
     struct resp_value value;
-    uint64_t deadline_ns =
-        client_now_ns() + CLIENT_REPLY_MS * (SECOND_NS / 1000);
+    uint64_t deadline_ns = client_now_ns() + CLIENT_REPLY_MS * HF_NS_PER_MS;
     size_t at = 0;
 
     enum hf_status status = client_open(&client, address, 0, NULL);

@@ -4,8 +4,6 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "base/bytes.h"
-
 /* Of the host's name, so that the rest always fits. */
 #define HOST_MAX 200
 

@@ -8,8 +8,8 @@
 #include <assert.h>
 
 #include "cli/call.h"
+#include "cli/words.h"
 #include "hold/bounds.h"
-#include "resp/resp.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -17,13 +17,17 @@
 static struct call call = {.client = {.fd = -1}};
 static const char *reason, *owner, *req, *policy;
 static uint64_t cursor, page, ttl_ms, rate, per_ms, burst, cost;
+static bool dot;
+
+#define PAGE_OPTIONS(of)                                                       \
+    ARGS_NUMBER("cursor", "N",                                                 \
+                "where to go on: the cursor of the page before" of, cursor, 0, \
+                UINT64_MAX),                                                   \
+        ARGS_NUMBER("count", "N", "how many at most" of, page, 0, UINT64_MAX)
 
 static const struct args_option stock_options[] = {
     ARGS_TEXT("reason", "TEXT", "why stock is added or taken (add)", reason),
-    ARGS_NUMBER("cursor", "N",
-                "where to go on: the cursor of the page before (list)", cursor,
-                0, UINT64_MAX),
-    ARGS_NUMBER("count", "N", "how many at most (list)", page, 0, UINT64_MAX),
+    PAGE_OPTIONS(" (list)"),
     CALL_OPTIONS(&call),
 };
 
@@ -35,7 +39,18 @@ static const struct args_option reserve_options[] = {
     CALL_OPTIONS(&call),
 };
 
-static const struct args_option confirm_options[] = {CALL_OPTIONS(&call)};
+/* Of those that have no others. */
+static const struct args_option no_options[] = {CALL_OPTIONS(&call)};
+
+static const struct args_option locks_options[] = {
+    PAGE_OPTIONS(""),
+    CALL_OPTIONS(&call),
+};
+
+static const struct args_option waitgraph_options[] = {
+    ARGS_FLAG("dot", "as a graph in Graphviz's language", dot),
+    CALL_OPTIONS(&call),
+};
 
 static const struct args_option cancel_options[] = {
     ARGS_TEXT("reason", "TEXT", "why, for the record", reason),
@@ -134,6 +149,9 @@ static int check_limit(const struct plain *plain, const struct args *args)
     return ARGS_GO;
 }
 
+#define EXITS \
+    "exit code: 0 shown, 64 wrong command line, 65 refused, 69 no server\n"
+
 static const struct plain plains[] = {
     {.spec =
          {"stock",
@@ -168,8 +186,7 @@ static const struct plain plains[] = {
               "Turns a reservation into a sale.\n\n"
               "exit code: 0 sold, 64 wrong command line, 65 refused (expired, "
               "cancelled,\nunknown), 69 no server\n",
-              "  holdfast confirm order-17\n", confirm_options,
-              COUNT(confirm_options)},
+              "  holdfast confirm order-17\n", no_options, COUNT(no_options)},
      .words_min = 1,
      .words_max = 1,
      .needed = "one reservation id is needed"},
@@ -182,6 +199,43 @@ static const struct plain plains[] = {
      .words_min = 1,
      .words_max = 1,
      .needed = "one reservation id is needed"},
+    {.spec = {"locks", "[PATTERN] [options]",
+              "Lists the locks that are held, in pages. In PATTERN * stands "
+              "for any text,\n? for any character.\n\n" EXITS,
+              "  holdfast locks\n"
+              "  holdfast locks 'orders/*' --json\n",
+              locks_options, COUNT(locks_options)},
+     .words_max = 1,
+     .needed = "at most one pattern may be given"},
+    {.spec = {"lockinfo", "NAME [options]",
+              "Shows who holds a lock, in which mode and for how long, and who "
+              "waits for it.\n\n" EXITS,
+              "  holdfast lockinfo orders/42\n", no_options, COUNT(no_options)},
+     .words_min = 1,
+     .words_max = 1,
+     .needed = "one lock name is needed"},
+    {.spec = {"explain", "NAME [options]",
+              "Tells the last things that happened to a lock: who held it, "
+              "waited for it,\nlost it, and why.\n\n" EXITS,
+              "  holdfast explain orders/42\n", no_options, COUNT(no_options)},
+     .words_min = 1,
+     .words_max = 1,
+     .needed = "one lock name is needed"},
+    {.spec = {"waitgraph", "[options]",
+              "Shows who waits for whom, for which lock.\n\n" EXITS,
+              "  holdfast waitgraph\n"
+              "  holdfast waitgraph --dot | dot -Tsvg >waits.svg\n",
+              waitgraph_options, COUNT(waitgraph_options)},
+     .needed = "waitgraph takes no name"},
+    {.spec = {"leader", "NAME [options]",
+              "Tells who leads an election, since when, and the value that "
+              "the leader gave.\n\n" EXITS,
+              "  holdfast leader scheduler\n"
+              "  holdfast leader scheduler --json | jq -r .value\n",
+              no_options, COUNT(no_options)},
+     .words_min = 1,
+     .words_max = 1,
+     .needed = "the name of one election is needed"},
     {.spec = {"limit", "KEY --rate N --per MS | --policy NAMES [options]",
               "Asks whether KEY may act now, and counts it if so.\n\n"
               "exit code: 0 allowed, 75 denied, 64 wrong command line, 65 "
@@ -219,35 +273,30 @@ static int send_words(const struct plain *plain, const struct args *args,
                       struct hf_bytes *reply)
 {
     static const struct args_option shared[] = {CALL_OPTIONS(&call)};
-    static struct hf_bytes words[RESP_ARGS_MAX];
-    static char digits[COUNT(limit_options)][HF_DIGITS_MAX];
-    size_t count = 0;
+    static struct words words;
 
-    words[count++] = hf_bytes_text(plain->spec.name);
+    words_text(&words, plain->spec.name);
     for (int i = 0; i < args->count; i++) {
         char *word = args->words[i];
         char *equals = i > 0 && plain->items ? find_quantity(word) : NULL;
         if (equals != NULL) {
             *equals = '\0';
-            words[count++] = hf_bytes_text("item");
+            words_text(&words, "item");
         }
-        words[count++] = hf_bytes_text(word);
+        words_text(&words, word);
         if (equals != NULL)
-            words[count++] = hf_bytes_text(equals + 1);
+            words_text(&words, equals + 1);
     }
     for (size_t i = 0; i < plain->spec.option_count - COUNT(shared); i++) {
         const struct args_option *option = &plain->spec.options[i];
-        const char *text = option->text != NULL ? *option->text : NULL;
-        uint64_t number = option->number != NULL ? *option->number : 0;
-        if (text == NULL && number == 0)
-            continue;
-        words[count++] = hf_bytes_text(option->name);
-        words[count++] =
-            text != NULL ? hf_bytes_text(text)
-                         : hf_bytes(digits[i], hf_print_u64(digits[i], number));
+        if (option->text != NULL)
+            words_option(&words, option->name, *option->text);
+        else if (option->number != NULL)
+            words_amount(&words, option->name, *option->number);
+        else if (*option->flag)
+            words_text(&words, option->name);
     }
-    assert(count <= RESP_ARGS_MAX);
-    return call_send(&call, count, words, reply);
+    return call_send(&call, words.count, words.list, reply);
 }
 
 /* A limit's answer is a map with `allowed`, a number or a truth value. */

@@ -1,41 +1,12 @@
 /* proof.c - the book that a proof keeps, and what it expects of each event. */
-#include "cli/proof.h"
+#include "cli/proof_parts.h"
 
 #include <stdarg.h>
 
 #include "base/memory.h"
 #include "hold/image.h"
 
-/* A lock as its events tell it. */
-struct held {
-    struct hf_named named;
-    uint64_t token;
-    uint64_t expires_us; /* up to a millisecond early, if asked for in ms */
-    uint64_t count;
-};
-
-struct pending {
-    struct hf_named named;
-    uint64_t seq;
-};
-
-struct proof {
-    struct proof_result *result;
-    struct hold_engine *engine;
-    size_t account;
-    struct hf_texts texts;
-    struct hf_index held;
-    struct hf_index pending;
-    uint64_t unlisted; /* pending ones of the snapshot, whose ids are unknown */
-    bool started;
-    struct hold_command command; /* being applied */
-    struct hold_command ask;
-    struct hf_buf events; /* of the record being applied, copied */
-    struct hf_buf names;
-};
-
-__attribute__((format(printf, 2, 3))) static enum hf_status
-wrong(struct proof *proof, const char *format, ...)
+enum hf_status proof_wrong(struct proof *proof, const char *format, ...)
 {
     char *out = proof->result->wrong;
     int len =
@@ -60,8 +31,8 @@ struct proof *proof_new(struct hf_hash_seed seed, struct proof_result *result)
     hf_texts_init(&proof->texts, &proof->account);
     proof->engine = hold_new(seed);
     if (proof->engine == NULL ||
-        hf_index_init(&proof->held, sizeof(struct held), &proof->texts, seed,
-                      &proof->account) != HF_OK ||
+        proof_locks_open(&proof->locks, &proof->texts, seed, &proof->account) !=
+            HF_OK ||
         hf_index_init(&proof->pending, sizeof(struct pending), &proof->texts,
                       seed, &proof->account) != HF_OK) {
         proof_free(proof);
@@ -77,7 +48,7 @@ void proof_free(void *machine)
     if (proof == NULL)
         return;
     hold_free(proof->engine);
-    hf_index_destroy(&proof->held);
+    proof_locks_close(&proof->locks);
     hf_index_destroy(&proof->pending);
     hf_texts_destroy(&proof->texts);
     hf_buf_destroy(&proof->events);
@@ -85,8 +56,8 @@ void proof_free(void *machine)
     hf_free(proof);
 }
 
-static const struct hold_out *ask(struct proof *proof, enum hold_kind kind,
-                                  struct hf_bytes name)
+const struct hold_out *proof_ask(struct proof *proof, enum hold_kind kind,
+                                 struct hf_bytes name)
 {
     struct hold_command *c = &proof->ask;
 
@@ -102,94 +73,6 @@ static const struct hold_out *ask(struct proof *proof, enum hold_kind kind,
     return hold_ask(proof->engine, c);
 }
 
-/* Locks. */
-
-static struct held *find_held(struct proof *proof, struct hf_bytes name)
-{
-    uint32_t number = hf_index_find(&proof->held, name);
-    return number == 0 ? NULL : hf_index_at(&proof->held, number);
-}
-
-static struct held *add_held(struct proof *proof, struct hf_bytes name)
-{
-    uint32_t number = hf_index_add(&proof->held, name);
-    return number == 0 ? NULL : hf_index_at(&proof->held, number);
-}
-
-static enum hf_status granted(struct proof *proof, const struct hold_event *e)
-{
-    struct held *held = find_held(proof, e->name);
-
-    if (held != NULL)
-        return wrong(proof,
-                     "lock '%.*s' is granted with token %llu while the hold "
-                     "with token %llu has not ended",
-                     HF_SHOW(e->name), (unsigned long long)e->seq,
-                     (unsigned long long)held->token);
-    held = add_held(proof, e->name);
-    if (held == NULL)
-        return HF_NOMEM;
-    held->token = e->seq;
-    held->count = 1;
-    return HF_OK;
-}
-
-static enum hf_status expired(struct proof *proof, const struct hold_event *e,
-                              struct held *held)
-{
-    uint64_t now_us = hold_now_us(proof->engine);
-    uint64_t expires_us = now_us - e->lag_us;
-
-    if (e->lag_us > now_us || expires_us < held->expires_us ||
-        expires_us - held->expires_us >= 1000)
-        return wrong(proof, "lock '%.*s' expires at %llu us, not at its time",
-                     HF_SHOW(e->name), (unsigned long long)expires_us);
-    hf_index_remove(&proof->held, hf_index_find(&proof->held, e->name));
-    return HF_OK;
-}
-
-static enum hf_status lock_event(struct proof *proof,
-                                 const struct hold_event *e)
-{
-    struct held *held = find_held(proof, e->name);
-
-    if (e->kind == EVENT_LOCK_GRANTED)
-        return granted(proof, e);
-    if (held == NULL)
-        return wrong(proof, "event %llu is about lock '%.*s', which is free",
-                     (unsigned long long)e->seq, HF_SHOW(e->name));
-    if (e->kind == EVENT_LOCK_EXPIRED)
-        return expired(proof, e, held);
-    if (e->kind == EVENT_LOCK_REENTERED)
-        held->count++;
-    else if (e->kind == EVENT_LOCK_RELEASED && --held->count == 0)
-        hf_index_remove(&proof->held, hf_index_find(&proof->held, e->name));
-    return HF_OK;
-}
-
-/* After the last event: the engine shows the lock as the book does. */
-static enum hf_status compare_lock(struct proof *proof, struct hf_bytes name)
-{
-    const struct hold_out *out = ask(proof, HOLD_LOCK_INFO, name);
-    struct held *held = find_held(proof, name);
-
-    if (out == NULL)
-        return wrong(proof, "lock '%.*s' is over, but goes on", HF_SHOW(name));
-    if ((out->code == HOLD_OK) != (held != NULL))
-        return wrong(proof, "lock '%.*s' is %s, but its events say otherwise",
-                     HF_SHOW(name), out->code == HOLD_OK ? "held" : "free");
-    if (held == NULL)
-        return HF_OK;
-    if ((uint64_t)reply_get_number(out->body, FIELD_TOKEN) != held->token ||
-        (uint64_t)reply_get_number(out->body, FIELD_COUNT) != held->count)
-        return wrong(proof, "lock '%.*s' has another token or count than given",
-                     HF_SHOW(name));
-    held->expires_us =
-        hold_now_us(proof->engine) +
-        (uint64_t)reply_get_number(out->body, FIELD_EXPIRES_MS) * 1000;
-    return HF_OK;
-}
-
 /* Products and reservations. */
 
 static enum hf_status check_sums(struct proof *proof, struct hf_bytes sku,
@@ -203,17 +86,18 @@ static enum hf_status check_sums(struct proof *proof, struct hf_bytes sku,
     proof->result->product_checks++;
     if (available < 0 || reserved < 0 || sold < 0 ||
         (__int128)available + reserved + sold != total)
-        return wrong(proof,
-                     "product '%.*s': available %lld + reserved %lld + sold "
-                     "%lld is not total %lld",
-                     HF_SHOW(sku), (long long)available, (long long)reserved,
-                     (long long)sold, (long long)total);
+        return proof_wrong(
+            proof,
+            "product '%.*s': available %lld + reserved %lld + sold "
+            "%lld is not total %lld",
+            HF_SHOW(sku), (long long)available, (long long)reserved,
+            (long long)sold, (long long)total);
     return HF_OK;
 }
 
 static enum hf_status check_product(struct proof *proof, struct hf_bytes sku)
 {
-    const struct hold_out *out = ask(proof, HOLD_STOCK_GET, sku);
+    const struct hold_out *out = proof_ask(proof, HOLD_STOCK_GET, sku);
 
     if (out == NULL)
         return HF_OK; /* more is over: the last call shows it */
@@ -221,21 +105,21 @@ static enum hf_status check_product(struct proof *proof, struct hf_bytes sku)
         hf_bytes_equal(sku, proof->command.name))
         return HF_OK; /* deleted right after a reservation of it expired */
     if (out->code != HOLD_OK)
-        return wrong(proof, "product '%.*s' is gone", HF_SHOW(sku));
+        return proof_wrong(proof, "product '%.*s' is gone", HF_SHOW(sku));
     return check_sums(proof, sku, out->body);
 }
 
 /* Asks for the reservation `id` and checks the products of its items. */
 static enum hf_status check_items(struct proof *proof, struct hf_bytes id)
 {
-    const struct hold_out *out = ask(proof, HOLD_RESERVATION, id);
+    const struct hold_out *out = proof_ask(proof, HOLD_RESERVATION, id);
     struct hf_buf copy = {0};
     enum hf_status status = HF_OK;
     size_t at = 0;
 
     if (out == NULL)
-        return wrong(proof, "reservation '%.*s' is over, but goes on",
-                     HF_SHOW(id));
+        return proof_wrong(proof, "reservation '%.*s' is over, but goes on",
+                           HF_SHOW(id));
     if (out->code != HOLD_OK)
         return HF_OK; /* it ended and was forgotten in the same step */
     if (hf_buf_append(&copy, out->body.data, out->body.len) != HF_OK)
@@ -264,16 +148,18 @@ static enum hf_status reservation_event(struct proof *proof,
 
     if (e->kind == EVENT_RESERVED) {
         if (number != 0)
-            return wrong(proof, "reservation '%.*s' is made a second time",
-                         HF_SHOW(e->name));
+            return proof_wrong(proof,
+                               "reservation '%.*s' is made a second time",
+                               HF_SHOW(e->name));
         number = hf_index_add(&proof->pending, e->name);
         return number == 0 ? HF_NOMEM : HF_OK;
     }
     if (number == 0 && proof->unlisted == 0)
-        return wrong(proof,
-                     "event %llu is about reservation '%.*s', which is not "
-                     "pending",
-                     (unsigned long long)e->seq, HF_SHOW(e->name));
+        return proof_wrong(
+            proof,
+            "event %llu is about reservation '%.*s', which is not "
+            "pending",
+            (unsigned long long)e->seq, HF_SHOW(e->name));
     if (e->kind == EVENT_EXTENDED)
         return HF_OK;
     if (number != 0)
@@ -287,7 +173,7 @@ static enum hf_status reservation_event(struct proof *proof,
 
 static void forget_all(struct proof *proof)
 {
-    hf_index_clear(&proof->held);
+    proof_locks_clear(&proof->locks);
     hf_index_clear(&proof->pending);
     hf_texts_clear(&proof->texts);
     proof->unlisted = 0;
@@ -299,15 +185,15 @@ static enum hf_status check_event(struct proof *proof,
     struct proof_result *result = proof->result;
 
     if (e->seq <= result->last_seq)
-        return wrong(proof, "event %llu follows event %llu",
-                     (unsigned long long)e->seq,
-                     (unsigned long long)result->last_seq);
+        return proof_wrong(proof, "event %llu follows event %llu",
+                           (unsigned long long)e->seq,
+                           (unsigned long long)result->last_seq);
     result->last_seq = e->seq;
     result->events[e->kind]++;
     result->event_count++;
     switch (hold_event_subject(e->kind)) {
     case SUBJECT_LOCK:
-        return lock_event(proof, e);
+        return proof_lock_event(proof, e);
     case SUBJECT_RESERVATION:
         return reservation_event(proof, e);
     case SUBJECT_ALL:
@@ -324,7 +210,7 @@ static enum hf_status check_outcome(struct proof *proof,
 {
     switch (hold_event_subject(e->kind)) {
     case SUBJECT_LOCK:
-        return compare_lock(proof, e->name);
+        return proof_lock_compare(proof, e->name);
     case SUBJECT_PRODUCT:
         return check_product(proof, e->name);
     case SUBJECT_RESERVATION:
@@ -358,18 +244,6 @@ static enum hf_status copy_events(struct proof *proof,
     return HF_OK;
 }
 
-static enum hf_status book_lock(void *context, const struct hold_held *lock)
-{
-    struct held *held = add_held(context, lock->name);
-
-    if (held == NULL)
-        return HF_NOMEM;
-    held->token = lock->token;
-    held->count = lock->count;
-    held->expires_us = lock->expires_us;
-    return HF_OK;
-}
-
 /* Opens the book with what a snapshot brought. */
 static enum hf_status start(struct proof *proof)
 {
@@ -380,7 +254,7 @@ static enum hf_status start(struct proof *proof)
     proof->result->last_seq = hold_seq(proof->engine);
     hold_count(proof->engine, &counts);
     proof->unlisted = counts.pending;
-    return hold_each_lock(proof->engine, book_lock, proof);
+    return hold_each_lock(proof->engine, proof_lock_book, proof);
 }
 
 enum hf_status proof_load(void *proof, struct hf_bytes piece)
@@ -434,14 +308,15 @@ enum hf_status proof_finish(struct proof *proof)
     if (status != HF_OK)
         return status;
     if (hold_check(proof->engine, error) != HF_OK)
-        return wrong(proof, "the state at the end: %s", error);
+        return proof_wrong(proof, "the state at the end: %s", error);
     hold_count(proof->engine, &result->counts);
     result->digest = hold_digest(proof->engine);
     if (hf_index_count(&proof->pending) + proof->unlisted !=
         result->counts.pending)
-        return wrong(proof, "%llu reservations are pending, %llu by the events",
-                     (unsigned long long)result->counts.pending,
-                     (unsigned long long)hf_index_count(&proof->pending) +
-                         (unsigned long long)proof->unlisted);
+        return proof_wrong(proof,
+                           "%llu reservations are pending, %llu by the events",
+                           (unsigned long long)result->counts.pending,
+                           (unsigned long long)hf_index_count(&proof->pending) +
+                               (unsigned long long)proof->unlisted);
     return HF_OK;
 }

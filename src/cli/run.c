@@ -23,6 +23,8 @@
 
 struct run {
     struct lease *lease;
+    struct tail *tail; /* NULL: the output is not ours to see */
+    int output;        /* of the command, to the tail; -1: none */
     struct guard guard;
     pid_t child;       /* leader of the group of the same number */
     pid_t terminal;    /* group that had the terminal; 0: none of ours */
@@ -49,22 +51,42 @@ static void open_signals(struct run *run)
     sigprocmask(SIG_BLOCK, &mask, &run->old_mask);
 }
 
+static void set_number(const char *name, uint64_t number)
+{
+    char text[HF_DIGITS_MAX + 1];
+
+    text[hf_print_u64(text, number)] = '\0';
+    setenv(name, text, 1);
+}
+
+/* What the command is told; an outer command's lock is not its own. */
+static void set_environment(const struct lease *lease)
+{
+    if (lease->kind == LEASE_SESSION) {
+        set_number("HOLDFAST_SESSION", lease->token);
+        return;
+    }
+    setenv("HOLDFAST_LOCK", lease->name, 1);
+    setenv("HOLDFAST_OWNER", lease->owner, 1);
+    set_number("HOLDFAST_TOKEN", lease->token);
+    unsetenv("HOLDFAST_FENCE");
+    if (lease->fence != 0)
+        set_number("HOLDFAST_FENCE", lease->fence);
+}
+
 /* In the child: does not return. */
 static void become_command(const struct run *run, pid_t parent, char **command,
                            int report)
 {
-    char token[HF_DIGITS_MAX + 1];
-
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(CLI_FAILED);
     if (run->terminal != 0)
         tcsetpgrp(STDIN_FILENO, getpid());
-    token[hf_print_u64(token, run->lease->token)] = '\0';
-    setenv("HOLDFAST_LOCK", run->lease->name, 1);
-    setenv("HOLDFAST_OWNER", run->lease->owner, 1);
-    setenv("HOLDFAST_TOKEN", token, 1);
+    if (run->output >= 0)
+        dup2(run->output, STDOUT_FILENO);
+    set_environment(run->lease);
     sigprocmask(SIG_SETMASK, &run->old_mask, NULL);
     execvp(command[0], command);
     int error = errno;
@@ -87,6 +109,8 @@ static int start(struct run *run, char **command)
     if (run->child == 0)
         become_command(run, parent, command, ends[1]);
     close(ends[1]);
+    if (run->output >= 0)
+        close(run->output);
     if (run->child < 0) {
         error = errno;
     } else {
@@ -109,8 +133,8 @@ static void kill_now(struct run *run, const char *why)
 {
     signal_group(run, SIGKILL);
     if (!run->warned)
-        fprintf(stderr, "holdfast lock: '%s' is lost, %s; command killed\n",
-                run->lease->name, why);
+        fprintf(stderr, "holdfast %s: '%s' is lost, %s; command killed\n",
+                run->lease->program, run->lease->name, why);
     run->warned = true;
     run->killed = true;
 }
@@ -121,9 +145,9 @@ static void warn_now(struct run *run)
     signal_group(run, SIGTERM);
     signal_group(run, SIGCONT);
     fprintf(stderr,
-            "holdfast lock: '%s' could not be renewed in time; ending the "
+            "holdfast %s: '%s' could not be renewed; ending the "
             "command\n",
-            run->lease->name);
+            run->lease->program, run->lease->name);
     run->warned = true;
     client_close(&run->lease->client);
 }
@@ -183,12 +207,13 @@ static void pass_signals(struct run *run)
 }
 
 /* Sleeps until a signal, an answer, or an instant of the lease. */
-static void rest(const struct run *run)
+static void rest(struct run *run)
 {
     const struct lease *lease = run->lease;
     uint64_t at_ns = lease_kill_ns(lease);
-    struct pollfd ready[3] = {{.fd = run->signals, .events = POLLIN},
+    struct pollfd ready[4] = {{.fd = run->signals, .events = POLLIN},
                               {.fd = run->timer, .events = POLLIN},
+                              {.fd = -1},
                               {.fd = -1}};
 
     if (!run->warned) {
@@ -200,8 +225,11 @@ static void rest(const struct run *run)
             ready[2].events = client_events(&lease->client);
         }
     }
+    if (run->tail != NULL)
+        ready[3] = tail_poll(run->tail);
     guard_arm(run->timer, run->killed ? 0 : at_ns);
-    poll(ready, 3, -1);
+    if (poll(ready, 4, -1) > 0 && ready[3].revents != 0)
+        tail_step(run->tail);
 }
 
 /* Until the command has ended; its status is left to be collected, so that its
@@ -237,13 +265,15 @@ static int finish(struct run *run)
         ;
     while (waitpid(-run->child, NULL, 0) > 0)
         ;
+    if (run->tail != NULL)
+        tail_end(run->tail);
     if (run->terminal != 0)
         tcsetpgrp(STDIN_FILENO, run->terminal);
     /* while this process was stopped, the guard did it */
     if (!run->warned && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL &&
         now_ns >= lease_kill_ns(run->lease)) {
-        fprintf(stderr, "holdfast lock: '%s' is lost; command killed\n",
-                run->lease->name);
+        fprintf(stderr, "holdfast %s: '%s' is lost; command killed\n",
+                run->lease->program, run->lease->name);
         run->warned = true;
     }
     if (run->warned)
@@ -253,8 +283,8 @@ static int finish(struct run *run)
 
 static int cannot_run(struct run *run, const char *name, int error)
 {
-    fprintf(stderr, "holdfast lock: cannot run '%s': %s\n", name,
-            strerror(error));
+    fprintf(stderr, "holdfast %s: cannot run '%s': %s\n", run->lease->program,
+            name, strerror(error));
     guard_stop(&run->guard);
     if (run->child > 0)
         waitpid(run->child, NULL, 0);
@@ -263,16 +293,21 @@ static int cannot_run(struct run *run, const char *name, int error)
     return error == ENOENT ? CLI_NO_COMMAND : CLI_CANNOT_RUN;
 }
 
-int run_command(struct lease *lease, char **command)
+int run_command(struct lease *lease, char **command, struct tail *tail)
 {
-    struct run run = {.lease = lease};
+    struct run run = {
+        .lease = lease, .tail = tail, .output = -1, .guard = {.pipe = -1}};
     int code;
 
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     open_signals(&run);
     run.timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (run.signals < 0 || run.timer < 0 || guard_start(&run.guard) != HF_OK) {
-        perror("holdfast lock: cannot watch the command");
+    /* the guard first: it must not have the ends of the output's pipe */
+    if (run.signals < 0 || run.timer < 0 || guard_start(&run.guard) != HF_OK ||
+        (tail != NULL && tail_open(tail, &run.output) != HF_OK)) {
+        fprintf(stderr, "holdfast %s: cannot watch the command: %s\n",
+                lease->program, strerror(errno));
+        guard_stop(&run.guard);
         return CLI_FAILED;
     }
     int error = start(&run, command);

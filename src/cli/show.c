@@ -18,6 +18,23 @@ enum hf_status show_text(struct hf_buf *out, struct hf_bytes text)
     return status;
 }
 
+/* A text that is the whole reply has lines of its own. */
+static enum hf_status put_lines(struct hf_buf *out, struct hf_bytes text)
+{
+    enum hf_status status = HF_OK;
+
+    while (status == HF_OK && text.len > 0) {
+        const char *end = memchr(text.data, '\n', text.len);
+        size_t len = end != NULL ? (size_t)(end - text.data) : text.len;
+        status = show_text(out, hf_bytes(text.data, len));
+        len += end != NULL;
+        text = hf_bytes(text.data + len, text.len - len);
+        if (status == HF_OK && text.len > 0)
+            status = hf_buf_append(out, "\n", 1);
+    }
+    return status;
+}
+
 static enum hf_status put_value(struct hf_buf *out, struct hf_bytes input,
                                 size_t *at, int depth, bool json);
 
@@ -111,6 +128,8 @@ static enum hf_status put_value(struct hf_buf *out, struct hf_bytes input,
     case RESP_MAP:
         return put_members(out, input, at, depth, json, table, value);
     default:
+        if (!json && depth == 0)
+            return put_lines(out, value.text);
         return json ? json_string(out, value.text) : show_text(out, value.text);
     }
 }

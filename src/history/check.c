@@ -385,11 +385,14 @@ static void find_runs(struct check *c)
 }
 
 /* From where on it is not known what a restart will find: the first failure
- * in the run whose calls begin at `first`, and that began behind `from`. */
-static uint32_t find_failure(const struct check *c, size_t first, uint32_t from)
+ * in the run whose calls begin at `first`. A start before it may have failed,
+ * too, and is a run without calls. */
+static uint32_t find_failure(const struct check *c, size_t first)
 {
     const uint32_t *marks = c->failed.data;
     uint32_t run_end = c->calls[first].run_end;
+    size_t starts = check_next_start(c, run_end);
+    uint32_t from = starts > 0 ? c->starts[starts - 1] : 0;
     uint32_t failed = CHECK_NEVER;
 
     for (size_t i = 0; i < c->failed.count && failed == CHECK_NEVER; i++) {
@@ -415,7 +418,7 @@ static void doubt_failed(struct check *c)
     for (size_t i = 0; i < c->count; i++) {
         const struct call *call = &c->calls[i];
         if (call->run_end != run_end) {
-            failed = find_failure(c, i, run_end);
+            failed = find_failure(c, i);
             run_end = call->run_end;
         }
         if (failed != CHECK_NEVER && check_told(call) >= failed) {
@@ -497,8 +500,9 @@ static void find_flushes_and_listings(struct check *c)
 static enum hf_status run(struct check *c)
 {
     static void (*const subjects[])(struct check *) = {
-        check_requests, check_locks,  check_reservations, check_stock,
-        check_fences,   check_limits, check_answers,      check_numbers,
+        check_requests,  check_sessions,     check_locks,   check_done,
+        check_deadlocks, check_reservations, check_stock,   check_fences,
+        check_limits,    check_answers,      check_numbers,
     };
 
     if (setjmp(c->no_memory) != 0)

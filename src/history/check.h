@@ -39,6 +39,17 @@ enum verb {
     VERB_LOCKS,
     VERB_LOCKINFO,
     VERB_FENCE,
+    VERB_LOCKSET,
+    VERB_UNLOCKSET,
+    VERB_RENEWSET,
+    VERB_DOWNGRADE,
+    VERB_HELD,
+    VERB_REVOKE,
+    VERB_SESSION_OPEN,
+    VERB_SESSION_KEEP,
+    VERB_SESSION_CLOSE,
+    VERB_SESSION_INFO,
+    VERB_SESSION_LIST,
     VERB_STOCK_SET,
     VERB_STOCK_ADD,
     VERB_STOCK_GET,
@@ -52,6 +63,33 @@ enum verb {
     VERB_LIMIT,
     VERB_FLUSHALL,
 };
+
+/* How a lock is held; MODE_NONE: it is not known. */
+enum mode { MODE_NONE, MODE_EXCLUSIVE, MODE_SHARED, MODE_COUNTING };
+#define MODES 4
+
+/* What a LOCK or LOCKSET says besides, and other calls in part. */
+struct terms {
+    enum mode mode; /* of a LOCK */
+    uint32_t permits;
+    uint32_t maximum;
+    uint64_t session; /* 0: none; CHECK_UNKNOWN: which one is not known */
+    uint64_t maxhold_ms;
+    uint64_t priority;
+    uint64_t done_ms;
+    uint64_t grace_ms;
+    struct hf_bytes result;
+    bool own_session; /* SESSION 0 */
+    bool forever;
+    bool barge;
+    bool bind;
+    bool done;
+    bool wounds; /* WOUNDWAIT */
+    bool aged;   /* or WAITDIE: its place is by the age of its session */
+};
+#define CHECK_UNKNOWN UINT64_MAX
+/* As a TTL: it ends with its session only. */
+#define CHECK_NO_END_MS (UINT64_MAX - 1)
 
 enum outcome {
     OUTCOME_UNKNOWN, /* no answer, or one that does not say */
@@ -75,6 +113,7 @@ struct call {
     uint64_t call_us;
     uint64_t told_us; /* times in the reply surely count from then on */
     int64_t amount;
+    struct terms terms;
     uint32_t client;
     uint32_t call_at;
     uint32_t answer_at; /* or CHECK_NEVER */
@@ -153,12 +192,16 @@ struct check {
     struct list listings; /* of const struct call *: those that are whole */
     struct list deletes;  /* of const struct call *: FENCE DEL */
     struct list facts;    /* of struct fact */
-    struct list mentions; /* of struct mention */
-    struct list bookings; /* of struct booking */
-    struct list shares;   /* of struct share */
-    size_t share_next;    /* those before are of products that were judged */
-    struct list notes;    /* of struct note */
-    uint32_t dated_at;    /* the first time the date was set */
+    struct list sessions; /* of struct session, by id */
+    struct list closes;   /* of const struct call *: SESSION CLOSE */
+    struct list wounds;   /* of const struct call *: WOUNDWAIT */
+    struct list presences; /* of struct presence */
+    struct list mentions;  /* of struct mention */
+    struct list bookings;  /* of struct booking */
+    struct list shares;    /* of struct share */
+    size_t share_next;     /* those before are of products that were judged */
+    struct list notes;     /* of struct note */
+    uint32_t dated_at;     /* the first time the date was set */
     uint32_t end;
     bool closed;    /* the server was empty and had no other clients */
     bool anonymous; /* a RESERVE * without an answer may have made something */
@@ -224,6 +267,11 @@ const struct ref *check_last_below(const struct list *refs, uint64_t bound);
 /* The text of a reply's field; false if it has none. */
 bool check_text(struct hf_bytes reply, const char *field, struct hf_bytes *out);
 bool check_code(const struct call *call, const char *code);
+/* May it wait for a lock? */
+static inline bool check_waits(const struct call *call)
+{
+    return call->wait_ms > 0 || call->terms.forever;
+}
 /* The text between two marks in the reply. */
 bool check_between(struct hf_bytes reply, const char *before,
                    const char *behind, struct hf_bytes *out);
@@ -245,6 +293,9 @@ bool check_lists(const struct call *call, struct hf_bytes name);
  * `*at` starts at 0. */
 bool check_item(const struct call *call, size_t *at, struct hf_bytes *sku,
                 int64_t *quantity);
+/* The same of the names of a LOCKSET. */
+bool check_member(const struct call *call, size_t *at, struct hf_bytes *name,
+                  enum mode *mode);
 struct reply_list {
     struct hf_bytes reply;
     size_t at;
@@ -259,7 +310,10 @@ bool check_list_next(struct reply_list *list, struct hf_bytes *out);
 /* The subjects, one file each. Requests come first: they decide which calls
  * are sure. */
 void check_requests(struct check *c);
+void check_sessions(struct check *c);
 void check_locks(struct check *c);
+void check_deadlocks(struct check *c);
+void check_done(struct check *c);
 void check_reservations(struct check *c);
 void check_stock(struct check *c);
 void check_fences(struct check *c);

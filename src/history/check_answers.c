@@ -10,21 +10,26 @@
 #define APART 1000u
 
 /* TIMEOUT is told when the time is over, or when the server stops, which it
- * says. What a REQ is told may be of another wait. */
+ * says. What a REQ is told may be of another wait, which began with the first
+ * call at the earliest. */
 static void judge_early(struct check *c, const struct call *call)
 {
     static const char stops[] = "the server stops";
     uint32_t told = check_told(call);
     uint64_t slack_us = CHECK_ROUNDED_US + call->wait_ms * US_PER_MS / APART;
 
-    if (call->verb != VERB_LOCK || !check_code(call, "TIMEOUT") ||
-        call->first != call->lo || call->clashes ||
-        check_next_start(c, call->lo) != check_next_start(c, told) ||
+    if ((call->verb != VERB_LOCK && call->verb != VERB_LOCKSET) ||
+        !check_code(call, "TIMEOUT") || call->clashes ||
+        check_next_start(c, call->first) != check_next_start(c, told) ||
         memmem(call->reply.data, call->reply.len, stops, sizeof stops - 1) !=
             NULL)
         return;
-    uint64_t waited_us = check_us(c, told) - check_us(c, call->lo);
-    if (waited_us + slack_us < call->wait_ms * US_PER_MS)
+    uint64_t waited_us = check_us(c, told) - check_us(c, call->first);
+    if (call->terms.forever)
+        check_found(c, "early", call->id, 0,
+                    "a wait without an end was ended after %llu ms",
+                    (unsigned long long)(waited_us / US_PER_MS));
+    else if (waited_us + slack_us < call->wait_ms * US_PER_MS)
         check_found(c, "early", call->id, 0,
                     "the wait of %llu ms was ended after %llu ms",
                     (unsigned long long)call->wait_ms,
@@ -58,6 +63,8 @@ static void judge(struct check *c, const struct call *call, uint64_t since_us,
     uint64_t within_us = c->opts.answer_within_us + call->wait_ms * US_PER_MS;
     uint64_t until_us = check_us(c, c->end - 1);
 
+    if (call->terms.forever)
+        return;
     if (closed != CHECK_NEVER && closed < told)
         until_us = check_us(c, closed);
     if (call->run_end < told && check_us(c, call->run_end) < until_us)

@@ -6,6 +6,7 @@
 #define ORDER_SLACK_US 50000u
 /* So long after an end the server may not have acted on it yet. */
 #define GONE_SLACK_US 50000u
+#define PRIORITIES    4u
 
 /* Holds in the order in which they were known, each replaced by the one up to
  * it that surely lasts longest: so the last one known before a read tells
@@ -50,14 +51,14 @@ static bool may_hold(const struct lock_view *view, const struct fact *busy)
             (hold->owner.data == NULL ||
              hf_bytes_equal(hold->owner, busy->owner)))
             return true;
-        if (hold->hi < busy->lo)
+        if (hold->hi < busy->lo && hold->mode == MODE_EXCLUSIVE)
             break;
     }
-    for (size_t i = 0; i < view->timed_end; i++) {
+    for (size_t i = 0; i < view->waited_end; i++) {
         const struct fact *asked = &view->loose[i];
         uint64_t over_us =
             check_over_us(view->check, asked->hi, asked->call->ttl_ms);
-        bool told = asked->kind == FACT_TIMED_OUT && asked->hi < busy->lo;
+        bool told = asked->kind != FACT_ASKED && asked->hi < busy->lo;
         if (!told && asked->lo <= busy->hi &&
             over_us >= check_us(view->check, busy->lo) &&
             hf_bytes_equal(asked->owner, busy->owner))
@@ -79,8 +80,10 @@ static void judge_loose(const struct lock_view *view, const struct fact *fact,
     if (fact->kind != FACT_BUSY)
         return;
     if (held != NULL && held->owner.data != NULL &&
-        (hf_bytes_equal(fact->call->owner, held->owner) ||
-         (fact->owner.data != NULL &&
+        ((hf_bytes_equal(fact->call->owner, held->owner) &&
+          held->session == fact->session && held->session != CHECK_UNKNOWN) ||
+         (fact->owner.data != NULL && held->mode == MODE_EXCLUSIVE &&
+          held->softened == CHECK_NEVER &&
           !hf_bytes_equal(fact->owner, held->owner)))) {
         check_found(c, "busy", fact->call->id, held->proof->id,
                     "lock %.*s is busy with another, but %.*s held it with "
@@ -95,13 +98,24 @@ static void judge_loose(const struct lock_view *view, const struct fact *fact,
                     SHOW(view->name), SHOW(fact->owner));
 }
 
-static bool is_shown(const struct hold *hold, const struct call *listing)
+static bool shows(const struct hold *hold, const struct call *listing)
 {
     for (size_t i = 0; i < hold->count; i++) {
         if (hold->facts[i].kind == FACT_SHOWN && hold->facts[i].call == listing)
             return true;
     }
     return false;
+}
+
+/* Of several who hold it together the oldest is shown. */
+static bool is_shown(const struct lock_view *view, const struct hold *held,
+                     const struct call *listing)
+{
+    bool shown = shows(held, listing);
+
+    for (size_t i = 0; i < view->hold_count && !shown; i++)
+        shown = shows(&view->holds[i], listing);
+    return shown;
 }
 
 /* Lists that show all there is. */
@@ -116,7 +130,7 @@ static void judge_listings(const struct lock_view *view,
             held_through(longest, listings[i]->lo, listings[i]->hi);
         if (held != NULL && listings[i]->verb == VERB_LOCKS &&
             check_lists(listings[i], view->name) &&
-            !is_shown(held, listings[i]))
+            !is_shown(view, held, listings[i]))
             check_found(c, "missing", listings[i]->id, held->proof->id,
                         "lock %.*s is not in the list, but was held with "
                         "token %llu all the time",
@@ -132,10 +146,12 @@ static bool was_queued(const struct hold *hold)
 
     return hold->proof != NULL && begin != NULL && begin->call->alone &&
            begin->call->arrived_at != CHECK_NEVER && begin->call->sure &&
-           begin->call->wait_ms > 0 && begin->call->request.len == 0;
+           check_waits(begin->call) && begin->call->request.len == 0 &&
+           hold->mode == MODE_EXCLUSIVE && !begin->call->terms.barge &&
+           !begin->call->terms.aged;
 }
 
-static void judge_order(const struct lock_view *view)
+static void judge_order(const struct lock_view *view, uint64_t priority)
 {
     struct check *c = view->check;
     const struct fact *newest = NULL; /* of those who came well before */
@@ -144,7 +160,7 @@ static void judge_order(const struct lock_view *view)
 
     for (size_t i = 0; i < view->hold_count; i++) {
         const struct hold *hold = &view->holds[i];
-        if (was_queued(hold))
+        if (was_queued(hold) && hold->begin->call->terms.priority == priority)
             check_refer(c, &queue, view->name, hold->begin->lo, hold->begin);
     }
     check_sort(&queue, sizeof(struct ref));
@@ -177,15 +193,15 @@ static void judge_order(const struct lock_view *view)
  * It had no REQ, its connection had ended, and either the hold is younger than
  * that end, or nobody was ever told of it. A journal that fails meanwhile
  * cannot take the record that gives it back. */
-static bool was_gone(const struct check *c, const struct fact *asked,
-                     const struct fact *shown)
+static bool was_gone(const struct check *c, const struct hold *hold,
+                     const struct fact *asked, const struct fact *shown)
 {
     const struct call *call = asked->call;
     uint32_t gone = check_gone(c, call->client, false);
 
     if (call->request.len > 0 || gone == CHECK_NEVER || call->broken ||
         call->outcome != OUTCOME_UNKNOWN || !call->alone ||
-        shown->hi > call->run_end)
+        shown->hi > call->run_end || hold_is_reentered(hold, gone))
         return false;
     uint64_t gone_us = check_us(c, gone) + GONE_SLACK_US;
     uint64_t held_us = (uint64_t)(shown->held_ms + 1) * US_PER_MS;
@@ -205,7 +221,7 @@ static void judge_gone(const struct lock_view *view, const struct hold *hold,
         const struct fact *asked = &view->loose[i];
         if (!hold_may_begin(asked, hold, floor))
             continue;
-        if (!was_gone(view->check, asked, shown))
+        if (!was_gone(view->check, hold, asked, shown))
             return;
         last = asked;
     }
@@ -223,8 +239,10 @@ static void judge_orphans(const struct lock_view *view)
         if (hold->proof == NULL || hold->begin != NULL || !view->check->closed)
             continue;
         for (size_t j = 0; j < hold->count; j++) {
-            if (hold->facts[j].kind == FACT_SHOWN)
-                judge_gone(view, hold, &hold->facts[j]);
+            const struct fact *fact = &hold->facts[j];
+            bool again = fact->kind == FACT_GRANT && fact->call->sure;
+            if (fact->kind == FACT_SHOWN || again)
+                judge_gone(view, hold, fact);
         }
     }
 }
@@ -233,11 +251,12 @@ void lock_judge(struct lock_view *view)
 {
     struct list longest = sort_holds(view);
 
-    for (size_t i = view->asked_count; i < view->loose_count; i++) {
+    for (size_t i = view->waited_end; i < view->loose_count; i++) {
         const struct fact *fact = &view->loose[i];
         judge_loose(view, fact, held_through(&longest, fact->lo, fact->hi));
     }
     judge_listings(view, &longest);
-    judge_order(view);
+    for (uint64_t priority = 0; priority < PRIORITIES; priority++)
+        judge_order(view, priority);
     judge_orphans(view);
 }

@@ -1,131 +1,34 @@
-/* check_locks.c - gathers what is said of each lock, and judges it. */
+/* check_locks.c - judges what is said of each lock.
+ *
+ * Not checked: -STATE, the numbers in BUSY and TIMEOUT (waiting, position),
+ * DELAY, which of several readers is served first, and that a wound or a
+ * revocation is carried out in time. Who waits with WOUNDWAIT may end the holds
+ * of those it waits for, so nothing is sure of these any more.
+ */
 #include "history/locks.h"
 
-static struct fact *add(struct check *c, const struct call *call,
-                        enum fact_kind kind)
+static void add_presences(struct lock_view *view)
 {
-    struct fact *fact = check_push(c, &c->facts, sizeof *fact);
+    struct check *c = view->check;
 
-    *fact = (struct fact){.key.name = call->name,
-                          .call = call,
-                          .owner = call->owner,
-                          .token = call->token,
-                          .held_ms = -1,
-                          .lo = call->first,
-                          .hi = call->hi,
-                          .kind = kind};
-    return fact;
-}
-
-/* "lock 'a' is held by 'b' for 5 ms more": the owner, if it can be read. */
-static struct hf_bytes busy_owner(struct hf_bytes reply)
-{
-    struct hf_bytes none = {NULL, 0};
-    struct hf_bytes owner;
-
-    if (!check_between(reply, "' is held by '", "' for ", &owner))
-        return none;
-    for (size_t i = 0; i < owner.len; i++) {
-        if (owner.data[i] <= ' ' || owner.data[i] == '\'' ||
-            owner.data[i] == '?' || owner.data[i] == '.')
-            return none; /* perhaps not as it is: shortened or cleaned */
+    for (size_t i = 0; i < view->hold_count; i++) {
+        const struct hold *hold = &view->holds[i];
+        if (hold->proof == NULL)
+            continue;
+        struct presence *place = check_push(c, &c->presences, sizeof *place);
+        *place = (struct presence){.key = {view->name, {hold->lo}},
+                                   .owner = hold->owner,
+                                   .lo = hold->lo,
+                                   .hi = hold->over};
     }
-    return owner;
-}
-
-static void add_lock(struct check *c, const struct call *call)
-{
-    struct fact *fact;
-    int64_t token;
-
-    if (call->outcome == OUTCOME_DONE) {
-        fact = add(c, call, FACT_GRANT);
-        if (!resp_field_number(call->reply, "token", &token) ||
-            !resp_field_number(call->reply, "safe_ms", &fact->safe_ms) ||
-            !resp_field_number(call->reply, "count", &fact->count)) {
-            c->facts.count--;
-            check_found(c, "reply", call->id, 0,
-                        "a LOCK is granted with token, safe_ms and count");
-            return;
-        }
-        fact->token = (uint64_t)token;
-        c->report->grants++;
-    } else if (check_code(call, "BUSY")) {
-        add(c, call, FACT_BUSY)->owner = busy_owner(call->reply);
-    } else if (call->may) {
-        add(c, call, FACT_ASKED);
-    } else if (check_code(call, "TIMEOUT")) {
-        add(c, call, FACT_TIMED_OUT);
-        /* what was told may be undone, at the end of the run; or earlier, if
-         * the journal failed before it took the record that says so */
-        if (call->doubtful) {
-            fact = add(c, call, FACT_ASKED);
-            fact->lo = call->broken ? call->hi : call->run_end;
-            fact->hi = call->run_end;
-        }
-    }
-}
-
-static void add_change(struct check *c, const struct call *call)
-{
-    bool renew = call->verb == VERB_RENEW;
-    bool missed = check_code(call, "LOST") || check_code(call, "NOTHELD");
-
-    if (!missed && call->outcome == OUTCOME_REFUSED)
-        return;
-    if (!missed && !call->may && call->outcome != OUTCOME_DONE)
-        return;
-    struct fact *fact = add(c, call,
-                            missed  ? FACT_MISSED
-                            : renew ? FACT_RENEWED
-                                    : FACT_UNLOCKED);
-    const char *field = renew ? "safe_ms" : "remaining";
-    int64_t *place = renew ? &fact->safe_ms : &fact->count;
-    if (call->outcome == OUTCOME_DONE &&
-        !resp_field_number(call->reply, field, place)) {
-        c->facts.count--;
-        check_found(c, "reply", call->id, 0, "the reply has no %s", field);
-    }
-}
-
-/* A map with a lock in it, of a read. */
-static void add_shown(struct check *c, const struct call *call,
-                      struct hf_bytes entry)
-{
-    struct fact *fact = add(c, call, FACT_SHOWN);
-    int64_t token;
-
-    if (!check_text(entry, "name", &fact->key.name) ||
-        !check_text(entry, "owner", &fact->owner) ||
-        !resp_field_number(entry, "token", &token) ||
-        !resp_field_number(entry, "expires_ms", &fact->safe_ms) ||
-        !resp_field_number(entry, "count", &fact->count)) {
-        c->facts.count--;
-        check_found(c, "reply", call->id, 0,
-                    "a lock is shown by name, owner, token, expires_ms and "
-                    "count");
-        return;
-    }
-    fact->token = (uint64_t)token;
-    if (!resp_field_number(entry, "held_ms", &fact->held_ms))
-        fact->held_ms = -1;
-}
-
-static void add_read(struct check *c, const struct call *call)
-{
-    struct reply_list list;
-    struct hf_bytes entry;
-
-    c->report->reads += call->answer_at != CHECK_NEVER;
-    if (check_code(call, "NOTFOUND"))
-        add(c, call, FACT_FREE);
-    if (call->outcome != OUTCOME_DONE)
-        return;
-    if (call->verb == VERB_LOCKINFO)
-        add_shown(c, call, call->reply);
-    else if (check_list(call->reply, "locks", &list)) {
-        while (check_list_next(&list, &entry))
-            add_shown(c, call, entry);
+    for (size_t i = 0; i < view->timed_end; i++) {
+        const struct fact *asked = &view->loose[i];
+        struct presence *place = check_push(c, &c->presences, sizeof *place);
+        uint64_t over_us = check_over_us(c, asked->hi, asked->call->ttl_ms);
+        *place = (struct presence){.key = {view->name, {asked->lo}},
+                                   .owner = asked->owner,
+                                   .lo = asked->lo,
+                                   .hi = check_last(c, over_us)};
     }
 }
 
@@ -144,6 +47,9 @@ static void judge(struct check *c, void *items, size_t count)
     while (i < count && facts[i].kind == FACT_TIMED_OUT)
         i++;
     view.timed_end = i;
+    while (i < count && facts[i].kind == FACT_WAITED)
+        i++;
+    view.waited_end = i;
     while (i < count && facts[i].kind < FACT_GRANT)
         i++;
     view.loose_count = i;
@@ -163,43 +69,74 @@ static void judge(struct check *c, void *items, size_t count)
         hold_judge(&view, hold);
         check_number_given(c, hold->token, hold->lo, hold->hi, hold->proof->id);
     }
+    modes_judge(&view);
     lock_judge(&view);
+    add_presences(&view);
 }
 
-/* The same token of two locks. */
+static bool has_member(const struct call *set, struct hf_bytes wanted)
+{
+    struct hf_bytes name;
+    enum mode mode;
+    size_t at = 0;
+
+    while (check_member(set, &at, &name, &mode)) {
+        if (hf_bytes_equal(name, wanted))
+            return true;
+    }
+    return false;
+}
+
+/* All grants and reads with one token: of one lock, or of one set. */
+static void judge_token(struct check *c, const struct ref *refs, size_t count)
+{
+    const struct fact *one = refs[0].thing;
+    const struct fact *wrong = NULL;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct fact *fact = refs[i].thing;
+        if (fact->kind == FACT_GRANT)
+            one = fact;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct fact *fact = refs[i].thing;
+        bool named = hf_bytes_equal(fact->key.name, one->key.name);
+        if (one->kind == FACT_GRANT && one->call->verb == VERB_LOCKSET)
+            named = has_member(one->call, fact->key.name);
+        else if (one->kind != FACT_GRANT)
+            named = true; /* of a set, perhaps */
+        if (!named || !hf_bytes_equal(one->owner, fact->owner))
+            wrong = fact;
+    }
+    if (wrong != NULL)
+        check_found(c, "token", wrong->call->id, one->call->id,
+                    "token %llu is of two locks or two owners",
+                    (unsigned long long)one->token);
+}
+
 static void judge_tokens(struct check *c)
 {
     const struct fact *facts = c->facts.data;
-    struct list refs = {0};
+    struct list list = {0};
 
     for (size_t i = 0; i < c->facts.count; i++) {
         if (facts[i].kind == FACT_GRANT || facts[i].kind == FACT_SHOWN)
-            check_refer(c, &refs, hf_bytes("", 0), facts[i].token, &facts[i]);
+            check_refer(c, &list, hf_bytes("", 0), facts[i].token, &facts[i]);
     }
-    check_sort(&refs, sizeof(struct ref));
-    for (size_t i = 1; i < refs.count; i++) {
-        const struct fact *one = ((const struct ref *)refs.data)[i - 1].thing;
-        const struct fact *two = ((const struct ref *)refs.data)[i].thing;
-        if (one->token == two->token &&
-            (!hf_bytes_equal(one->key.name, two->key.name) ||
-             !hf_bytes_equal(one->owner, two->owner)))
-            check_found(c, "token", two->call->id, one->call->id,
-                        "token %llu is of two locks or two owners",
-                        (unsigned long long)one->token);
+    check_sort(&list, sizeof(struct ref));
+    const struct ref *refs = list.data;
+    for (size_t i = 0, count = 0; i < list.count; i += count) {
+        count = 1;
+        while (i + count < list.count &&
+               refs[i + count].key.by[0] == refs[i].key.by[0])
+            count++;
+        judge_token(c, refs + i, count);
     }
 }
 
 void check_locks(struct check *c)
 {
-    for (size_t i = 0; i < c->count; i++) {
-        const struct call *call = &c->calls[i];
-        if (call->verb == VERB_LOCK)
-            add_lock(c, call);
-        else if (call->verb == VERB_UNLOCK || call->verb == VERB_RENEW)
-            add_change(c, call);
-        else if (call->verb == VERB_LOCKS || call->verb == VERB_LOCKINFO)
-            add_read(c, call);
-    }
+    facts_gather(c);
     for (size_t i = 0; i < c->facts.count; i++) {
         struct fact *fact = (struct fact *)c->facts.data + i;
         bool loose = fact->kind < FACT_GRANT;

@@ -88,8 +88,10 @@ static bool is_kept(const struct call *call)
 {
     if (call->outcome == OUTCOME_UNKNOWN)
         return false;
+    /* who waited and was told DONE may ask anew */
     return !check_code(call, "CONFLICT") && !check_code(call, "ERR") &&
-           !check_code(call, "BADARG") && !check_code(call, "NOPERM");
+           !check_code(call, "BADARG") && !check_code(call, "NOPERM") &&
+           !check_code(call, "DONE");
 }
 
 /* TIMEOUT was told while the disk hung, and the server ended before it could
@@ -128,17 +130,14 @@ static struct call *choose(struct call **calls, size_t count)
     return chosen;
 }
 
-/* `*first`: the lowest `lo` of the generations before, which a loose one may
- * be a repetition of. */
 static void settle(struct check *c, struct call **calls, size_t count,
-                   bool loose, uint32_t *first)
+                   bool loose)
 {
     struct call *kept = NULL;
     bool refused = false;
 
     for (size_t i = 0; i < count; i++) {
         struct call *call = calls[i];
-        *first = call->lo < *first ? call->lo : *first;
         call->may = call->sure = false;
         refused =
             refused || (is_kept(call) && call->outcome == OUTCOME_REFUSED &&
@@ -154,8 +153,6 @@ static void settle(struct check *c, struct call **calls, size_t count,
         if (kept == NULL)
             kept = call;
     }
-    for (size_t i = 0; i < count; i++)
-        calls[i]->first = *first;
     struct call *chosen = choose(calls, count);
     if (chosen == NULL || (refused && chosen->outcome == OUTCOME_UNKNOWN &&
                            !c->opts.requests_full))
@@ -168,31 +165,42 @@ static void settle(struct check *c, struct call **calls, size_t count,
     }
 }
 
-/* All calls with one id and one set of words, in the order of calling. */
+/* Any of them may be what was carried out, so that all begin with the earliest
+ * to arrive; that need not be the first to be sent. */
+static void find_first(struct call **calls, size_t count)
+{
+    uint32_t first = calls[0]->lo;
+
+    for (size_t i = 1; i < count; i++)
+        first = calls[i]->lo < first ? calls[i]->lo : first;
+    for (size_t i = 0; i < count; i++)
+        calls[i]->first = first;
+}
+
+/* All calls with one id and one set of words, in the order of calling. A
+ * generation may be carried out at any time from `lo` to `hi`, by any of its
+ * calls: one that was sent first and read late may find the id forgotten. */
 static void split(struct check *c, struct call **calls, size_t count)
 {
     size_t start = 0;
-    uint32_t lowest = calls[0]->lo;
-    uint32_t lo =
-        calls[0]->lo; /* of the generation: it may have been carried */
-    uint32_t hi = calls[0]->hi; /* out at any time between */
+    uint32_t lo = CHECK_NEVER;
+    uint32_t hi = 0;
 
-    for (size_t i = 1; i <= count; i++) {
+    for (size_t i = 0; i < count; i++) {
         const struct call *first = calls[start];
-        if (i < count) {
-            uint32_t until = check_until(
-                c, first->call_at, first->call_us + c->opts.request_keep_us);
-            uint32_t last = calls[i]->hi < c->end ? calls[i]->hi : c->end - 1;
-            lo = calls[i]->lo < lo ? calls[i]->lo : lo;
-            hi = last > hi ? last : hi;
-            if (last < until && !check_flushed(c, lo, hi))
-                continue;
-            lo = calls[i]->lo;
-            hi = calls[i]->hi;
-        }
-        settle(c, calls + start, i - start, start > 0, &lowest);
+        uint32_t until = check_until(c, first->call_at,
+                                     first->call_us + c->opts.request_keep_us);
+        uint32_t last = calls[i]->hi < c->end ? calls[i]->hi : c->end - 1;
+        lo = calls[i]->lo < lo ? calls[i]->lo : lo;
+        hi = last > hi ? last : hi;
+        if (i == start || (hi < until && !check_flushed(c, lo, hi)))
+            continue;
+        settle(c, calls + start, i - start, start > 0);
         start = i;
+        lo = calls[i]->lo;
+        hi = last;
     }
+    settle(c, calls + start, count - start, start > 0);
 }
 
 /* Is `call` refused as CONFLICT, though nobody used its id for anything else?
@@ -248,10 +256,21 @@ static void group(struct check *c, void *items, size_t count)
             memmove(calls + same + 1, calls + same, (i - same) * sizeof *calls);
             calls[same++] = call;
         }
+        find_first(calls, same);
         split(c, calls, same);
         calls += same;
         count -= same;
     }
+}
+
+/* SESSION 0 may be another session when it is asked again: whether it is the
+ * same request is not known. */
+static void forget_answer(struct call *call)
+{
+    call->outcome = OUTCOME_UNKNOWN;
+    call->code.len = call->reply.len = 0;
+    call->sure = false;
+    call->may = true;
 }
 
 void check_requests(struct check *c)
@@ -259,8 +278,11 @@ void check_requests(struct check *c)
     struct list refs = {0};
 
     for (size_t i = 0; i < c->count; i++) {
-        if (c->calls[i].request.len > 0)
-            check_refer(c, &refs, c->calls[i].request, i, NULL);
+        struct call *call = &c->calls[i];
+        if (call->terms.own_session && call->request.len > 0)
+            forget_answer(call);
+        else if (call->request.len > 0)
+            check_refer(c, &refs, call->request, i, NULL);
     }
     check_groups(c, &refs, sizeof(struct ref), group);
 }

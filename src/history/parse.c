@@ -17,6 +17,19 @@ static const struct {
     {"LOCKS", NULL, VERB_LOCKS, 1, 0},
     {"LOCKINFO", NULL, VERB_LOCKINFO, 2, 0},
     {"FENCE", NULL, VERB_FENCE, 3, 0},
+    {"ELECT", NULL, VERB_LOCK, 2, LOCK_TTL_MS},
+    {"RESIGN", NULL, VERB_UNLOCK, 3, 0},
+    {"LOCKSET", NULL, VERB_LOCKSET, 1, LOCK_TTL_MS},
+    {"UNLOCKSET", NULL, VERB_UNLOCKSET, 2, 0},
+    {"RENEWSET", NULL, VERB_RENEWSET, 2, 0},
+    {"DOWNGRADE", NULL, VERB_DOWNGRADE, 3, 0},
+    {"HELD", NULL, VERB_HELD, 3, 0},
+    {"REVOKE", NULL, VERB_REVOKE, 3, 0},
+    {"SESSION", "OPEN", VERB_SESSION_OPEN, 2, 0},
+    {"SESSION", "KEEP", VERB_SESSION_KEEP, 3, 0},
+    {"SESSION", "CLOSE", VERB_SESSION_CLOSE, 3, 0},
+    {"SESSION", "INFO", VERB_SESSION_INFO, 3, 0},
+    {"SESSION", "LIST", VERB_SESSION_LIST, 2, 0},
     {"STOCK", "SET", VERB_STOCK_SET, 4, 0},
     {"STOCK", "ADD", VERB_STOCK_ADD, 4, 0},
     {"STOCK", "GET", VERB_STOCK_GET, 3, 0},
@@ -114,6 +127,70 @@ bool check_item(const struct call *call, size_t *at, struct hf_bytes *sku,
     return false;
 }
 
+bool check_member(const struct call *call, size_t *at, struct hf_bytes *name,
+                  enum mode *mode)
+{
+    for (size_t i = *at == 0 ? 1 : *at; i + 1 < call->word_count; i++) {
+        if (hf_bytes_is(call->words[i], "OWNER"))
+            i++; /* whatever the owner's name is */
+        else if (hf_bytes_is(call->words[i], "NAME")) {
+            bool shared = i + 2 < call->word_count &&
+                          hf_bytes_is(call->words[i + 2], "SHARED");
+            *name = call->words[i + 1];
+            *mode = shared ? MODE_SHARED : MODE_EXCLUSIVE;
+            *at = i + 2;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* An option that stands alone. */
+static bool take_flag(struct terms *terms, struct hf_bytes option)
+{
+    if (hf_bytes_is(option, "SHARED"))
+        terms->mode = MODE_SHARED;
+    else if (hf_bytes_is(option, "FOREVER"))
+        terms->forever = true;
+    else if (hf_bytes_is(option, "BARGE"))
+        terms->barge = true;
+    else if (hf_bytes_is(option, "BIND"))
+        terms->bind = true;
+    else
+        return false;
+    return true;
+}
+
+/* An option of locks with one value; false: malformed. */
+static bool take_term(struct terms *terms, struct hf_bytes option,
+                      struct hf_bytes value)
+{
+    static const struct {
+        const char *name;
+        size_t place;
+    } numbers[] = {
+        {"SESSION", offsetof(struct terms, session)},
+        {"MAXHOLD", offsetof(struct terms, maxhold_ms)},
+        {"PRIORITY", offsetof(struct terms, priority)},
+        {"DONE", offsetof(struct terms, done_ms)},
+        {"GRACE", offsetof(struct terms, grace_ms)},
+    };
+
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        if (hf_bytes_is(option, numbers[i].name))
+            return hf_parse_u64(
+                       value, (uint64_t *)(void *)((char *)terms +
+                                                   numbers[i].place)) == HF_OK;
+    }
+    if (hf_bytes_is(option, "RESULT"))
+        terms->result = value;
+    if (hf_bytes_is(option, "DEADLOCK")) {
+        terms->wounds = hf_bytes_is(value, "WOUNDWAIT");
+        terms->aged = terms->wounds || hf_bytes_is(value, "WAITDIE");
+    }
+    return true;
+}
+
 /* One option and its value; false: malformed. Unknown ones have one value. */
 static bool take_option(struct call *call, struct hf_bytes option,
                         struct hf_bytes value)
@@ -126,19 +203,63 @@ static bool take_option(struct call *call, struct hf_bytes option,
         return hf_parse_u64(value, &call->ttl_ms) == HF_OK;
     else if (hf_bytes_is(option, "WAIT"))
         return hf_parse_u64(value, &call->wait_ms) == HF_OK;
+    else
+        return take_term(&call->terms, option, value);
+    return true;
+}
+
+static bool take_permits(struct terms *terms, const struct hf_bytes *values)
+{
+    uint64_t permits;
+    uint64_t maximum;
+
+    if (hf_parse_u64(values[0], &permits) != HF_OK ||
+        hf_parse_u64(values[2], &maximum) != HF_OK || permits > INT32_MAX ||
+        maximum > INT32_MAX)
+        return false;
+    terms->mode = MODE_COUNTING;
+    terms->permits = (uint32_t)permits;
+    terms->maximum = (uint32_t)maximum;
     return true;
 }
 
 static bool take_options(struct call *call, size_t at)
 {
+    call->terms.mode = MODE_EXCLUSIVE;
     while (at < call->word_count) {
-        bool item = hf_bytes_is(call->words[at], "ITEM");
-        if (at + (item ? 2 : 1) >= call->word_count)
+        struct hf_bytes option = call->words[at];
+        const struct hf_bytes *values = call->words + at + 1;
+        bool permits = hf_bytes_is(option, "PERMITS");
+        bool item = hf_bytes_is(option, "ITEM");
+        size_t count = permits ? 3 : item ? 2 : 1;
+        if (take_flag(&call->terms, option)) {
+            at++;
+            continue;
+        }
+        if (at + count >= call->word_count)
             return false;
-        if (!item && !take_option(call, call->words[at], call->words[at + 1]))
+        if (permits ? !take_permits(&call->terms, values)
+                    : !item && !take_option(call, option, values[0]))
             return false;
-        at += item ? 3 : 2;
+        if (hf_bytes_is(option, "SESSION"))
+            call->terms.own_session = call->terms.session == 0;
+        call->terms.done = call->terms.done || hf_bytes_is(option, "DONE");
+        at += 1 + count;
     }
+    return true;
+}
+
+/* What is in a session and has no TTL ends with the session. */
+static bool take_lock(struct call *call, size_t at)
+{
+    uint64_t usual = call->ttl_ms;
+
+    call->ttl_ms = 0;
+    if (!take_options(call, at))
+        return false;
+    bool session = call->terms.session != 0 || call->terms.own_session;
+    if (call->ttl_ms == 0)
+        call->ttl_ms = session ? CHECK_NO_END_MS : usual;
     return true;
 }
 
@@ -165,8 +286,22 @@ static bool take_words(struct call *call, size_t row)
             return true;
         return hf_parse_u64(last, &call->token) == HF_OK &&
                take_options(call, verbs[row].fixed);
+    case VERB_LOCK:
+    case VERB_LOCKSET:
+        return take_lock(call, verbs[row].fixed);
+    case VERB_SESSION_KEEP:
+    case VERB_SESSION_CLOSE:
+    case VERB_SESSION_INFO:
+        if (hf_parse_u64(last, &call->terms.session) != HF_OK)
+            return false;
+        break;
     case VERB_UNLOCK:
     case VERB_RENEW:
+    case VERB_UNLOCKSET:
+    case VERB_RENEWSET:
+    case VERB_DOWNGRADE:
+    case VERB_HELD:
+    case VERB_REVOKE:
         if (hf_parse_u64(last, &call->token) != HF_OK)
             return false;
         break;
@@ -181,6 +316,7 @@ static bool take_words(struct call *call, size_t row)
     case VERB_LOCKS: /* the subjects read the rest themselves */
     case VERB_STOCK_GET:
     case VERB_STOCK_LIST:
+    case VERB_SESSION_LIST:
         return true;
     default:
         break;
@@ -192,8 +328,9 @@ static bool take_words(struct call *call, size_t row)
 static bool is_refusal(const struct call *call)
 {
     static const char *const codes[] = {
-        "BUSY",    "TIMEOUT",  "NOTHELD",  "LOST", "STALE",  "SHORT",  "STATE",
-        "EXPIRED", "NOTFOUND", "CONFLICT", "ERR",  "BADARG", "NOPERM",
+        "BUSY",  "TIMEOUT", "NOTHELD", "LOST",     "STALE",
+        "SHORT", "STATE",   "EXPIRED", "NOTFOUND", "CONFLICT",
+        "ERR",   "BADARG",  "NOPERM",  "DEADLOCK", "DONE",
     };
     static const char moved[] = "-CONFLICT the request goes on";
 

@@ -1,7 +1,7 @@
 /* bounds.c - the settings of the engine: a row each. */
 #include "hold/bounds.h"
 
-#define RECORDS_MAX (1u << 30)
+#define RECORDS_MAX (1u << 29)
 
 const struct hold_bound hold_bound_rows[HOLD_BOUNDS_COUNT] = {
     {"locks_max", "locks-max", 10000000, RECORDS_MAX, "locks held at once"},
@@ -18,6 +18,11 @@ const struct hold_bound hold_bound_rows[HOLD_BOUNDS_COUNT] = {
      "how long a REQ id is remembered"},
     {"ended_keep_ms", "ended-keep-ms", 600000, HOLD_TTL_MAX_MS,
      "how long an ended reservation is remembered"},
+    {"holders_max", "holders-max", 1000, HOLD_QUEUE_MAX,
+     "holders of one lock, shared or counting; more wait"},
+    {"sessions_max", "sessions-max", 1000000, RECORDS_MAX, "sessions"},
+    {"wound_grace_ms", "wound-grace-ms", 1000, HOLD_TTL_MAX_MS,
+     "how long a holder keeps a lock that an older one takes from it"},
 };
 
 struct hold_bounds hold_bounds_default(void)

@@ -12,14 +12,17 @@
 
 #include "base/bytes.h"
 
-#define HOLD_NAME_MAX   512u       /* bytes: lock, resource */
-#define HOLD_SKU_MAX    256u       /* bytes: product */
-#define HOLD_ID_MAX     128u       /* bytes: reservation, request */
-#define HOLD_OWNER_MAX  256u       /* bytes */
-#define HOLD_REASON_MAX 256u       /* bytes */
-#define HOLD_ITEMS_MAX  128u       /* different products in one reservation */
-#define HOLD_QUEUE_MAX  10000u     /* waiters of one lock */
-#define HOLD_COUNT_MAX  UINT32_MAX /* re-entries of one lock */
+#define HOLD_NAME_MAX    512u       /* bytes: lock, resource */
+#define HOLD_SKU_MAX     256u       /* bytes: product */
+#define HOLD_ID_MAX      128u       /* bytes: reservation, request */
+#define HOLD_OWNER_MAX   256u       /* bytes */
+#define HOLD_REASON_MAX  256u       /* bytes */
+#define HOLD_ITEMS_MAX   128u       /* different products in one reservation */
+#define HOLD_SET_MAX     64u        /* names in one set of locks */
+#define HOLD_NOTE_MAX    256u       /* bytes: note, result, name of a session */
+#define HOLD_PERMITS_MAX INT32_MAX  /* of one counting lock */
+#define HOLD_QUEUE_MAX   10000u     /* waiters of one lock */
+#define HOLD_COUNT_MAX   UINT32_MAX /* re-entries of one lock */
 
 #define HOLD_TTL_MAX_MS 1000000000000000u /* 31,000 years */
 #define HOLD_STOCK_MAX  INT64_MAX         /* units of one product */
@@ -30,6 +33,12 @@
 
 /* Things that fall due, handled by one command at most. */
 #define HOLD_STEP_MAX 256u
+
+/* A lock with more grants and waits waits for the sweep, too. */
+#define HOLD_SETTLE_MAX 8u
+
+/* Steps of a search for a deadlock. */
+#define HOLD_DETECT_MAX 100000u
 
 /* Longest list in one answer, and the steps taken for it: one for each record
  * looked at and one for each byte compared with the pattern. */
@@ -45,6 +54,9 @@ struct hold_bounds {
     uint64_t requests_max;     /* REQ ids remembered */
     uint64_t request_keep_ms;  /* how long a REQ id is remembered */
     uint64_t ended_keep_ms;    /* how long an ended reservation is */
+    uint64_t holders_max;      /* of one lock, shared or counting */
+    uint64_t sessions_max;
+    uint64_t wound_grace_ms; /* from WOUNDWAIT's wound to the end */
 };
 
 #define HOLD_BOUNDS_COUNT (sizeof(struct hold_bounds) / sizeof(uint64_t))

@@ -1,101 +1,7 @@
 /* check.c - proves the invariants over the whole state. */
-#include <stdarg.h>
-
 #include "base/memory.h"
+#include "hold/check_parts.h"
 #include "hold/image.h"
-#include "hold/state.h"
-
-#define ERROR_BYTES 256
-
-struct checker {
-    const struct hold_engine *e;
-    char *error;
-    uint64_t *reserved; /* by product number, summed from reservations */
-    uint64_t pending;
-    uint64_t waiters;
-};
-
-__attribute__((format(printf, 2, 3))) static enum hf_status
-broken(const struct checker *checker, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(checker->error, ERROR_BYTES, format, args);
-    va_end(args);
-    return HF_CORRUPT;
-}
-
-/* The entry at `position` is this thing's, at this time. */
-static bool in_heap(const struct hold_engine *e, uint32_t position,
-                    enum due_kind kind, uint32_t number, uint64_t when)
-{
-    if (position == 0 || position > e->due.count)
-        return false;
-    const struct hf_heap_entry *entry = &e->due.entries[position];
-    return entry->ref == ((uint32_t)kind << DUE_SHIFT | number) &&
-           entry->when == when;
-}
-
-static enum hf_status check_queue(struct checker *checker, uint32_t number)
-{
-    const struct hold_engine *e = checker->e;
-    const struct lock *lock = lock_at(e, number);
-    uint32_t count = 0;
-    uint32_t prev = 0;
-
-    for (uint32_t n = lock->queue.first; n != 0;
-         n = waiter_at(e, n)->listed.next) {
-        const struct waiter *waiter = waiter_at(e, n);
-        if (waiter->lock != number || waiter->listed.prev != prev)
-            return broken(checker, "waiter %llu is not linked to its lock",
-                          (unsigned long long)waiter->ticket);
-        if (!in_heap(e, waiter->due, DUE_WAITER, n, waiter->deadline_us))
-            return broken(checker, "waiter %llu is not due at its deadline",
-                          (unsigned long long)waiter->ticket);
-        if (waiter_find(e, waiter->ticket) != n)
-            return broken(checker, "waiter %llu is not found by its ticket",
-                          (unsigned long long)waiter->ticket);
-        if (++count > lock->waiting)
-            break;
-        prev = n;
-    }
-    if (count != lock->waiting || lock->queue.last != prev)
-        return broken(checker, "a queue counts %u waiters and has %u",
-                      lock->waiting, count);
-    checker->waiters += count;
-    return HF_OK;
-}
-
-static enum hf_status check_locks(struct checker *checker)
-{
-    const struct hold_engine *e = checker->e;
-
-    for (uint32_t i = 1; i < hf_index_top(&e->locks); i++) {
-        const struct lock *lock = hf_index_used(&e->locks, i);
-        if (lock == NULL)
-            continue;
-        struct hf_bytes name = hf_index_name(&e->locks, lock);
-        if (hf_index_find(&e->locks, name) != i)
-            return broken(checker, "lock %.*s is not found by its name",
-                          HF_SHOW(name));
-        if (lock->token == 0 || lock->token > e->seq || lock->count == 0)
-            return broken(checker, "lock %.*s has token %llu, count %u",
-                          HF_SHOW(name), (unsigned long long)lock->token,
-                          lock->count);
-        if (!in_heap(e, lock->due, DUE_LOCK, i, lock->expires_us))
-            return broken(checker, "lock %.*s is not due at its expiry",
-                          HF_SHOW(name));
-        enum hf_status status = check_queue(checker, i);
-        if (status != HF_OK)
-            return status;
-    }
-    if (checker->waiters != hf_index_count(&e->waiters))
-        return broken(checker, "%u waiters, of which %llu are in a queue",
-                      hf_index_count(&e->waiters),
-                      (unsigned long long)checker->waiters);
-    return HF_OK;
-}
 
 static enum hf_status check_pending(struct checker *checker, uint32_t number,
                                     const struct reservation *r)
@@ -105,14 +11,15 @@ static enum hf_status check_pending(struct checker *checker, uint32_t number,
     struct hf_bytes id = hf_index_name(&e->reservations, r);
     struct hold_item item;
 
-    if (!in_heap(e, r->due, DUE_RESERVATION, number, r->expires_us))
-        return broken(checker, "reservation %.*s is not due at its expiry",
-                      HF_SHOW(id));
+    if (!check_in_heap(e, r->due, DUE_RESERVATION, number, r->expires_us))
+        return check_broken(
+            checker, "reservation %.*s is not due at its expiry", HF_SHOW(id));
     for (size_t at = 0; items_next(items, &at, &item);) {
         uint32_t product = hf_index_find(&e->products, item.sku);
         if (product == 0)
-            return broken(checker, "reservation %.*s has an unknown product",
-                          HF_SHOW(id));
+            return check_broken(checker,
+                                "reservation %.*s has an unknown product",
+                                HF_SHOW(id));
         checker->reserved[product] += item.quantity;
     }
     checker->pending++;
@@ -134,17 +41,18 @@ static enum hf_status check_reservations(struct checker *checker)
             return status;
     }
     for (uint32_t i = e->ended.first; i != 0;
-         i = reservation_at(e, i)->listed.next) {
+         i = reservation_at(e, i)->listed.links.next) {
         const struct reservation *r = reservation_at(e, i);
         if (r->status == RESERVATION_PENDING || r->ended_us < last_us)
-            return broken(checker, "the list of ended reservations is wrong");
+            return check_broken(checker,
+                                "the list of ended reservations is wrong");
         last_us = r->ended_us;
         if (++ended > hf_index_count(&e->reservations))
             break;
     }
     if (checker->pending != e->pending ||
         ended + e->pending != hf_index_count(&e->reservations))
-        return broken(
+        return check_broken(
             checker, "%u reservations, but %llu pending and %llu ended",
             hf_index_count(&e->reservations),
             (unsigned long long)checker->pending, (unsigned long long)ended);
@@ -161,21 +69,21 @@ static enum hf_status check_products(struct checker *checker)
             continue;
         struct hf_bytes sku = hf_index_name(&e->products, p);
         if (p->reserved > p->total || p->sold > p->total - p->reserved)
-            return broken(checker,
-                          "product %.*s is oversold: total %llu, reserved "
-                          "%llu, sold %llu",
-                          HF_SHOW(sku), (unsigned long long)p->total,
-                          (unsigned long long)p->reserved,
-                          (unsigned long long)p->sold);
+            return check_broken(
+                checker,
+                "product %.*s is oversold: total %llu, reserved "
+                "%llu, sold %llu",
+                HF_SHOW(sku), (unsigned long long)p->total,
+                (unsigned long long)p->reserved, (unsigned long long)p->sold);
         if (p->reserved != checker->reserved[i])
-            return broken(checker,
-                          "product %.*s counts %llu reserved, its "
-                          "reservations hold %llu",
-                          HF_SHOW(sku), (unsigned long long)p->reserved,
-                          (unsigned long long)checker->reserved[i]);
+            return check_broken(checker,
+                                "product %.*s counts %llu reserved, its "
+                                "reservations hold %llu",
+                                HF_SHOW(sku), (unsigned long long)p->reserved,
+                                (unsigned long long)checker->reserved[i]);
         if (hf_index_find(&e->products, sku) != i || p->version > e->seq)
-            return broken(checker, "product %.*s is not in order",
-                          HF_SHOW(sku));
+            return check_broken(checker, "product %.*s is not in order",
+                                HF_SHOW(sku));
     }
     return HF_OK;
 }
@@ -187,11 +95,12 @@ static enum hf_status check_answered(struct checker *checker, uint32_t first,
     const struct hold_engine *e = checker->e;
     uint64_t last_us = 0;
 
-    for (uint32_t i = first; i != 0; i = request_at(e, i)->listed.next) {
+    for (uint32_t i = first; i != 0; i = request_at(e, i)->listed.links.next) {
         const struct request *q = request_at(e, i);
         if (q->waiter != 0 || q->stored_us < last_us ||
             (q->code == HOLD_OK) != done)
-            return broken(checker, "the list of answered requests is wrong");
+            return check_broken(checker,
+                                "the list of answered requests is wrong");
         last_us = q->stored_us;
         if (++*count > hf_index_count(&e->requests))
             break;
@@ -212,7 +121,7 @@ static enum hf_status check_requests(struct checker *checker)
             continue;
         waiting++;
         if (waiter_at(e, q->waiter)->request != i)
-            return broken(checker, "a request and its waiter disagree");
+            return check_broken(checker, "a request and its waiter disagree");
     }
     enum hf_status status = check_answered(checker, e->done.first, true, &done);
     if (status == HF_OK)
@@ -221,7 +130,7 @@ static enum hf_status check_requests(struct checker *checker)
         return status;
     if (waiting + done + refused != hf_index_count(&e->requests) ||
         refused != e->refused_count)
-        return broken(
+        return check_broken(
             checker, "%u requests, %llu waiting, %llu done, %llu of %u refused",
             hf_index_count(&e->requests), (unsigned long long)waiting,
             (unsigned long long)done, (unsigned long long)refused,
@@ -232,15 +141,17 @@ static enum hf_status check_requests(struct checker *checker)
 static enum hf_status check_heap(struct checker *checker)
 {
     const struct hold_engine *e = checker->e;
-    uint64_t expected = (uint64_t)hf_index_count(&e->locks) +
-                        hf_index_count(&e->waiters) + e->pending;
+    uint64_t expected = checker->singles + hf_index_count(&e->sets) +
+                        hf_index_count(&e->waiters) +
+                        hf_index_count(&e->sessions) + e->marks.used +
+                        e->pending;
 
     if (e->due.count != expected)
-        return broken(checker, "%u things are due, expected %llu", e->due.count,
-                      (unsigned long long)expected);
+        return check_broken(checker, "%u things are due, expected %llu",
+                            e->due.count, (unsigned long long)expected);
     for (uint32_t i = 2; i <= e->due.count; i++) {
         if (e->due.entries[i].when < e->due.entries[(i - 2) / 4 + 1].when)
-            return broken(checker, "the heap is out of order at %u", i);
+            return check_broken(checker, "the heap is out of order at %u", i);
     }
     return HF_OK;
 }
@@ -248,7 +159,7 @@ static enum hf_status check_heap(struct checker *checker)
 enum hf_status hold_check(const struct hold_engine *e, char *error)
 {
     static enum hf_status (*const checks[])(struct checker *) = {
-        check_locks, check_reservations, check_products, check_requests,
+        check_graph, check_reservations, check_products, check_requests,
         check_heap};
     struct checker checker = {.e = e, .error = error};
     enum hf_status status = HF_OK;

@@ -9,6 +9,7 @@
 enum {
     TOLD_BIT = 23,
     HEAD_BYTES = 12,
+    USUAL_ARGS = ARG_AMOUNT + 1, /* they come first, and others seldom */
 };
 
 #define AT(field) .place = offsetof(struct hold_command, field)
@@ -34,6 +35,43 @@ const struct hold_arg hold_args[HOLD_ARGS] = {
     [ARG_ITEM] = {"ITEM", "sku qty", .many = true,
                   .form = "ITEM sku qty [ITEM sku qty ...]", .type = TYPE_ITEM,
                   AT(items), .max = HOLD_ITEMS_MAX},
+    [ARG_SHARED] = {"SHARED", "", .type = TYPE_FLAG, AT(flags),
+                    .min = HOLD_SHARED},
+    [ARG_FOREVER] = {"FOREVER", "", .type = TYPE_FLAG, AT(flags),
+                     .min = HOLD_FOREVER},
+    [ARG_BARGE] = {"BARGE", "", .type = TYPE_FLAG, AT(flags),
+                   .min = HOLD_BARGE},
+    [ARG_BIND] = {"BIND", "", .type = TYPE_FLAG, AT(flags), .min = HOLD_BIND},
+    [ARG_FLAGS] = {"flags", .type = TYPE_NUMBER, AT(flags), .strict = true,
+                   .max = HOLD_FLAGS_ALL},
+    [ARG_SESSION] = {"SESSION", "id", .type = TYPE_NUMBER, AT(session),
+                     .max = INT64_MAX - 1},
+    [ARG_PERMITS] = {"PERMITS", "n OF max", .type = TYPE_PERMITS, AT(permits),
+                     .min = 1, .max = HOLD_PERMITS_MAX},
+    [ARG_MAXHOLD] = {"MAXHOLD", "ms", .type = TYPE_NUMBER, AT(maxhold_ms),
+                     .strict = true, .min = 1, .max = HOLD_TTL_MAX_MS},
+    [ARG_DELAY] = {"DELAY", "ms", .type = TYPE_NUMBER, AT(delay_ms),
+                   .strict = true, .min = 1, .max = HOLD_TTL_MAX_MS},
+    [ARG_NOTE] = {"NOTE", "text", .type = TYPE_TEXT, AT(note),
+                  .max = HOLD_NOTE_MAX},
+    [ARG_DONE] = {"DONE", "ms", .type = TYPE_NUMBER, AT(done_ms),
+                  .strict = true, .min = 1, .max = HOLD_TTL_MAX_MS},
+    [ARG_GRACE] = {"GRACE", "ms", .type = TYPE_NUMBER, AT(grace_ms),
+                   .strict = true, .max = HOLD_TTL_MAX_MS},
+    [ARG_MEMBER] = {"NAME", "name [SHARED]", .many = true,
+                    .form = "NAME name [SHARED] [NAME name [SHARED] ...]",
+                    .type = TYPE_MEMBER, AT(items), .max = HOLD_SET_MAX},
+    [ARG_DEADLOCK] = {"DEADLOCK", "DETECT|WAITDIE|WOUNDWAIT|NONE",
+                      .type = TYPE_CHOICE, AT(flags), .min = HOLD_POLICY_SHIFT},
+    [ARG_PRIORITY] = {"PRIORITY", "0|1|2|3", .type = TYPE_CHOICE, AT(flags),
+                      .min = HOLD_PRIORITY_SHIFT},
+    [ARG_RESULT] = {"RESULT", "text", .type = TYPE_TEXT, AT(note),
+                    .max = HOLD_NOTE_MAX},
+    [ARG_VALUE] = {"VALUE", "value", .type = TYPE_TEXT, AT(note),
+                   .max = HOLD_NOTE_MAX},
+    [ARG_DOT] = {"DOT", "", .type = TYPE_FLAG, AT(flags), .min = HOLD_DOT},
+    [ARG_TITLE] = {"NAME", "text", .type = TYPE_TEXT, AT(note),
+                   .max = HOLD_NOTE_MAX},
 };
 
 const struct hold_arg hold_words[HOLD_WORDS] = {
@@ -48,6 +86,8 @@ const struct hold_arg hold_words[HOLD_WORDS] = {
                       .max = HOLD_NAME_MAX},
     [WORD_TOKEN] = {"token", .type = TYPE_NUMBER, AT(token), .min = 1,
                     .max = INT64_MAX},
+    [WORD_SESSION] = {"id", .type = TYPE_NUMBER, AT(token), .min = 1,
+                      .max = INT64_MAX},
     [WORD_TOTAL] = {"total", .type = TYPE_NUMBER, AT(amount), .strict = true,
                     .max = HOLD_STOCK_MAX},
     [WORD_CHANGE] = {"n", .type = TYPE_CHANGE, AT(amount)},
@@ -84,7 +124,7 @@ static inline char *put_arg(char *out, const struct hold_arg *arg,
                             const struct hold_command *command)
 {
     switch (arg->type) {
-    case TYPE_NONE:
+    case TYPE_FLAG: /* in flags */
         return out;
     case TYPE_TEXT: {
         struct hf_bytes text = *(const struct hf_bytes *)place_of(arg, command);
@@ -103,17 +143,33 @@ static inline char *put_arg(char *out, const struct hold_arg *arg,
     }
 }
 
+/* Does it carry more than the usual? */
+static inline bool has_others(const struct hold_command *c)
+{
+    return (c->cursor | c->count | c->item_count | c->flags | c->session |
+            c->permits | c->maxhold_ms | c->delay_ms | c->done_ms |
+            c->grace_ms | c->note.len) != 0;
+}
+
 size_t hold_encode(const struct hold_command *command, char *out)
 {
     char *at = out + HEAD_BYTES;
     uint32_t mask = (uint32_t)command->told << TOLD_BIT;
 
     /* unrolled, the compiler knows what each row says */
-#pragma GCC unroll 16
-    for (unsigned bit = 0; bit < HOLD_ARGS; bit++) {
+#pragma GCC unroll 8
+    for (unsigned bit = 0; bit < USUAL_ARGS; bit++) {
         char *end = put_arg(at, &hold_args[bit], command);
         mask |= (uint32_t)(end != at) << bit;
         at = end;
+    }
+    if (has_others(command)) {
+#pragma GCC unroll 15
+        for (unsigned bit = USUAL_ARGS; bit < HOLD_RECORD_ARGS; bit++) {
+            char *end = put_arg(at, &hold_args[bit], command);
+            mask |= (uint32_t)(end != at) << bit;
+            at = end;
+        }
     }
     hf_put_u64(out, command->now_us);
     hf_put_u32(out + 8, (uint32_t)command->kind | mask << 8);
@@ -154,7 +210,7 @@ static enum hf_status get_items(struct hf_bytes record, size_t *at,
         return HF_CORRUPT;
     for (uint32_t i = 0; i < count; i++) {
         struct hold_item *item = &command->items[i];
-        if (get_text(record, at, HOLD_SKU_MAX, &item->sku) != HF_OK ||
+        if (get_text(record, at, HOLD_NAME_MAX, &item->sku) != HF_OK ||
             get_number(record, at, &item->quantity) != HF_OK)
             return HF_CORRUPT;
     }
@@ -169,8 +225,15 @@ static enum hf_status check_words(const struct hold_command *c, uint32_t mask)
     const struct hold_operation *operation = &hold_operations[c->kind];
     uint32_t must = operation->required;
 
-    if (operation->ttl_ms > 0)
+    bool in_session =
+        c->session != 0 && (operation->options & HOLD_BIT(ARG_SESSION)) != 0;
+    if (operation->ttl_ms > 0 && !in_session)
         must |= HOLD_BIT(ARG_TTL);
+    if ((must & HOLD_BIT(ARG_MEMBER)) != 0)
+        must |= HOLD_BIT(ARG_ITEM); /* where they are stored */
+    if ((must & HOLD_BIT(ARG_VALUE)) != 0)
+        must |= HOLD_BIT(ARG_NOTE);
+    must &= HOLD_BIT(HOLD_RECORD_ARGS) - 1;
     if ((must & ~mask) != 0 || c->now_us > UINT64_MAX / 4 ||
         (c->told && !hold_kind_waits(c->kind)))
         return HF_CORRUPT;
@@ -190,12 +253,19 @@ static enum hf_status check_words(const struct hold_command *c, uint32_t mask)
     return HF_OK;
 }
 
-/* Below 0, 0 or above: how two names are sorted. */
-static int compare(struct hf_bytes a, struct hf_bytes b)
+/* Each name of a set comes once, in order. */
+static enum hf_status check_names(const struct hold_command *c)
 {
-    int order = memcmp(a.data, b.data, a.len < b.len ? a.len : b.len);
-
-    return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
+    if (c->item_count > HOLD_SET_MAX)
+        return HF_CORRUPT;
+    for (uint32_t i = 0; i < c->item_count; i++) {
+        uint64_t mode = c->items[i].quantity;
+        if ((mode != HOLD_PART_EXCLUSIVE && mode != HOLD_PART_SHARED) ||
+            (i > 0 &&
+             hf_bytes_compare(c->items[i - 1].sku, c->items[i].sku) >= 0))
+            return HF_CORRUPT;
+    }
+    return HF_OK;
 }
 
 /* Reserved quantities are summed up without an overflow check later on: each
@@ -203,12 +273,18 @@ static int compare(struct hf_bytes a, struct hf_bytes b)
  * product comes once, in order. */
 static enum hf_status check_items(const struct hold_command *c)
 {
-    if ((hold_operations[c->kind].options & HOLD_BIT(ARG_ITEM)) == 0)
+    uint32_t options = hold_operations[c->kind].options;
+
+    if ((options & HOLD_BIT(ARG_MEMBER)) != 0)
+        return check_names(c);
+    if ((options & HOLD_BIT(ARG_ITEM)) == 0)
         return HF_OK;
     for (uint32_t i = 0; i < c->item_count; i++) {
         uint64_t quantity = c->items[i].quantity;
-        if (quantity == 0 || quantity > (uint64_t)HOLD_STOCK_MAX ||
-            (i > 0 && compare(c->items[i - 1].sku, c->items[i].sku) >= 0))
+        if (c->items[i].sku.len > HOLD_SKU_MAX || quantity == 0 ||
+            quantity > (uint64_t)HOLD_STOCK_MAX ||
+            (i > 0 &&
+             hf_bytes_compare(c->items[i - 1].sku, c->items[i].sku) >= 0))
             return HF_CORRUPT;
     }
     return HF_OK;
@@ -223,7 +299,7 @@ static inline enum hf_status get_arg(struct hf_bytes record, size_t *at,
     uint64_t number;
 
     switch (arg->type) {
-    case TYPE_NONE:
+    case TYPE_FLAG:
         return HF_CORRUPT;
     case TYPE_TEXT:
         return get_text(record, at, arg->max, (void *)place);
@@ -244,10 +320,15 @@ static enum hf_status get_args(struct hf_bytes record, uint32_t mask,
 {
     size_t at = HEAD_BYTES;
 
-#pragma GCC unroll 16
-    for (unsigned bit = 0; bit < HOLD_ARGS; bit++) {
+#pragma GCC unroll 8
+    for (unsigned bit = 0; bit < USUAL_ARGS; bit++) {
         if ((mask & HOLD_BIT(bit)) != 0 &&
             get_arg(record, &at, &hold_args[bit], command) != HF_OK)
+            return HF_CORRUPT;
+    }
+    for (mask >>= USUAL_ARGS; mask != 0; mask &= mask - 1) {
+        unsigned bit = USUAL_ARGS + (unsigned)__builtin_ctz(mask);
+        if (get_arg(record, &at, &hold_args[bit], command) != HF_OK)
             return HF_CORRUPT;
     }
     return at == record.len ? HF_OK : HF_CORRUPT;
@@ -261,16 +342,66 @@ enum hf_status hold_decode(struct hf_bytes record, struct hold_command *command)
     uint32_t kind = head & 0xff;
     uint32_t mask = head >> 8 & ~(1u << TOLD_BIT);
     if (kind >= HOLD_KINDS || hold_operations[kind].class == CLASS_NONE ||
-        mask >> HOLD_ARGS != 0)
+        mask >> HOLD_RECORD_ARGS != 0)
         return HF_CORRUPT;
     memset(command, 0, offsetof(struct hold_command, items));
     command->now_us = hf_get_u64(record.data);
     command->kind = (enum hold_kind)kind;
     command->told = (head >> 8 & 1u << TOLD_BIT) != 0;
     if (get_args(record, mask, command) != HF_OK ||
-        check_words(command, mask) != HF_OK)
+        check_words(command, mask) != HF_OK ||
+        hold_find_wrong(command) != HOLD_RIGHT)
         return HF_CORRUPT;
     return check_items(command);
+}
+
+enum hold_wrong hold_find_other_wrong(const struct hold_command *c)
+{
+    enum hold_policy policy = hold_policy(c);
+    uint64_t permits = c->permits & UINT32_MAX;
+    uint64_t of = c->permits >> 32;
+
+    if (c->wait_ms > 0 && (c->flags & HOLD_FOREVER) != 0)
+        return WRONG_TWO_WAITS;
+    if (c->permits != 0 && (c->flags & HOLD_SHARED) != 0)
+        return WRONG_TWO_MODES;
+    if (c->permits != 0 &&
+        (permits == 0 || permits > of || of > HOLD_PERMITS_MAX))
+        return WRONG_PERMITS_OF;
+    if ((policy == POLICY_WAITDIE || policy == POLICY_WOUNDWAIT) &&
+        c->session == 0)
+        return WRONG_NO_SESSION;
+    if (c->kind == HOLD_UNLOCK && c->note.len > 0 && c->done_ms == 0)
+        return WRONG_RESULT;
+    return HOLD_RIGHT;
+}
+
+/* Opens a gap for an item that is to stand at `i`. */
+static struct hold_item *open_gap(struct hold_command *command, uint32_t i)
+{
+    memmove(&command->items[i + 1], &command->items[i],
+            (command->item_count - i) * sizeof command->items[0]);
+    command->item_count++;
+    return &command->items[i];
+}
+
+enum hf_status hold_add_name(struct hold_command *command, struct hf_bytes name,
+                             bool shared)
+{
+    uint32_t i = 0;
+
+    for (; i < command->item_count; i++) {
+        int order = hf_bytes_compare(command->items[i].sku, name);
+        if (order == 0)
+            return HF_INVALID;
+        if (order > 0)
+            break;
+    }
+    if (command->item_count == HOLD_SET_MAX)
+        return HF_FULL;
+    *open_gap(command, i) = (struct hold_item){
+        name, shared ? HOLD_PART_SHARED : HOLD_PART_EXCLUSIVE};
+    return HF_OK;
 }
 
 enum hf_status hold_add_item(struct hold_command *command, struct hf_bytes sku,
@@ -280,7 +411,7 @@ enum hf_status hold_add_item(struct hold_command *command, struct hf_bytes sku,
 
     for (; i < command->item_count; i++) {
         struct hold_item *item = &command->items[i];
-        int order = compare(item->sku, sku);
+        int order = hf_bytes_compare(item->sku, sku);
         if (order == 0) {
             if (__builtin_add_overflow(item->quantity, quantity, &quantity) ||
                 quantity > (uint64_t)HOLD_STOCK_MAX)
@@ -295,9 +426,6 @@ enum hf_status hold_add_item(struct hold_command *command, struct hf_bytes sku,
         return HF_INVALID;
     if (command->item_count == HOLD_ITEMS_MAX)
         return HF_FULL;
-    memmove(&command->items[i + 1], &command->items[i],
-            (command->item_count - i) * sizeof command->items[0]);
-    command->items[i] = (struct hold_item){sku, quantity};
-    command->item_count++;
+    *open_gap(command, i) = (struct hold_item){sku, quantity};
     return HF_OK;
 }

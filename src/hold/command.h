@@ -27,9 +27,32 @@
 #include "hold/bounds.h"
 #include "hold/kinds.h"
 
+/* In a set of locks: a name, and HOLD_PART_EXCLUSIVE or HOLD_PART_SHARED. */
 struct hold_item {
     struct hf_bytes sku;
     uint64_t quantity;
+};
+enum { HOLD_PART_EXCLUSIVE = 1, HOLD_PART_SHARED = 2 };
+
+/* As `session` of a command that was parsed: SESSION 0, which the server knows.
+ */
+#define HOLD_SESSION_OWN ((uint64_t)INT64_MAX)
+
+/* Flags of a command. */
+#define HOLD_SHARED         0x1u
+#define HOLD_FOREVER        0x2u
+#define HOLD_BARGE          0x4u
+#define HOLD_BIND           0x8u
+#define HOLD_POLICY_SHIFT   4u
+#define HOLD_PRIORITY_SHIFT 6u
+#define HOLD_DOT            0x100u
+#define HOLD_FLAGS_ALL      0x1ffu
+#define HOLD_PRIORITY_MAX   3u /* the last */
+enum hold_policy {
+    POLICY_DETECT,
+    POLICY_WAITDIE,
+    POLICY_WOUNDWAIT,
+    POLICY_NONE
 };
 
 /* All that a command may carry. Texts are borrowed. */
@@ -46,6 +69,15 @@ struct hold_command {
     int64_t amount;
     uint64_t cursor;
     uint64_t count;
+    uint64_t flags;      /* HOLD_SHARED and so on */
+    uint64_t session;    /* 0: none */
+    uint64_t permits;    /* how many, and above 32 bits of how many; 0: no
+                          * counting lock */
+    uint64_t maxhold_ms; /* 0: no bound */
+    uint64_t delay_ms;
+    uint64_t done_ms;
+    uint64_t grace_ms;
+    struct hf_bytes note; /* or result, or the name of a session */
     bool told; /* of a LOCK: its client was told TIMEOUT; see engine.h */
     uint32_t item_count;
     struct hold_item items[HOLD_ITEMS_MAX];
@@ -53,8 +85,9 @@ struct hold_command {
 
 /* The longest record. */
 #define HOLD_RECORD_MAX                                               \
-    (12u + 4 * 2 + HOLD_NAME_MAX + HOLD_OWNER_MAX + HOLD_REASON_MAX + \
-     HOLD_ID_MAX + 6 * 8 + 2 + HOLD_ITEMS_MAX * (2 + HOLD_SKU_MAX + 8))
+    (12u + 5 * 2 + HOLD_NAME_MAX + HOLD_OWNER_MAX + HOLD_REASON_MAX + \
+     HOLD_ID_MAX + HOLD_NOTE_MAX + 13 * 8 + 2 +                       \
+     HOLD_ITEMS_MAX * (2 + HOLD_SKU_MAX + 8))
 
 /* Where the part begins that two repetitions of a command share. */
 #define HOLD_RECORD_BODY 8u
@@ -74,8 +107,9 @@ static inline void hold_record_untell(char *record)
 /* At most so many bytes are written by encode. */
 static inline size_t hold_record_bound(const struct hold_command *command)
 {
-    size_t bytes = 12 + 4 * 2 + 6 * 8 + command->name.len + command->owner.len +
-                   command->reason.len + command->request.len;
+    size_t bytes = 12 + 5 * 2 + 13 * 8 + command->name.len +
+                   command->owner.len + command->reason.len +
+                   command->request.len + command->note.len;
 
     for (uint32_t i = 0; i < command->item_count; i++)
         bytes += 2 + command->items[i].sku.len + 8;
@@ -89,6 +123,50 @@ size_t hold_encode(const struct hold_command *command, char *out);
 enum hf_status hold_decode(struct hf_bytes record,
                            struct hold_command *command);
 
+/* May it wait, if it cannot be done at once? */
+static inline bool hold_may_wait(const struct hold_command *command)
+{
+    return command->wait_ms > 0 || (command->flags & HOLD_FOREVER) != 0;
+}
+static inline enum hold_policy policy_of(uint64_t flags)
+{
+    return (enum hold_policy)(flags >> HOLD_POLICY_SHIFT & 3);
+}
+static inline uint32_t priority_of(uint64_t flags)
+{
+    return (uint32_t)(flags >> HOLD_PRIORITY_SHIFT & 3);
+}
+static inline enum hold_policy hold_policy(const struct hold_command *command)
+{
+    return policy_of(command->flags);
+}
+static inline uint32_t hold_priority(const struct hold_command *command)
+{
+    return priority_of(command->flags);
+}
+
+/* What does not go together, or is missing. */
+enum hold_wrong {
+    HOLD_RIGHT,
+    WRONG_TWO_WAITS,  /* WAIT and FOREVER */
+    WRONG_TWO_MODES,  /* SHARED and PERMITS */
+    WRONG_PERMITS_OF, /* more permits than there are */
+    WRONG_NO_SESSION, /* WAITDIE or WOUNDWAIT without SESSION */
+    WRONG_RESULT,     /* RESULT without DONE */
+};
+enum hold_wrong hold_find_other_wrong(const struct hold_command *command);
+static inline enum hold_wrong
+hold_find_wrong(const struct hold_command *command)
+{
+    if ((command->flags | command->permits | command->note.len) == 0)
+        return HOLD_RIGHT; /* as a rule */
+    return hold_find_other_wrong(command);
+}
+
+/* Adds a name to a set, whose names are kept sorted. HF_FULL: too many;
+ * HF_INVALID: it is there. */
+enum hf_status hold_add_name(struct hold_command *command, struct hf_bytes name,
+                             bool shared);
 /* Adds `quantity` of `sku` to the items, which are kept sorted by sku, each
  * sku once. HF_FULL: too many different ones; HF_INVALID: the sum overflows. */
 enum hf_status hold_add_item(struct hold_command *command, struct hf_bytes sku,

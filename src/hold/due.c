@@ -1,24 +1,33 @@
 /* due.c - what falls due, in the order of time. */
-#include "hold/state.h"
+#include "hold/locks.h"
 
 #include <assert.h>
 
-static void moved(void *context, uint32_t ref, uint32_t position)
+/* What falls due: where a record notes its place in the heap, and what happens.
+ */
+static uint32_t *place_of(const struct hold_engine *e, uint32_t ref)
 {
-    struct hold_engine *e = context;
     uint32_t number = ref & DUE_NUMBER;
 
     switch ((enum due_kind)(ref >> DUE_SHIFT)) {
-    case DUE_LOCK:
-        lock_at(e, number)->due = position;
-        break;
+    case DUE_GRANT:
+        return &part_at(e, number)->due;
+    case DUE_SET:
+        return &set_at(e, number)->due;
     case DUE_WAITER:
-        waiter_at(e, number)->due = position;
-        break;
-    case DUE_RESERVATION:
-        reservation_at(e, number)->due = position;
-        break;
+        return &waiter_at(e, number)->due;
+    case DUE_SESSION:
+        return &session_at(e, number)->due;
+    case DUE_MARK:
+        return &mark_at(e, number)->due;
+    default:
+        return &reservation_at(e, number)->due;
     }
+}
+
+static void moved(void *context, uint32_t ref, uint32_t position)
+{
+    *place_of(context, ref) = position;
 }
 
 void due_init(struct hold_engine *e)
@@ -52,7 +61,13 @@ enum hf_status due_load(struct hold_engine *e, enum due_kind kind,
 __attribute__((noinline)) static void handle(struct hold_engine *e,
                                              uint32_t ref)
 {
-    hold_subjects[ref >> DUE_SHIFT].expire(e, ref & DUE_NUMBER);
+    static void (*const expire[])(struct hold_engine * e, uint32_t number) = {
+        [DUE_GRANT] = grant_expire,   [DUE_SET] = set_expire,
+        [DUE_WAITER] = waiter_expire, [DUE_SESSION] = session_expire,
+        [DUE_MARK] = mark_expire,     [DUE_RESERVATION] = reservation_expire,
+    };
+
+    expire[ref >> DUE_SHIFT](e, ref & DUE_NUMBER);
 }
 
 static uint64_t ended_due_us(const struct hold_engine *e)
@@ -73,17 +88,19 @@ static uint64_t answered_due_us(const struct hold_engine *e)
 
 void due_sweep(struct hold_engine *e)
 {
-    uint32_t steps = 0;
     const struct hf_heap_entry *first;
 
-    while (steps < HOLD_STEP_MAX && (first = hf_heap_first(&e->due)) != NULL &&
+    e->steps = 0;
+    while (e->steps < HOLD_STEP_MAX &&
+           (first = hf_heap_first(&e->due)) != NULL &&
            first->when <= e->now_us) {
         handle(e, first->ref);
-        steps++;
+        e->steps++;
     }
-    for (; steps < HOLD_STEP_MAX && ended_due_us(e) <= e->now_us; steps++)
+    for (; e->steps < HOLD_STEP_MAX && ended_due_us(e) <= e->now_us; e->steps++)
         ended_forget_first(e);
-    for (; steps < HOLD_STEP_MAX && answered_due_us(e) <= e->now_us; steps++)
+    for (; e->steps < HOLD_STEP_MAX && answered_due_us(e) <= e->now_us;
+         e->steps++)
         request_forget(e, request_oldest(e));
 }
 

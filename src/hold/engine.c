@@ -4,7 +4,7 @@
 #include <assert.h>
 
 #include "base/memory.h"
-#include "hold/state.h"
+#include "hold/part.h"
 
 static enum hf_status init_indexes(struct hold_engine *e)
 {
@@ -14,6 +14,9 @@ static enum hf_status init_indexes(struct hold_engine *e)
                           e->seed, &e->memory_bytes) != HF_OK)
             return HF_NOMEM;
     }
+    hf_slab_init(&e->parts, sizeof(struct part), &e->memory_bytes);
+    hf_slab_init(&e->terms, sizeof(struct terms), &e->memory_bytes);
+    hf_slab_init(&e->marks, sizeof(struct mark), &e->memory_bytes);
     return HF_OK;
 }
 
@@ -40,19 +43,14 @@ void hold_free(struct hold_engine *e)
         return;
     for (size_t i = 0; i < SUBJECTS; i++)
         hf_index_destroy(subject_index(e, &hold_subjects[i]));
+    hf_slab_destroy(&e->parts);
+    hf_slab_destroy(&e->terms);
+    hf_slab_destroy(&e->marks);
     hf_texts_destroy(&e->texts);
     hf_heap_destroy(&e->due);
+    past_free(e);
     out_destroy(e);
     hf_free(e);
-}
-
-/* Nobody who waited for the server that is gone waits any more. */
-static void drop_waiters(struct hold_engine *e)
-{
-    for (uint32_t i = 1; i < hf_index_top(&e->waiters); i++) {
-        if (hf_index_used(&e->waiters, i) != NULL)
-            waiter_drop(e, i);
-    }
 }
 
 void run_bounds(struct hold_engine *e, const struct hold_command *c)
@@ -78,11 +76,21 @@ void run_flush(struct hold_engine *e, const struct hold_command *c)
         struct waiter *waiter = hf_index_used(&e->waiters, i);
         if (waiter == NULL)
             continue;
+        if ((waiter->flags & WAITER_IS_SET) != 0)
+            hf_slab_unpromise(&e->sets.slab, 1);
         answer_begin(e, waiter->ticket, HOLD_NOTHELD);
         answer_end(e);
     }
+    mark_unpromise(e, e->delays);
     for (size_t i = 0; i < SUBJECTS; i++)
         hf_index_clear(subject_index(e, &hold_subjects[i]));
+    hf_slab_clear(&e->parts);
+    hf_slab_clear(&e->terms);
+    hf_slab_clear(&e->marks);
+    e->held = 0;
+    e->waited_parts = 0;
+    e->waited_bytes = 0;
+    e->serve = (struct list){0, 0};
     hf_texts_clear(&e->texts);
     hf_heap_clear(&e->due);
     e->ended = (struct list){0, 0};
@@ -96,31 +104,18 @@ void run_flush(struct hold_engine *e, const struct hold_command *c)
     emit(e, EVENT_FLUSHED, hf_bytes("", 0), 0);
 }
 
-static struct target find_target(const struct hold_engine *e,
-                                 const struct hold_command *c,
-                                 const struct subject *subject)
+static inline struct target find_target(const struct hold_engine *e,
+                                        const struct hold_command *c,
+                                        const struct subject *subject)
 {
-    const struct hf_index *index = subject_index(e, subject);
     struct target at = {0, 0};
 
-    if (c->name.len == 0)
-        return at; /* an id will be made */
+    if (subject == NULL || c->name.len == 0)
+        return at; /* it names none, or an id will be made */
+    const struct hf_index *index = subject_index(e, subject);
     at.hash = hf_index_hash(index, c->name);
     at.number = hf_index_find_hashed(index, at.hash, c->name);
     return at;
-}
-
-/* The same, after a record whose time is over has ended. */
-static struct target settle_target(struct hold_engine *e,
-                                   const struct hold_command *c,
-                                   const struct subject *subject)
-{
-    struct target at = find_target(e, c, subject);
-
-    if (subject->is_over == NULL || !subject->is_over(e, at.number))
-        return at;
-    subject->expire(e, at.number);
-    return find_target(e, c, subject);
 }
 
 static void act(struct hold_engine *e, const struct hold_command *c,
@@ -128,7 +123,11 @@ static void act(struct hold_engine *e, const struct hold_command *c,
 {
     const struct hold_operation *operation = &hold_operations[c->kind];
     bool keep = c->request.len > 0;
-    struct target at = settle_target(e, c, operation->subject);
+
+    /* What is over ends first, if the sweep did not come to it. */
+    if (operation->settle != NULL && is_behind(e))
+        operation->settle(e, c);
+    struct target at = find_target(e, c, operation->subject);
 
     if (keep && (request_repeat(e, c, record) || request_resume(e, c) ||
                  !request_admit(e, c->request)))
@@ -154,9 +153,10 @@ static void keep_told(struct hold_engine *e, const struct hold_command *c,
 /* The hold, if it is one, is given back once; nobody is told. */
 static void give_up(struct hold_engine *e, const struct hold_command *c)
 {
-    struct target at = settle_target(e, c, &hold_subjects[SUBJECT_LOCK]);
-
-    if (!unlock_check(e, c, at))
+    if (hold_is_behind(e))
+        lock_settle_named(e, c);
+    struct target at = find_target(e, c, &hold_subjects[SUBJECT_LOCK]);
+    if (grant_find(e, at.number, c->token) != 0)
         lock_give(e, c, at);
     e->out.code = HOLD_OK;
     e->body.len = 0;
@@ -175,6 +175,7 @@ void run_end_early(struct hold_engine *e, const struct hold_command *c)
         waiter_time_out(e, waiter);
     else if (waiter != 0)
         waiter_drop(e, waiter);
+    serve_all(e);
     if (told && c->request.len > 0)
         request_time_out(e, c->request);
 }
@@ -205,30 +206,51 @@ static enum hf_status decode(struct hold_engine *e, struct hf_bytes record)
     return HF_OK;
 }
 
-/* Also of one that would meet a bound: what is over does not count. */
-static bool is_exact(const struct hold_engine *e, const struct hold_command *c)
+/* Is it about a lock that so many hold or wait for that what is over there is
+ * left to the sweep? */
+static bool is_crowded(const struct hold_engine *e,
+                       const struct hold_command *c)
 {
-    if (c->kind == HOLD_LOCK &&
+    bool about_lock =
+        hold_operations[c->kind].subject == &hold_subjects[SUBJECT_LOCK] ||
+        c->kind == HOLD_ABANDON || c->kind == HOLD_TIMEOUT;
+    uint32_t number =
+        about_lock && c->name.len > 0 ? hf_index_find(&e->locks, c->name) : 0;
+
+    return number != 0 &&
+           lock_at(e, number)->granted + lock_at(e, number)->waiting >
+               HOLD_SETTLE_MAX;
+}
+
+/* Also of one that would meet a bound: what is over does not count. */
+bool hold_is_exact(const struct hold_engine *e, const struct hold_command *c)
+{
+    if ((c->kind == HOLD_LOCK || c->kind == HOLD_ELECT ||
+         c->kind == HOLD_LOCKSET) &&
         hf_index_count(&e->locks) >= e->bounds.locks_max)
+        return true;
+    if (c->kind == HOLD_SESSION_OPEN &&
+        hf_index_count(&e->sessions) >= e->bounds.sessions_max)
         return true;
     if (c->request.len > 0 &&
         hf_index_count(&e->requests) >= e->bounds.requests_max)
         return true;
-    return hold_kind_is_exact(c->kind) ||
+    return hold_kind_is_exact(c->kind) || is_crowded(e, c) ||
            (c->kind == HOLD_TICK && c->amount != 0);
 }
 
-/* Applies e->command, which `record` is. */
-static void apply(struct hold_engine *e, struct hf_bytes record)
+/* Applies a command, which `record` is. */
+static void apply(struct hold_engine *e, const struct hold_command *c,
+                  struct hf_bytes record)
 {
-    const struct hold_command *c = &e->command;
-
     out_reset(e);
     e->now_us = max_u64(e->now_us, c->now_us);
-    if (c->kind == HOLD_RESTART)
+    if (c->kind == HOLD_RESTART) {
         drop_waiters(e); /* before a lock that is over goes to one of them */
-    due_sweep(e);        /* which needs no memory */
-    if (is_exact(e, c) && hold_is_behind(e)) {
+        sessions_unbind(e);
+    }
+    due_sweep(e); /* which needs no memory */
+    if (is_behind(e) && hold_is_exact(e, c)) {
         e->out.code = HOLD_AGAIN;
         return;
     }
@@ -241,7 +263,15 @@ const struct hold_out *hold_apply(struct hold_engine *e, struct hf_bytes record)
 {
     if (decode(e, record) != HF_OK)
         return NULL;
-    apply(e, record);
+    apply(e, &e->command, record);
+    return finish(e);
+}
+
+const struct hold_out *hold_run(struct hold_engine *e,
+                                const struct hold_command *c)
+{
+    assert(c->request.len == 0); /* it would be kept as a record */
+    apply(e, c, hf_bytes("", 0));
     return finish(e);
 }
 
@@ -252,7 +282,7 @@ enum hf_status hold_replay(struct hold_engine *e, struct hf_bytes record)
     if (hold_prepare(e, &e->command) != HF_OK)
         return HF_NOMEM;
     do
-        apply(e, record);
+        apply(e, &e->command, record);
     while (e->out.code == HOLD_AGAIN);
     return HF_OK;
 }
@@ -272,11 +302,27 @@ static bool refuse_request(struct hold_engine *e, const struct hold_command *c,
     return request_repeat(e, c, hf_buf_bytes(&e->record));
 }
 
+/* The part for one without; the grants of its lock may be looked through. */
+static bool check_now(struct hold_engine *e, const struct hold_command *c)
+{
+    const struct hold_operation *operation = &hold_operations[c->kind];
+    struct target at = find_target(e, c, operation->subject);
+
+    if (operation->subject == &hold_subjects[SUBJECT_LOCK] && at.number != 0)
+        e->out.work += lock_at(e, at.number)->granted;
+    return operation->check(e, c, at);
+}
+
+uint64_t hold_work(const struct hold_engine *e)
+{
+    return e->out.work;
+}
+
 const struct hold_out *hold_answer_now(struct hold_engine *e,
                                        const struct hold_command *c)
 {
     uint64_t now_us = e->now_us;
-    bool answered;
+    bool answered = false;
 
     const struct hold_operation *operation = &hold_operations[c->kind];
 
@@ -288,9 +334,8 @@ const struct hold_out *hold_answer_now(struct hold_engine *e,
     bool due = hold_next_due_us(e) <= e->now_us;
     if (c->request.len > 0)
         answered = refuse_request(e, c, due);
-    else
-        answered = !due && operation->check(
-                               e, c, find_target(e, c, operation->subject));
+    else if (!due)
+        answered = check_now(e, c);
     e->now_us = now_us;
     return answered ? finish(e) : NULL;
 }
@@ -345,7 +390,10 @@ void hold_set_memory_max(struct hold_engine *e, size_t bytes)
 void hold_count(const struct hold_engine *e, struct hold_counts *out)
 {
     *out = (struct hold_counts){
-        .locks = hf_index_count(&e->locks),
+        .locks = e->held,
+        .sets = hf_index_count(&e->sets),
+        .sessions = hf_index_count(&e->sessions),
+        .double_grants = e->double_grants,
         .waiters = hf_index_count(&e->waiters),
         .products = hf_index_count(&e->products),
         .reservations = hf_index_count(&e->reservations),

@@ -73,7 +73,9 @@ struct hold_event {
     uint64_t lag_us;      /* of an expiry: how long after its time */
     uint64_t age_us;      /* how long the hold or reservation that ended with
                            * it had lasted; HOLD_NO_AGE: none ended */
-    struct hf_bytes name; /* lock, resource, sku or reservation */
+    uint64_t token;       /* of a lock's: of the grant */
+    uint8_t mode;         /* of a lock's: 0 exclusive, 1 shared, 2 counting */
+    struct hf_bytes name; /* lock, resource, sku, reservation or session */
 };
 
 /* What one call gave. Valid until the next call on the same engine. */
@@ -108,6 +110,12 @@ void hold_forget(struct hold_engine *engine,
 const struct hold_out *hold_apply(struct hold_engine *engine,
                                   struct hf_bytes record);
 
+/* The same for a command without a REQ that needs no journal: a lock without a
+ * TTL is then possible without a session, too. What decoding checks of a record
+ * must hold of it. */
+const struct hold_out *hold_run(struct hold_engine *engine,
+                                const struct hold_command *command);
+
 /* Prepare and apply in one, for replay. HF_CORRUPT or HF_NOMEM. */
 enum hf_status hold_replay(struct hold_engine *engine, struct hf_bytes record);
 
@@ -124,6 +132,32 @@ const struct hold_out *hold_answer_now(struct hold_engine *engine,
  * with the time of hold_now_us(). */
 const struct hold_out *hold_ask(struct hold_engine *engine,
                                 const struct hold_command *command);
+
+/* True if the outcome depends on more than what is over for its own record:
+ * while hold_is_behind(), it is applied in as many calls as that takes. */
+bool hold_is_exact(const struct hold_engine *engine,
+                   const struct hold_command *command);
+
+/* Steps of the last hold_answer_now() or hold_ask(), answered or not. */
+uint64_t hold_work(const struct hold_engine *engine);
+
+/* Keeps the last `count` things that happened to locks (a power of two, or 0),
+ * for HOLD_EXPLAIN; once, at the start. HF_NOMEM. */
+enum hf_status hold_keep_past(struct hold_engine *engine, uint32_t count);
+
+/* The token of the oldest grant of that lock; 0: nobody holds it. */
+uint64_t hold_oldest_token(const struct hold_engine *engine,
+                           struct hf_bytes name);
+
+/* Would the command, a LOCK or LOCKSET, find its own holder holding what it
+ * names, or one of the names? */
+bool hold_reenters(const struct hold_engine *engine,
+                   const struct hold_command *command);
+
+/* The token by which a holder has a lock; 0: it has not. What is over and was
+ * not swept counts. */
+uint64_t hold_token_of(const struct hold_engine *engine, struct hf_bytes name,
+                       uint64_t session, struct hf_bytes owner);
 
 /* When the next thing falls due, or UINT64_MAX. */
 uint64_t hold_next_due_us(const struct hold_engine *engine);
@@ -142,8 +176,12 @@ struct hold_bounds hold_get_bounds(const struct hold_engine *engine);
 void hold_set_memory_max(struct hold_engine *engine, size_t bytes);
 
 struct hold_counts {
-    uint64_t locks;
+    uint64_t locks; /* names that are held */
     uint64_t waiters;
+    uint64_t sets;
+    uint64_t sessions;
+    uint64_t
+        double_grants; /* checked at each grant; always 0, since hold_new() */
     uint64_t products;
     uint64_t reservations; /* with the ended ones still remembered */
     uint64_t pending;      /* reservations */

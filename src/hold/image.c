@@ -13,24 +13,14 @@
 
 #include <assert.h>
 
-#include "base/little.h"
 #include "base/memory.h"
-#include "hold/state.h"
+#include "hold/image_parts.h"
+#include "hold/part.h"
 
 /* The longest entry: a request with its stored reply. */
 #define ENTRY_MAX (72u * 1024)
 
-typedef enum hf_status entry_sink(void *context, struct hf_bytes entry,
-                                  uint64_t place);
-
-struct walk {
-    struct hold_engine *e;
-    entry_sink *sink;
-    void *context;
-};
-
-/* Gives the entry that ends at `end` of the buffer that all are made in. */
-static enum hf_status give(struct walk *walk, const char *end, uint64_t place)
+enum hf_status walk_give(struct walk *walk, const char *end, uint64_t place)
 {
     const char *entry = walk->e->body.data;
     size_t len = (size_t)(end - entry);
@@ -39,27 +29,21 @@ static enum hf_status give(struct walk *walk, const char *end, uint64_t place)
     return walk->sink(walk->context, hf_bytes(entry, len), place);
 }
 
-static char *put_number(char *at, uint64_t number)
-{
-    hf_put_u64(at, number);
-    return at + 8;
-}
-
 static enum hf_status walk_head(struct walk *walk)
 {
     struct hold_engine *e = walk->e;
     char *at = e->body.data;
 
     *at++ = IMAGE_HEAD;
-    at = put_number(at, IMAGE_FORMAT);
-    at = put_number(at, e->seq);
-    at = put_number(at, e->now_us);
+    at = image_put(at, IMAGE_FORMAT);
+    at = image_put(at, e->seq);
+    at = image_put(at, e->now_us);
     for (size_t i = 0; i < HOLD_BOUNDS_COUNT; i++)
-        at = put_number(at, *hold_bound(&e->bounds, i));
-    at = put_number(at, hf_index_count(&e->locks));
-    at = put_number(at, hf_index_count(&e->products));
-    at = put_number(at, hf_index_count(&e->reservations));
-    return give(walk, at, 0);
+        at = image_put(at, *hold_bound(&e->bounds, i));
+    at = image_put(at, hf_index_count(&e->locks));
+    at = image_put(at, hf_index_count(&e->products));
+    at = image_put(at, hf_index_count(&e->reservations));
+    return walk_give(walk, at, 0);
 }
 
 static uint64_t number_of(const struct hold_engine *e,
@@ -83,7 +67,7 @@ static enum hf_status walk_record(struct walk *walk,
 
     *at++ = subject->image;
     for (int i = 0; i < SUBJECT_NUMBERS && subject->numbers[i].bytes > 0; i++)
-        at = put_number(at, number_of(e, subject, record, subject->numbers[i]));
+        at = image_put(at, number_of(e, subject, record, subject->numbers[i]));
     if (subject->named)
         at =
             hold_put_text(at, hf_index_name(subject_index(e, subject), record));
@@ -93,7 +77,7 @@ static enum hf_status walk_record(struct walk *walk,
             at, hf_text_bytes(&e->texts,
                               *(const struct hf_text *)(const void *)text));
     }
-    return give(walk, at, place);
+    return walk_give(walk, at, place);
 }
 
 /* The first record of the list is at `place`. */
@@ -107,7 +91,7 @@ static enum hf_status walk_list(struct walk *walk,
     for (uint32_t i = list->first; status == HF_OK && i != 0;) {
         const struct listed *record = hf_index_at(index, i);
         status = walk_record(walk, subject, record, place++);
-        i = record->next;
+        i = record->links.next;
     }
     return status;
 }
@@ -125,10 +109,6 @@ static enum hf_status walk_index(struct walk *walk,
             (subject->is_listed != NULL && subject->is_listed(record)))
             continue;
         status = walk_record(walk, subject, record, 0);
-        if (status == HF_OK && subject->members != NULL)
-            status =
-                walk_list(walk, subject->members,
-                          (const void *)(record + subject->member_list), 0);
     }
     for (int i = 0; status == HF_OK && i < SUBJECT_LISTS; i++) {
         const char *list = (const char *)walk->e + subject->lists[i];
@@ -143,8 +123,11 @@ static enum hf_status walk_all(struct walk *walk)
     enum hf_status status = walk_head(walk);
 
     for (size_t i = 0; status == HF_OK && i < SUBJECTS; i++) {
-        if (!hold_subjects[i].is_member)
-            status = walk_index(walk, &hold_subjects[i]);
+        const struct subject *subject = &hold_subjects[i];
+        if (subject->walk != NULL)
+            status = subject->walk(walk);
+        else if (subject->image != '\0')
+            status = walk_index(walk, subject);
     }
     return status;
 }
@@ -213,13 +196,24 @@ enum hf_status hold_each_lock(const struct hold_engine *e, hold_visit *visit,
 {
     enum hf_status status = HF_OK;
 
-    for (uint32_t i = 1; status == HF_OK && i < hf_index_top(&e->locks); i++) {
+    for (uint32_t i = 1; i < hf_index_top(&e->locks); i++) {
         const struct lock *lock = hf_index_used(&e->locks, i);
-        if (lock == NULL)
-            continue;
-        struct hold_held held = {hf_index_name(&e->locks, lock), lock->token,
-                                 lock->expires_us, lock->count};
-        status = visit(context, &held);
+        uint32_t n = lock == NULL ? 0 : lock->grants.first;
+        for (; status == HF_OK && n != 0; n = part_at(e, n)->place.next) {
+            const struct part *part = part_at(e, n);
+            struct hold_held held = {
+                .name = hf_index_name(&e->locks, lock),
+                .token = part_token(e, part),
+                .expires_us = part_expires_us(e, part),
+                .count = part->count,
+                .mode = part->mode,
+            };
+            if (part->group != 0) /* the first name counts for the set */
+                held.count = set_at(e, part->group)->first == n
+                                 ? set_at(e, part->group)->count
+                                 : 1;
+            status = visit(context, &held);
+        }
     }
     return status;
 }

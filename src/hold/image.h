@@ -26,13 +26,14 @@ enum hf_status hold_save(struct hold_engine *engine, hold_sink *sink,
  * HF_CORRUPT, HF_NOMEM: the engine is of no further use. */
 enum hf_status hold_load(struct hold_engine *engine, struct hf_bytes piece);
 
-/* Every lock, in no order, also one that is over and was not swept. A status
+/* Every grant, in no order, also one that is over and was not swept. A status
  * other than HF_OK ends the walk and is returned. */
 struct hold_held {
     struct hf_bytes name;
     uint64_t token;
     uint64_t expires_us;
-    uint64_t count;
+    uint64_t count; /* of a set: with its first name, with the others 1 */
+    uint8_t mode;   /* 0 exclusive, 1 shared, 2 counting */
 };
 typedef enum hf_status hold_visit(void *context, const struct hold_held *held);
 enum hf_status hold_each_lock(const struct hold_engine *engine,

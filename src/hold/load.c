@@ -5,17 +5,11 @@
  */
 #include <assert.h>
 
-#include "base/little.h"
 #include "hold/image.h"
-#include "hold/state.h"
+#include "hold/image_parts.h"
+#include "hold/locks.h"
 
-struct reader {
-    struct hf_bytes piece;
-    size_t at;
-    bool bad;
-};
-
-static uint64_t take_number(struct reader *in)
+uint64_t read_number(struct reader *in)
 {
     if (in->bad || in->piece.len - in->at < 8) {
         in->bad = true;
@@ -25,7 +19,7 @@ static uint64_t take_number(struct reader *in)
     return hf_get_u64(in->piece.data + in->at - 8);
 }
 
-static struct hf_bytes take_text(struct reader *in)
+struct hf_bytes read_text(struct reader *in)
 {
     size_t left = in->piece.len - in->at;
     size_t len = left < 2 ? left : hf_get_u16(in->piece.data + in->at);
@@ -50,16 +44,16 @@ static enum hf_status add_named(struct reader *in, struct hf_index *index,
 
 static enum hf_status load_head(struct hold_engine *e, struct reader *in)
 {
-    if (e->loading || take_number(in) != IMAGE_FORMAT)
+    if (e->loading || read_number(in) != IMAGE_FORMAT)
         return HF_CORRUPT;
     e->loading = true;
-    e->seq = take_number(in);
-    e->now_us = take_number(in);
+    e->seq = read_number(in);
+    e->now_us = read_number(in);
     for (size_t i = 0; i < HOLD_BOUNDS_COUNT; i++)
-        *hold_bound(&e->bounds, i) = take_number(in);
-    hf_index_expect(&e->locks, take_number(in));
-    hf_index_expect(&e->products, take_number(in));
-    hf_index_expect(&e->reservations, take_number(in));
+        *hold_bound(&e->bounds, i) = read_number(in);
+    hf_index_expect(&e->locks, read_number(in));
+    hf_index_expect(&e->products, read_number(in));
+    hf_index_expect(&e->reservations, read_number(in));
     return HF_OK;
 }
 
@@ -78,19 +72,19 @@ static enum hf_status load_record(struct hold_engine *e, struct reader *in,
     struct hf_index *index = subject_index(e, subject);
     uint64_t numbers[SUBJECT_NUMBERS] = {0};
     struct hf_bytes texts[SUBJECT_TEXTS];
-    char ticket[8];
-    struct hf_bytes name = hf_bytes(ticket, sizeof ticket);
+    char id[8];
+    struct hf_bytes name = hf_bytes(id, sizeof id);
     uint64_t link = 0;
     uint32_t number;
 
     for (int i = 0; i < SUBJECT_NUMBERS && subject->numbers[i].bytes > 0; i++)
-        numbers[i] = take_number(in);
+        numbers[i] = read_number(in);
     if (subject->named)
-        name = take_text(in);
+        name = read_text(in);
     else
-        hf_put_u64(ticket, numbers[1]);
+        hf_put_u64(id, numbers[0]);
     for (int i = 0; i < SUBJECT_TEXTS && subject->texts[i] > 0; i++)
-        texts[i] = take_text(in);
+        texts[i] = read_text(in);
     enum hf_status status = add_named(in, index, name, &number);
     if (status != HF_OK)
         return status;
@@ -113,8 +107,19 @@ static enum hf_status load_record(struct hold_engine *e, struct reader *in,
 static enum hf_status load_entry(struct hold_engine *e, struct reader *in,
                                  char kind)
 {
-    if (kind == IMAGE_HEAD)
-        return load_head(e, in);
+    static const struct {
+        char kind;
+        subject_load_fn *load;
+    } own[] = {{IMAGE_HEAD, load_head},
+               {'G', grant_load},
+               {'T', set_load},
+               {'W', waiter_load},
+               {'M', mark_load}};
+
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        if (own[i].kind == kind && (e->loading || i == 0))
+            return own[i].load(e, in);
+    }
     for (size_t i = 0; i < SUBJECTS && e->loading; i++) {
         if (hold_subjects[i].image == kind)
             return load_record(e, in, &hold_subjects[i]);

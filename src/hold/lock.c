@@ -1,43 +1,193 @@
-/* lock.c - exclusive locks with a queue.
- *
- * A lock exists while it is held. Giving it back hands it to the first waiter
- * whose time is not over, in the same step, so nobody can slip in between:
- *
- *   held by A, queue B C D
- *     UNLOCK by A, or A's time is over
- *   held by B, queue C D          (new token)
- */
-#include <assert.h>
+/* lock.c - the commands about one lock. */
+#include "hold/part.h"
 
-#include "base/little.h"
-#include "hold/state.h"
-
-static struct hf_bytes lock_name(const struct hold_engine *e,
-                                 const struct lock *lock)
+/* Answers LOST if the command's session is none, or is over. */
+bool refuse_session(struct hold_engine *e, uint64_t id, uint32_t *number)
 {
-    return hf_index_name(&e->locks, lock);
+    *number = session_find(e, id);
+    if (*number != 0 && !session_is_over(e, *number))
+        return false;
+    reply_field_number(refuse(e, HOLD_LOST, 1), FIELD_SESSION, (int64_t)id);
+    return true;
 }
 
-static bool owned_by(const struct hold_engine *e, const struct lock *lock,
-                     struct hf_bytes owner)
+bool refuse_mode(struct hold_engine *e, const struct part *part)
 {
-    return hf_bytes_equal(hf_text_bytes(&e->texts, lock->owner), owner);
+    struct hf_buf *body = refuse(e, HOLD_STATE, 2);
+
+    reply_field_text(body, FIELD_NAME, lock_name(e, part->lock));
+    reply_field_text(body, FIELD_MODE,
+                     hf_bytes_text(mode_name((enum lock_mode)part->mode)));
+    return true;
 }
 
-static int64_t left_ms(const struct hold_engine *e, uint64_t until_us)
+bool refuse_busy(struct hold_engine *e, uint32_t number,
+                 const struct wanted *wanted)
 {
-    return until_us > e->now_us ? (int64_t)((until_us - e->now_us) / US_PER_MS)
-                                : 0;
+    const struct lock *lock = lock_at(e, number);
+    struct hf_buf *body = refuse(e, HOLD_BUSY, 5);
+    struct hf_bytes owner = hf_bytes("", 0);
+    int64_t expires_ms = 0;
+
+    if (lock->granted > 0) {
+        const struct part *grant = part_at(e, lock->grants.first);
+        owner = part_owner(e, grant);
+        expires_ms = grant_safe_ms(e, grant);
+    } else if (is_closed(e, lock)) {
+        expires_ms = left_ms(e, mark_at(e, lock->mark)->closed_us);
+    } else {
+        owner = part_owner(e, part_at(e, lock->queue.first));
+    }
+    reply_field_text(body, FIELD_NAME, lock_name(e, number));
+    reply_field_text(body, FIELD_OWNER, owner);
+    reply_field_number(body, FIELD_EXPIRES_MS, expires_ms);
+    reply_field_number(body, FIELD_WAITING, lock->waiting);
+    reply_field_number(body, FIELD_POSITION, queue_position(e, lock, wanted));
+    return true;
 }
 
-static bool is_held_with(const struct hold_engine *e,
-                         const struct hold_command *c, struct target at)
+/* Is it free for a new request that does not hold it? */
+bool is_free(const struct hold_engine *e, uint32_t number,
+             const struct wanted *wanted, bool barge)
 {
-    return at.number != 0 && lock_at(e, at.number)->token == c->token;
+    const struct lock *lock = lock_at(e, number);
+
+    if (lock->granted > 0 &&
+        conflicts(lock, wanted, part_at(e, lock->grants.first)))
+        return false;
+    return !is_closed(e, lock) && (barge || !is_blocked(e, lock, wanted));
 }
 
-static bool refuse_token(struct hold_engine *e, const struct hold_command *c,
-                         enum hold_code code)
+void wait_need(struct hold_engine *e, const struct hold_command *c,
+               struct need *need)
+{
+    need->waiter = true;
+    need_record(e, need, &e->waiters, sizeof(uint64_t));
+    need_record(e, need, &e->holders, sizeof(uint64_t) + c->owner.len);
+}
+
+void lock_need(struct hold_engine *e, const struct hold_command *c,
+               struct need *need)
+{
+    need_record(e, need, &e->locks, c->name.len);
+    need_item(need, &e->parts);
+    need_text(e, need, c->owner.len);
+    need->due = 1;
+    need->reply_len += HOLD_OWNER_MAX; /* of who holds it, or of a result */
+    if (has_terms(c))
+        terms_need(e, c, need);
+    if (!hold_may_wait(c))
+        return;
+    wait_need(e, c, need);
+    need->names = 1;
+    need->name_bytes = c->name.len;
+}
+
+/* What the holder's own grant, `own`, says to the request. */
+static bool check_own(struct hold_engine *e, const struct wanted *wanted,
+                      const struct part *own)
+{
+    if (own->group != 0 || own->mode != wanted->mode ||
+        own->permits != wanted->permits ||
+        (own->mode == MODE_COUNTING &&
+         lock_at(e, own->lock)->max != wanted->max))
+        return refuse_mode(e, own);
+    return own->count == HOLD_COUNT_MAX &&
+           refuse_overload(e, "count-max", HOLD_COUNT_MAX);
+}
+
+static bool refuse_maximum(struct hold_engine *e, uint32_t number)
+{
+    struct hf_buf *body = refuse(e, HOLD_STATE, 2);
+
+    reply_field_text(body, FIELD_NAME, lock_name(e, number));
+    reply_field_number(body, FIELD_MAXIMUM, lock_at(e, number)->max);
+    return true;
+}
+
+/* Another number of permits than its holders fixed. */
+static bool has_other_maximum(const struct hold_engine *e,
+                              const struct lock *lock,
+                              const struct wanted *wanted)
+{
+    return wanted->mode == MODE_COUNTING && lock->granted > 0 &&
+           part_at(e, lock->grants.first)->mode == MODE_COUNTING &&
+           lock->max != wanted->max;
+}
+
+/* The part of lock_check for a name that is in use. */
+static bool check_used(struct hold_engine *e, const struct hold_command *c,
+                       uint32_t number, uint32_t session)
+{
+    const struct lock *lock = lock_at(e, number);
+    struct wanted wanted = command_wants(e, c, session);
+    uint32_t own = grant_of(e, lock, session, c->owner);
+
+    if (refuse_done(e, number))
+        return true;
+    if (own != 0)
+        return check_own(e, &wanted, part_at(e, own));
+    if (has_other_maximum(e, lock, &wanted))
+        return refuse_maximum(e, number);
+    if (is_free(e, number, &wanted, (c->flags & HOLD_BARGE) != 0))
+        return lock->granted >= e->bounds.holders_max &&
+               refuse_overload(e, "holders-max", e->bounds.holders_max);
+    if (!hold_may_wait(c))
+        return refuse_busy(e, number, &wanted);
+    if (lock->waiting >= e->bounds.waiters_max)
+        return refuse_overload(e, "waiters-max", e->bounds.waiters_max);
+    return refuse_deadlock(e, c, &wanted, &number, 1);
+}
+
+bool lock_check(struct hold_engine *e, const struct hold_command *c,
+                struct target at)
+{
+    uint32_t session = 0;
+
+    if (c->session != 0 && refuse_session(e, c->session, &session))
+        return true;
+    if (at.number != 0)
+        return check_used(e, c, at.number, session);
+    return hf_index_count(&e->locks) >= e->bounds.locks_max &&
+           refuse_overload(e, "locks-max", e->bounds.locks_max);
+}
+
+/* The name is in use. */
+static void take_used(struct hold_engine *e, const struct hold_command *c,
+                      const struct wanted *wanted, uint32_t number)
+{
+    const struct lock *lock = lock_at(e, number);
+    uint32_t own = grant_of(e, lock, wanted->session, c->owner);
+
+    if (own != 0) {
+        grant_reenter(e, own, c->ttl_ms);
+        reply_grant(&e->body, e, own, e->now_us);
+    } else if (is_free(e, number, wanted, (c->flags & HOLD_BARGE) != 0)) {
+        grant_new(e, c, wanted, number);
+    } else {
+        if (hold_policy(c) == POLICY_WOUNDWAIT)
+            wound(e, c, wanted, number);
+        waiter_new(e, c, wanted, part_new(e, number, wanted));
+    }
+}
+
+void lock_take(struct hold_engine *e, const struct hold_command *c,
+               struct target at)
+{
+    uint32_t session = c->session == 0 ? 0 : session_find(e, c->session);
+    struct wanted wanted = command_wants(e, c, session);
+
+    if (at.number != 0) {
+        take_used(e, c, &wanted, at.number);
+        return;
+    }
+    at.number = hf_index_add_hashed(&e->locks, at.hash, c->name);
+    assert(at.number != 0); /* promised */
+    grant_new(e, c, &wanted, at.number);
+}
+
+bool refuse_token(struct hold_engine *e, const struct hold_command *c,
+                  enum hold_code code)
 {
     struct hf_buf *body = refuse(e, code, 2);
 
@@ -46,388 +196,227 @@ static bool refuse_token(struct hold_engine *e, const struct hold_command *c,
     return true;
 }
 
-void lock_need(struct hold_engine *e, const struct hold_command *c,
-               struct need *need)
+/* Of a grant that is there: is it one of a set? */
+static bool check_single(struct hold_engine *e, const struct hold_command *c,
+                         struct target at, enum hold_code code)
 {
-    need_record(e, need, &e->locks, c->name.len);
-    need_text(e, need, c->owner.len);
-    need->waiter = c->wait_ms > 0;
-    if (need->waiter)
-        need_record(e, need, &e->waiters, sizeof(uint64_t));
-    need->due = true;
-    need->reply_len += HOLD_OWNER_MAX; /* of who holds it */
+    uint32_t number = grant_find(e, at.number, c->token);
+
+    if (number == 0)
+        return refuse_token(e, c, code);
+    return part_at(e, number)->group != 0 && refuse_mode(e, part_at(e, number));
 }
 
-bool lock_check(struct hold_engine *e, const struct hold_command *c,
-                struct target at)
+void unlock_need(struct hold_engine *e, const struct hold_command *c,
+                 struct need *need)
 {
-    if (at.number == 0)
-        return hf_index_count(&e->locks) >= e->bounds.locks_max &&
-               refuse_overload(e, "locks-max", e->bounds.locks_max);
-    struct lock *lock = lock_at(e, at.number);
-    if (owned_by(e, lock, c->owner))
-        return lock->count == HOLD_COUNT_MAX &&
-               refuse_overload(e, "count-max", HOLD_COUNT_MAX);
-    if (c->wait_ms > 0)
-        return lock->waiting >= e->bounds.waiters_max &&
-               refuse_overload(e, "waiters-max", e->bounds.waiters_max);
-    struct hf_buf *body = refuse(e, HOLD_BUSY, 4);
-    reply_field_text(body, FIELD_NAME, c->name);
-    reply_field_text(body, FIELD_OWNER, hf_text_bytes(&e->texts, lock->owner));
-    reply_field_number(body, FIELD_EXPIRES_MS, left_ms(e, lock->expires_us));
-    reply_field_number(body, FIELD_WAITING, lock->waiting);
-    return true;
-}
-
-static void reply_grant(struct hf_buf *body, const struct hold_engine *e,
-                        const struct lock *lock, uint64_t queued_us)
-{
-    reply_map(body, 4);
-    reply_field_number(body, FIELD_TOKEN, (int64_t)lock->token);
-    reply_field_number(body, FIELD_SAFE_MS, left_ms(e, lock->expires_us));
-    reply_field_number(body, FIELD_COUNT, lock->count);
-    reply_field_number(body, FIELD_WAITED_MS,
-                       (int64_t)((e->now_us - queued_us) / US_PER_MS));
-}
-
-/* Makes `lock` a fresh hold; its owner is set by the caller. */
-static void begin_hold(struct hold_engine *e, struct lock *lock,
-                       uint64_t ttl_ms)
-{
-    lock->token = emit(e, EVENT_LOCK_GRANTED, lock_name(e, lock), 0);
-    lock->acquired_us = e->now_us;
-    lock->expires_us = e->now_us + ttl_ms * US_PER_MS;
-    lock->count = 1;
-}
-
-static void reenter(struct hold_engine *e, struct lock *lock, uint64_t ttl_ms)
-{
-    emit(e, EVENT_LOCK_REENTERED, lock_name(e, lock), 0);
-    lock->count++;
-    lock->expires_us =
-        max_u64(lock->expires_us, e->now_us + ttl_ms * US_PER_MS);
-    hf_heap_change(&e->due, lock->due, lock->expires_us, lock->token);
-}
-
-static struct hf_bytes ticket_name(const char bytes[8])
-{
-    return hf_bytes(bytes, 8);
-}
-
-/* A new waiter record under the next ticket, not yet in a queue. */
-static uint32_t waiter_add(struct hold_engine *e)
-{
-    char ticket[8];
-
-    hf_put_u64(ticket, ++e->seq);
-    uint32_t number = hf_index_add(&e->waiters, ticket_name(ticket));
-    assert(number != 0); /* promised */
-    waiter_at(e, number)->ticket = e->seq;
-    return number;
-}
-
-/* Puts a new waiter at the end of a lock's queue. */
-static void enqueue(struct hold_engine *e, uint32_t lock_number,
-                    uint32_t number)
-{
-    struct lock *lock = lock_at(e, lock_number);
-
-    waiter_at(e, number)->lock = lock_number;
-    list_append(&e->waiters, &lock->queue, number);
-    lock->waiting++;
-}
-
-static void join_queue(struct hold_engine *e, uint32_t lock_number,
-                       const struct hold_command *c)
-{
-    uint32_t number = waiter_add(e);
-    struct waiter *waiter = waiter_at(e, number);
-
-    waiter->queued_us = e->now_us;
-    waiter->deadline_us = e->now_us + c->wait_ms * US_PER_MS;
-    waiter->ttl_ms = c->ttl_ms;
-    hf_texts_put(&e->texts, c->owner, c->owner.len, &waiter->owner);
-    enqueue(e, lock_number, number);
-    due_add(e, DUE_WAITER, number, waiter->deadline_us, waiter->ticket);
-    e->out.code = HOLD_WAITING;
-    e->out.ticket = waiter->ticket;
-    e->waiter_added = number;
-}
-
-void lock_take(struct hold_engine *e, const struct hold_command *c,
-               struct target at)
-{
-    uint32_t number = at.number;
-
-    if (number == 0) {
-        number = hf_index_add_hashed(&e->locks, at.hash, c->name);
-        assert(number != 0); /* promised */
-        struct lock *lock = lock_at(e, number);
-        hf_texts_put(&e->texts, c->owner, c->owner.len, &lock->owner);
-        begin_hold(e, lock, c->ttl_ms);
-        due_add(e, DUE_LOCK, number, lock->expires_us, lock->token);
-    } else if (owned_by(e, lock_at(e, number), c->owner)) {
-        reenter(e, lock_at(e, number), c->ttl_ms);
-    } else {
-        join_queue(e, number, c);
+    if (c->done_ms == 0)
         return;
-    }
-    reply_grant(&e->body, e, lock_at(e, number), e->now_us);
-}
-
-/* Takes the waiter out of queue, heap and index; its owner text is the
- * caller's now. */
-static struct hf_text waiter_remove(struct hold_engine *e, uint32_t number)
-{
-    struct waiter *waiter = waiter_at(e, number);
-    struct lock *lock = lock_at(e, waiter->lock);
-    struct hf_text owner = waiter->owner;
-
-    list_remove(&e->waiters, &lock->queue, number);
-    assert(lock->waiting > 0);
-    lock->waiting--;
-    hf_heap_remove(&e->due, waiter->due);
-    hf_index_remove(&e->waiters, number);
-    return owner;
-}
-
-/* Keeps the answer just written for the waiter's REQ, if it had one. */
-static void store_answer(struct hold_engine *e, uint32_t request)
-{
-    answer_end(e);
-    const struct hold_answer *answer = &e->answers[e->out.answer_count - 1];
-    if (request != 0)
-        request_answer(e, request, answer->code, answer->body);
-}
-
-void waiter_time_out(struct hold_engine *e, uint32_t number)
-{
-    struct waiter waiter = *waiter_at(e, number);
-
-    hf_texts_drop(&e->texts, waiter_remove(e, number));
-    struct hf_buf *body = answer_begin(e, waiter.ticket, HOLD_TIMED_OUT);
-    reply_map(body, 2);
-    reply_field_number(body, FIELD_WAITED_MS,
-                       (int64_t)((e->now_us - waiter.queued_us) / US_PER_MS));
-    reply_field_number(body, FIELD_WAITING, lock_at(e, waiter.lock)->waiting);
-    store_answer(e, waiter.request);
-}
-
-void waiter_drop(struct hold_engine *e, uint32_t number)
-{
-    uint32_t request = waiter_at(e, number)->request;
-
-    hf_texts_drop(&e->texts, waiter_remove(e, number));
-    if (request != 0)
-        request_drop(e, request);
-}
-
-uint32_t waiter_find(const struct hold_engine *e, uint64_t ticket)
-{
-    char bytes[8];
-
-    hf_put_u64(bytes, ticket);
-    return hf_index_find(&e->waiters, ticket_name(bytes));
-}
-
-/* The index finds a waiter by its ticket, so a new ticket needs a new record;
- * it takes over the old one's place in the queue. */
-uint64_t waiter_move(struct hold_engine *e, struct request *request)
-{
-    uint32_t old_number = request->waiter;
-    uint32_t number = waiter_add(e);
-    struct waiter *old = waiter_at(e, old_number);
-    struct waiter *waiter = waiter_at(e, number);
-    struct lock *lock = lock_at(e, old->lock);
-    struct hf_named named = waiter->listed.named;
-    uint64_t ticket = waiter->ticket;
-
-    answer_begin(e, old->ticket, HOLD_MOVED);
-    answer_end(e);
-    hf_heap_remove(&e->due, old->due);
-    *waiter = *old;
-    waiter->listed.named = named;
-    waiter->ticket = ticket;
-    list_replace(&e->waiters, &lock->queue, number);
-    hf_index_remove(&e->waiters, old_number);
-    due_add(e, DUE_WAITER, number, waiter->deadline_us, ticket);
-    request->waiter = number;
-    return ticket;
-}
-
-/* Answers the first waiter, who holds the lock now. */
-static void answer_grant(struct hold_engine *e, const struct lock *lock,
-                         const struct waiter *waiter)
-{
-    struct hf_buf *body = answer_begin(e, waiter->ticket, HOLD_OK);
-
-    reply_grant(body, e, lock, waiter->queued_us);
-    store_answer(e, waiter->request);
-}
-
-/* The holder is gone: the lock goes to the first waiter in time, and to the
- * waiters of the same owner right behind it, as re-entries. */
-static void pass_on(struct hold_engine *e, uint32_t number)
-{
-    struct lock *lock = lock_at(e, number);
-
-    hf_texts_drop(&e->texts, lock->owner);
-    while (lock->queue.first != 0 &&
-           waiter_at(e, lock->queue.first)->deadline_us <= e->now_us)
-        waiter_time_out(e, lock->queue.first);
-    if (lock->queue.first == 0) {
-        hf_heap_remove(&e->due, lock->due);
-        hf_index_remove(&e->locks, number);
-        return;
-    }
-    struct waiter waiter = *waiter_at(e, lock->queue.first);
-    lock->owner = waiter_remove(e, lock->queue.first);
-    begin_hold(e, lock, waiter.ttl_ms);
-    hf_heap_change(&e->due, lock->due, lock->expires_us, lock->token);
-    answer_grant(e, lock, &waiter);
-    while (lock->queue.first != 0) {
-        waiter = *waiter_at(e, lock->queue.first);
-        if (waiter.deadline_us <= e->now_us ||
-            !owned_by(e, lock, hf_text_bytes(&e->texts, waiter.owner)))
-            break;
-        hf_texts_drop(&e->texts, waiter_remove(e, lock->queue.first));
-        reenter(e, lock, waiter.ttl_ms);
-        answer_grant(e, lock, &waiter);
-    }
+    need_item(need, &e->marks);
+    need_text(e, need, c->note.len);
+    need->due = 1;
 }
 
 bool unlock_check(struct hold_engine *e, const struct hold_command *c,
                   struct target at)
 {
-    return !is_held_with(e, c, at) && refuse_token(e, c, HOLD_NOTHELD);
+    uint32_t number = grant_find(e, at.number, c->token);
+
+    if (number == 0)
+        return refuse_token(e, c, HOLD_NOTHELD);
+    const struct part *part = part_at(e, number);
+    if (part->group != 0)
+        return refuse_mode(e, part);
+    if (c->done_ms == 0 || part->count == 1)
+        return false;
+    struct hf_buf *body = refuse(e, HOLD_STATE, 2);
+    reply_field_text(body, FIELD_NAME, c->name);
+    reply_field_number(body, FIELD_COUNT, part->count);
+    return true;
+}
+
+/* Ends a grant that nobody waits behind, without session and terms. */
+static inline void end_plain(struct hold_engine *e, uint32_t number,
+                             const struct part *part, uint32_t lock)
+{
+    hf_heap_remove(&e->due, part->due);
+    hf_texts_drop(&e->texts, part->claim.owner);
+    hf_slab_give(&e->parts, number);
+    e->held--;
+    hf_index_remove(&e->locks, lock);
 }
 
 void lock_give(struct hold_engine *e, const struct hold_command *c,
                struct target at)
 {
-    struct lock *lock = lock_at(e, at.number);
+    uint32_t number = grant_find(e, at.number, c->token);
+    struct part *part = part_at(e, number);
+    const struct lock *lock = lock_at(e, at.number);
 
-    assert(lock->token == c->token);
-    emit(e, EVENT_LOCK_RELEASED, lock_name(e, lock), 0);
-    if (--lock->count == 0)
-        emit_age(e, lock->acquired_us);
+    if (part->group != 0) { /* given up by the server */
+        set_give(e, part->group);
+        return;
+    }
+    emit_at(e, EVENT_LOCK_RELEASED, lock, part, part->token, 0);
+    if (--part->count == 0)
+        emit_age(e, part->acquired_us);
     reply_map(&e->body, 1);
-    reply_field_number(&e->body, FIELD_REMAINING, lock->count);
-    if (lock->count == 0)
-        pass_on(e, at.number);
+    reply_field_number(&e->body, FIELD_REMAINING, part->count);
+    if (part->count > 0)
+        return;
+    if (lock->granted == 1 && (lock->waiting | lock->mark) == 0 &&
+        (part->claim.session | part->claim.terms) == 0 && c->done_ms == 0) {
+        end_plain(e, number, part, at.number);
+        return;
+    }
+    if (c->done_ms > 0)
+        mark_done(e, at.number, e->now_us + c->done_ms * US_PER_MS, c->note);
+    grant_end(e, number, true);
+    serve_all(e);
 }
 
 bool renew_check(struct hold_engine *e, const struct hold_command *c,
                  struct target at)
 {
-    return !is_held_with(e, c, at) && refuse_token(e, c, HOLD_LOST);
+    return check_single(e, c, at, HOLD_LOST);
 }
 
 void lock_renew(struct hold_engine *e, const struct hold_command *c,
                 struct target at)
 {
-    struct lock *lock = lock_at(e, at.number);
+    uint32_t number = grant_find(e, at.number, c->token);
+    const struct part *part = part_at(e, number);
 
-    emit(e, EVENT_LOCK_RENEWED, lock_name(e, lock), 0);
-    lock->expires_us = e->now_us + c->ttl_ms * US_PER_MS;
-    hf_heap_change(&e->due, lock->due, lock->expires_us, lock->token);
+    emit_lock(e, EVENT_LOCK_RENEWED, part, part->token, 0);
+    grant_renew(e, number, c->ttl_ms);
     reply_map(&e->body, 1);
-    reply_field_number(&e->body, FIELD_SAFE_MS, (int64_t)c->ttl_ms);
+    reply_field_number(&e->body, FIELD_SAFE_MS, grant_safe_ms(e, part));
 }
 
-void lock_expire(struct hold_engine *e, uint32_t number)
+static void reply_downgraded(struct hold_engine *e, const struct part *part)
 {
-    struct lock *lock = lock_at(e, number);
+    reply_map(&e->body, 3);
+    reply_field_number(&e->body, FIELD_TOKEN, (int64_t)part->token);
+    reply_field_number(&e->body, FIELD_SAFE_MS, grant_safe_ms(e, part));
+    reply_field_number(&e->body, FIELD_FENCE,
+                       (int64_t)lock_at(e, part->lock)->fence);
+}
 
-    assert(lock->expires_us <= e->now_us);
-    emit(e, EVENT_LOCK_EXPIRED, lock_name(e, lock),
-         e->now_us - lock->expires_us);
-    emit_age(e, lock->acquired_us);
-    pass_on(e, number);
+bool downgrade_check(struct hold_engine *e, const struct hold_command *c,
+                     struct target at)
+{
+    if (check_single(e, c, at, HOLD_LOST))
+        return true;
+    const struct part *part = part_at(e, grant_find(e, at.number, c->token));
+    if (part->mode == MODE_COUNTING)
+        return refuse_mode(e, part);
+    if (part->mode == MODE_EXCLUSIVE)
+        return false;
+    reply_downgraded(e, part);
+    return true;
+}
+
+void lock_downgrade(struct hold_engine *e, const struct hold_command *c,
+                    struct target at)
+{
+    struct part *part = part_at(e, grant_find(e, at.number, c->token));
+
+    part->mode = MODE_SHARED;
+    lock_at(e, at.number)->fence = part->token;
+    emit_lock(e, EVENT_LOCK_DOWNGRADED, part, part->token, 0);
+    reply_downgraded(e, part);
+    serve_later(e, at.number);
+    serve_all(e);
+}
+
+bool revoke_check(struct hold_engine *e, const struct hold_command *c,
+                  struct target at)
+{
+    return grant_find(e, at.number, c->token) == 0 &&
+           refuse_token(e, c, HOLD_NOTHELD);
+}
+
+void lock_revoke(struct hold_engine *e, const struct hold_command *c,
+                 struct target at)
+{
+    uint32_t number = grant_find(e, at.number, c->token);
+    uint64_t end_us = e->now_us + c->grace_ms * US_PER_MS;
+
+    if (c->grace_ms > 0) {
+        grant_seal(e, number, end_us);
+        return;
+    }
+    grant_lose(e, number, 0);
+    serve_all(e);
 }
 
 bool lock_is_over(const struct hold_engine *e, uint32_t number)
 {
-    return number != 0 && lock_at(e, number)->expires_us <= e->now_us;
-}
-
-void lock_bound_safe(struct hold_engine *e, const struct hold_command *c)
-{
-    struct hf_bytes body = hf_buf_bytes(&e->body);
-    uint32_t number = hf_index_find(&e->locks, c->name);
-    uint64_t token = c->kind == HOLD_RENEW
-                         ? c->token
-                         : (uint64_t)reply_get_number(body, FIELD_TOKEN);
-    int64_t safe_ms = 0;
-
-    if (number != 0 && lock_at(e, number)->token == token)
-        safe_ms = left_ms(e, lock_at(e, number)->expires_us);
-    if (safe_ms < reply_get_number(body, FIELD_SAFE_MS))
-        reply_set_number(&e->body, FIELD_SAFE_MS, safe_ms);
-}
-
-static void reply_lock(struct hf_buf *body, const struct hold_engine *e,
-                       const struct lock *lock, uint32_t more)
-{
-    reply_map(body, 6 + more);
-    reply_field_text(body, FIELD_NAME, lock_name(e, lock));
-    reply_field_text(body, FIELD_OWNER, hf_text_bytes(&e->texts, lock->owner));
-    reply_field_number(body, FIELD_TOKEN, (int64_t)lock->token);
-    reply_field_number(body, FIELD_EXPIRES_MS, left_ms(e, lock->expires_us));
-    reply_field_number(body, FIELD_COUNT, lock->count);
-    reply_field_number(body, FIELD_WAITING, lock->waiting);
-}
-
-void lock_info(struct hold_engine *e, const struct hold_command *c)
-{
-    uint32_t number = hf_index_find(&e->locks, c->name);
-
-    assert(!lock_is_over(e, number));
-    if (number == 0) {
-        reply_field_text(refuse(e, HOLD_NOTFOUND, 1), FIELD_NAME, c->name);
-        return;
-    }
-    struct lock *lock = lock_at(e, number);
-    reply_lock(&e->body, e, lock, 1);
-    reply_field_number(&e->body, FIELD_HELD_MS,
-                       (int64_t)((e->now_us - lock->acquired_us) / US_PER_MS));
-}
-
-static void show_lock(struct hold_engine *e, const void *record)
-{
-    reply_lock(&e->body, e, record, 0);
-}
-
-void lock_list(struct hold_engine *e, const struct hold_command *c)
-{
-    list_page(e, c, FIELD_LOCKS, &e->locks, show_lock);
-}
-
-enum hf_status lock_loaded(struct hold_engine *e, uint32_t number,
-                           uint64_t link)
-{
+    if (number == 0 || !is_behind(e))
+        return false;
     const struct lock *lock = lock_at(e, number);
-
-    (void)link;
-    e->load_lock = number;
-    return due_load(e, DUE_LOCK, number, lock->expires_us, lock->token);
+    if (lock->mark != 0 &&
+        (e->due.entries[mark_at(e, lock->mark)->due].when <= e->now_us))
+        return true;
+    for (uint32_t n = lock->grants.first; n != 0;
+         n = part_at(e, n)->place.next) {
+        if (part_is_over(e, part_at(e, n)))
+            return true;
+    }
+    for (uint32_t n = lock->queue.first; n != 0;
+         n = part_at(e, n)->place.next) {
+        if (part_is_over(e, part_at(e, n)))
+            return true;
+    }
+    return false;
 }
 
-/* Waiters follow their lock, whose token each of them has. */
-enum hf_status waiter_loaded(struct hold_engine *e, uint32_t number,
-                             uint64_t link)
+/* Ends a grant whose time, or whose session's, is over. */
+static void end_over(struct hold_engine *e, uint32_t number)
 {
-    struct waiter *waiter = waiter_at(e, number);
+    const struct part *part = part_at(e, number);
+    uint64_t expires_us = part_expires_us(e, part);
 
-    if (e->load_lock == 0 || lock_at(e, e->load_lock)->token != link)
-        return HF_CORRUPT;
-    if (out_reserve(e, hf_index_count(&e->waiters) + 2) != HF_OK)
-        return HF_NOMEM;
-    enqueue(e, e->load_lock, number);
-    return due_load(e, DUE_WAITER, number, waiter->deadline_us, waiter->ticket);
+    if (expires_us > e->now_us) {
+        const struct session *session =
+            session_at(e, part_claim(e, part)->session);
+        grant_lose(e, number, e->now_us - session->expires_us);
+    } else if (part->group != 0) {
+        set_lose(e, part->group, EVENT_LOCK_EXPIRED, e->now_us - expires_us);
+    } else {
+        emit_lock(e, EVENT_LOCK_EXPIRED, part, part->token,
+                  e->now_us - expires_us);
+        emit_age(e, part->acquired_us);
+        grant_end(e, number, false);
+    }
 }
 
-uint64_t waiter_link(const struct hold_engine *e, const void *record)
+void lock_settle(struct hold_engine *e, uint32_t number)
 {
-    return lock_at(e, ((const struct waiter *)record)->lock)->token;
+    struct lock *lock = lock_at(e, number);
+    uint32_t next;
+
+    lock->is_kept = true;
+    for (uint32_t n = lock->grants.first; n != 0; n = next) {
+        next = part_at(e, n)->place.next;
+        if (part_is_over(e, part_at(e, n)))
+            end_over(e, n);
+    }
+    for (uint32_t n = lock->queue.first; n != 0; n = next) {
+        next = part_at(e, n)->place.next;
+        if (part_is_over(e, part_at(e, n)))
+            waiter_end(e, part_at(e, n)->group);
+    }
+    mark_settle(e, lock->mark);
+    lock->is_kept = false;
+    serve_later(e, number);
+    serve_all(e);
+}
+
+void lock_settle_named(struct hold_engine *e, const struct hold_command *c)
+{
+    uint32_t number = hf_index_find(&e->locks, c->name);
+
+    if (number != 0)
+        lock_settle(e, number);
 }

@@ -13,9 +13,15 @@
 /* The longest body: a list stops short of it, a reservation fits well. */
 #define BODY_BYTES (256u * 1024)
 
-/* Events other than grants, and the different names they can bear. */
-#define EVENTS_BASE (2 * HOLD_STEP_MAX + 16)
-#define NAMES_BYTES ((HOLD_STEP_MAX + 16) * HOLD_NAME_MAX)
+/* Events other than grants to those who waited, and the bytes of the names that
+ * they can bear: what ends in the steps of a sweep, what a record ends, wounds
+ * or grants itself. A set counts by its names. */
+#define SETTLED_MAX (HOLD_SETTLE_MAX * HOLD_SET_MAX)
+#define EVENTS_BASE (3 * HOLD_STEP_MAX + 4 * HOLD_SET_MAX + SETTLED_MAX)
+#define NAMES_BYTES \
+    ((HOLD_STEP_MAX + 4 * HOLD_SET_MAX + SETTLED_MAX) * HOLD_NAME_MAX)
+/* The longest answer to those who waited for what is done. */
+#define DONE_BYTES (HOLD_NAME_MAX + HOLD_NOTE_MAX + 64)
 
 static enum hf_status fixed(struct hf_buf *buf, size_t bytes)
 {
@@ -47,15 +53,18 @@ enum hf_status out_init(struct hold_engine *e)
 {
     if (fixed(&e->body, BODY_BYTES) != HF_OK ||
         fixed(&e->event_names, NAMES_BYTES) != HF_OK ||
+        fixed(&e->done_body, DONE_BYTES) != HF_OK ||
         fixed(&e->record, HOLD_RECORD_MAX) != HF_OK)
         return HF_NOMEM;
-    return out_reserve(e, 16);
+    return out_reserve(e, 16) == HF_OK ? out_reserve_events(e, 16, 0)
+                                       : HF_NOMEM;
 }
 
 void out_destroy(struct hold_engine *e)
 {
     hf_free(e->body.data);
     hf_free(e->event_names.data);
+    hf_free(e->done_body.data);
     hf_free(e->record.data);
     hf_free(e->answers);
     hf_free(e->answer_bodies.data);
@@ -80,13 +89,27 @@ enum hf_status out_reserve(struct hold_engine *e, size_t waiters)
         e->answer_bodies.cap = cap * HOLD_ANSWER_BYTES;
         e->answer_cap = cap;
     }
-    if (e->answer_cap + EVENTS_BASE > e->event_cap) {
-        size_t cap = e->answer_cap + EVENTS_BASE;
+    return HF_OK;
+}
+
+enum hf_status out_reserve_events(struct hold_engine *e, size_t parts,
+                                  size_t name_bytes)
+{
+    if (parts + EVENTS_BASE > e->event_cap) {
+        size_t cap = 2 * parts + EVENTS_BASE;
         void *events = hf_realloc(e->events, cap * sizeof *e->events);
         if (events == NULL)
             return HF_NOMEM;
         e->events = events;
         e->event_cap = cap;
+    }
+    if (name_bytes + NAMES_BYTES > e->event_names.cap) {
+        size_t cap = 2 * name_bytes + NAMES_BYTES;
+        void *names = hf_realloc(e->event_names.data, cap);
+        if (names == NULL)
+            return HF_NOMEM;
+        e->event_names.data = names;
+        e->event_names.cap = cap;
     }
     return HF_OK;
 }
@@ -106,8 +129,8 @@ uint64_t emit(struct hold_engine *e, enum hold_event_kind kind,
     struct hold_event *event = &e->events[e->out.event_count];
 
     assert(e->out.event_count < e->event_cap);
-    *event =
-        (struct hold_event){++e->seq, kind, lag_us, HOLD_NO_AGE, {NULL, 0}};
+    *event = (struct hold_event){++e->seq, kind, lag_us,   HOLD_NO_AGE,
+                                 0,        0,    {NULL, 0}};
     if (e->out.event_count > 0 && hf_bytes_equal(event[-1].name, name)) {
         event->name = event[-1].name;
     } else {
@@ -170,6 +193,7 @@ bool refuse_overload(struct hold_engine *e, const char *limit, uint64_t maximum)
 
 void list_page(struct hold_engine *e, const struct hold_command *c,
                enum hold_field field, const struct hf_index *index,
+               bool (*among)(const void *record),
                void (*show)(struct hold_engine *e, const void *record))
 {
     struct hf_buf *body = &e->body;
@@ -189,7 +213,7 @@ void list_page(struct hold_engine *e, const struct hold_command *c,
          number++) {
         const void *record = hf_index_used(index, number);
         steps++;
-        if (record == NULL ||
+        if (record == NULL || (among != NULL && !among(record)) ||
             (c->name.len > 0 &&
              !hf_bytes_match_steps(c->name, hf_index_name(index, record),
                                    &steps)))

@@ -53,8 +53,8 @@ static void find_need(struct hold_engine *e, const struct hold_command *c,
     const struct hold_operation *operation = &hold_operations[c->kind];
     bool keep = c->request.len > 0 && operation->class == CLASS_WRITE;
 
-    need->count = need->reserves = 0;
-    need->waiter = need->due = need->shows = false;
+    need->count = need->reserves = need->due = 0;
+    need->waiter = need->shows = false;
     need->reply_len = 0;
     if (!c->told) { /* else it is not carried out */
         need->reply_len = PLAIN_REPLY_BYTES + c->name.len;
@@ -74,7 +74,7 @@ static void give_back(struct hold_engine *e, const struct need *need)
 {
     for (uint32_t i = 0; i < need->count; i++)
         hf_slab_unpromise(need->slabs[i], 1);
-    if (need->due)
+    for (uint32_t i = 0; i < need->due; i++)
         hf_heap_unpromise(&e->due);
 }
 
@@ -82,13 +82,19 @@ static void give_back(struct hold_engine *e, const struct need *need)
 static enum hf_status promise(struct hold_engine *e, const struct need *need)
 {
     uint32_t got = 0;
+    uint32_t due = 0;
 
     while (got < need->count && hf_slab_promise(need->slabs[got], 1) == HF_OK)
         got++;
-    if (got == need->count && (!need->due || hf_heap_promise(&e->due) == HF_OK))
+    while (got == need->count && due < need->due &&
+           hf_heap_promise(&e->due) == HF_OK)
+        due++;
+    if (got == need->count && due == need->due)
         return HF_OK;
     while (got-- > 0)
         hf_slab_unpromise(need->slabs[got], 1);
+    while (due-- > 0)
+        hf_heap_unpromise(&e->due);
     return HF_NOMEM;
 }
 
@@ -99,13 +105,15 @@ static bool fits(const struct hold_engine *e, const struct need *need)
         if (!hf_slab_has_room(need->slabs[i], 1))
             return false;
     }
-    return !need->due || e->due.count + e->due.promised + 2 <= e->due.cap;
+    return need->due == 0 ||
+           e->due.count + e->due.promised + need->due + 1 <= e->due.cap;
 }
 
 /* True if applying it takes no memory. */
 static bool needs_nothing(const struct hold_command *c)
 {
-    return c->request.len == 0 && hold_operations[c->kind].need == NULL;
+    return c->request.len == 0 && (hold_operations[c->kind].need == NULL ||
+                                   (c->kind == HOLD_UNLOCK && c->done_ms == 0));
 }
 
 enum hf_status hold_prepare(struct hold_engine *e, const struct hold_command *c)
@@ -124,13 +132,21 @@ enum hf_status hold_prepare(struct hold_engine *e, const struct hold_command *c)
         !fits(e, &need))
         return HF_NOMEM;
     size_t waiters = (size_t)e->waiters.slab.used + e->waiters.slab.promised;
-    if (need.waiter && out_reserve(e, waiters + 2) != HF_OK)
+    if (need.waiter &&
+        (out_reserve(e, waiters + 2) != HF_OK ||
+         out_reserve_events(e, e->waited_parts + e->promised_parts + need.names,
+                            e->waited_bytes + e->promised_bytes +
+                                need.name_bytes) != HF_OK))
         return HF_NOMEM;
     size_t before = e->memory_bytes;
     if (promise(e, &need) != HF_OK)
         return HF_NOMEM;
     e->grown = e->grown || e->memory_bytes > before;
     e->prepared++;
+    if (need.waiter) {
+        e->promised_parts += need.names;
+        e->promised_bytes += need.name_bytes;
+    }
     if (need.shows)
         e->showing[hf_texts_class(need.reply_len)]++;
     if (need.reserves > 0)
@@ -171,6 +187,10 @@ void promise_spend(struct hold_engine *e, const struct hold_command *c)
     }
     find_need(e, c, &e->spent);
     give_back(e, &e->spent);
+    if (e->spent.waiter) {
+        e->promised_parts -= e->spent.names;
+        e->promised_bytes -= e->spent.name_bytes;
+    }
     if (e->spent.reserves > 0) {
         assert(e->reserving[e->spent.reserves - 1] > 0); /* it was prepared */
         e->reserving[e->spent.reserves - 1]--;

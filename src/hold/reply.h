@@ -24,7 +24,7 @@
 #include "base/little.h"
 
 /* How it ended: the code, and its name as clients see it. The engine gives
- * those up to BADARG, only a server the others. */
+ * those up to DONE, only a server the others. */
 #define HOLD_CODES(CODE)                                                       \
     CODE(OK, "OK")                                                             \
     CODE(WAITING, "WAITING")   /* no answer yet: it comes under the ticket */  \
@@ -40,17 +40,19 @@
     CODE(CONFLICT, "CONFLICT") /* the same id with other arguments */          \
     CODE(OVERLOADED, "OVERLOADED") /* a named limit is reached */              \
     CODE(MOVED, "CONFLICT")        /* a newer connection asked the same REQ */ \
-    CODE(AGAIN, "AGAIN")     /* not done yet: apply the same record again */   \
-    CODE(BADARG, "BADARG")   /* a token that was never given */                \
-    CODE(ERR, "ERR")         /* not a request, or of no command */             \
-    CODE(NOPERM, "NOPERM")   /* not from there */                              \
-    CODE(NOPROTO, "NOPROTO") /* no such protocol */                            \
-    CODE(JOURNAL, "JOURNAL") /* the log has failed */
+    CODE(AGAIN, "AGAIN")       /* not done yet: apply the same record again */ \
+    CODE(BADARG, "BADARG")     /* a token that was never given */              \
+    CODE(DEADLOCK, "DEADLOCK") /* waiting would close a circle */              \
+    CODE(DONE, "DONE")         /* the work of this lock was done */            \
+    CODE(ERR, "ERR")           /* not a request, or of no command */           \
+    CODE(NOPERM, "NOPERM")     /* not from there */                            \
+    CODE(NOPROTO, "NOPROTO")   /* no such protocol */                          \
+    CODE(JOURNAL, "JOURNAL")   /* the log has failed */
 
 #define HOLD_CODE_OF(code, name) HOLD_##code,
 enum hold_code {
     HOLD_CODES(HOLD_CODE_OF) HOLD_ALL_CODES,
-    HOLD_CODE_COUNT = HOLD_BADARG + 1 /* of those that the engine gives */
+    HOLD_CODE_COUNT = HOLD_DONE + 1 /* of those that the engine gives */
 };
 #undef HOLD_CODE_OF
 
@@ -97,7 +99,32 @@ enum hold_code {
     FIELD(HOLD, "hold")                      \
     FIELD(HEADER_POLICY, "ratelimit_policy") \
     FIELD(HEADER, "ratelimit")               \
-    FIELD(RESOURCE, "resource")
+    FIELD(RESOURCE, "resource")              \
+    FIELD(FENCE, "fence")                    \
+    FIELD(SESSION, "session")                \
+    FIELD(SESSIONS, "sessions")              \
+    FIELD(MODE, "mode")                      \
+    FIELD(POSITION, "position")              \
+    FIELD(NOTE, "note")                      \
+    FIELD(CYCLE, "cycle")                    \
+    FIELD(LENGTH, "length")                  \
+    FIELD(SINCE_MS, "since_ms")              \
+    FIELD(TTL_MS, "ttl_ms")                  \
+    FIELD(RESULT, "result")                  \
+    FIELD(BOUND, "bound")                    \
+    FIELD(WAITS, "waits")                    \
+    FIELD(PERMITS, "permits")                \
+    FIELD(HOLDERS, "holders")                \
+    FIELD(WAITERS, "waiters")                \
+    FIELD(PRIORITY, "priority")              \
+    FIELD(NAMES, "names")                    \
+    FIELD(VALUE, "value")                    \
+    FIELD(WHAT, "what")                      \
+    FIELD(SEQ, "seq")                        \
+    FIELD(AGE_MS, "age_ms")                  \
+    FIELD(EDGES, "edges")                    \
+    FIELD(BY, "by")                          \
+    FIELD(HOLDER, "holder")
 
 #define HOLD_FIELD_OF(field, name) FIELD_##field,
 enum hold_field { HOLD_FIELDS(HOLD_FIELD_OF) HOLD_FIELD_COUNT };

@@ -9,7 +9,10 @@
  */
 #include <assert.h>
 
-#include "hold/state.h"
+#include "hold/locks.h"
+
+/* How requests are listed. */
+#define REQUESTS(e) CHAIN(e->requests.slab, request, listed.links)
 
 static uint64_t fingerprint_of(struct hold_engine *e,
                                const struct hold_command *c,
@@ -60,7 +63,8 @@ bool request_repeat(struct hold_engine *e, const struct hold_command *c,
     assert(reply.len <= e->body.cap);
     memcpy(e->body.data, reply.data, reply.len);
     e->body.len = reply.len;
-    if (request->code == HOLD_OK || request->code == HOLD_BUSY)
+    if (request->code == HOLD_OK || request->code == HOLD_BUSY ||
+        request->code == HOLD_DONE)
         reply_age(&e->body, (e->now_us - request->stored_us + US_PER_MS - 1) /
                                 US_PER_MS); /* never too long */
     if (request->code == HOLD_OK && hold_operations[c->kind].retell != NULL)
@@ -79,7 +83,7 @@ static void append(struct hold_engine *e, uint32_t number)
 {
     struct request *request = request_at(e, number);
 
-    list_append(&e->requests, list_of(e, request), number);
+    list_append(REQUESTS(e), list_of(e, request), number);
     e->refused_count += request->code != HOLD_OK;
 }
 
@@ -87,7 +91,7 @@ static void unlist(struct hold_engine *e, uint32_t number)
 {
     struct request *request = request_at(e, number);
 
-    list_remove(&e->requests, list_of(e, request), number);
+    list_remove(REQUESTS(e), list_of(e, request), number);
     e->refused_count -= request->code != HOLD_OK;
 }
 
@@ -162,6 +166,18 @@ bool request_resume(struct hold_engine *e, const struct hold_command *c)
     return true;
 }
 
+/* A refusal that names a deadlock is kept without its members. */
+static struct hf_bytes without_cycle(struct hold_engine *e)
+{
+    struct hf_bytes body = hf_buf_bytes(&e->body);
+    struct hf_buf kept = {e->record.data, 0, e->record.cap};
+
+    reply_map(&kept, 2);
+    reply_field_text(&kept, FIELD_NAME, reply_get_text(body, FIELD_NAME));
+    reply_field_text(&kept, FIELD_REASON, reply_get_text(body, FIELD_REASON));
+    return hf_buf_bytes(&kept);
+}
+
 void request_store(struct hold_engine *e, const struct hold_command *c,
                    struct hf_bytes record)
 {
@@ -171,6 +187,9 @@ void request_store(struct hold_engine *e, const struct hold_command *c,
     bool waiting = e->out.code == HOLD_WAITING;
     struct hf_bytes reply =
         waiting ? hf_bytes(blank, sizeof blank) : hf_buf_bytes(&e->body);
+
+    if (e->out.code == HOLD_DEADLOCK)
+        reply = without_cycle(e);
     uint32_t number = hf_index_add(&e->requests, c->request);
 
     assert(number != 0); /* promised */
@@ -215,6 +234,7 @@ void request_time_out(struct hold_engine *e, struct hf_bytes id)
     struct request *request = request_at(e, number);
     if (request->waiter != 0) {
         waiter_time_out(e, request->waiter);
+        serve_all(e);
     } else if (request->code != HOLD_TIMED_OUT) {
         hf_texts_drop(&e->texts, request->reply);
         request->reply = (struct hf_text){0}; /* no facts: needs no memory */

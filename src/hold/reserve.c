@@ -12,6 +12,9 @@
 #include "base/little.h"
 #include "hold/state.h"
 
+/* How reservations are listed. */
+#define RESERVATIONS(e) CHAIN(e->reservations.slab, reservation, listed.links)
+
 /* Crockford's digits: no I, L, O, U to be misread. */
 static const char digits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
@@ -165,7 +168,7 @@ void reserve_need(struct hold_engine *e, const struct hold_command *c,
                 c->name.len > 0 ? c->name.len : HOLD_ID_MADE_BYTES);
     need_text(e, need, c->owner.len);
     need_text(e, need, items_len);
-    need->due = true;
+    need->due = 1;
     need->reply_len = promise_reservation(items_len, c->item_count);
     need->reserves = hf_texts_class(need->reply_len) + 1;
 }
@@ -267,7 +270,7 @@ static void end(struct hold_engine *e, uint32_t number, uint32_t status,
     r->status = status;
     r->ended_us = e->now_us;
     hf_heap_remove(&e->due, r->due);
-    list_append(&e->reservations, &e->ended, number);
+    list_append(RESERVATIONS(e), &e->ended, number);
     assert(e->pending > 0);
     e->pending--;
 }
@@ -294,6 +297,14 @@ bool reservation_is_over(const struct hold_engine *e, uint32_t number)
     return number != 0 &&
            reservation_at(e, number)->status == RESERVATION_PENDING &&
            reservation_at(e, number)->expires_us <= e->now_us;
+}
+
+void reservation_settle(struct hold_engine *e, const struct hold_command *c)
+{
+    uint32_t number = hf_index_find(&e->reservations, c->name);
+
+    if (reservation_is_over(e, number))
+        reservation_expire(e, number);
 }
 
 void ending_need(struct hold_engine *e, const struct hold_command *c,
@@ -379,7 +390,7 @@ void ended_forget_first(struct hold_engine *e)
     struct reservation *r = reservation_at(e, number);
 
     assert(r->status != RESERVATION_PENDING);
-    list_remove(&e->reservations, &e->ended, number);
+    list_remove(RESERVATIONS(e), &e->ended, number);
     hf_texts_drop(&e->texts, r->owner);
     hf_texts_drop(&e->texts, r->reason);
     hf_texts_drop(&e->texts, r->items);
@@ -410,7 +421,7 @@ enum hf_status reservation_loaded(struct hold_engine *e, uint32_t number,
         !items_are_whole(hf_text_bytes(&e->texts, r->items)))
         return HF_CORRUPT;
     if (r->status != RESERVATION_PENDING) {
-        list_append(&e->reservations, &e->ended, number);
+        list_append(RESERVATIONS(e), &e->ended, number);
         return HF_OK;
     }
     e->pending++;

@@ -28,17 +28,22 @@ struct subject;
 struct target;
 
 enum hold_type {
-    TYPE_NONE,   /* a bit without an argument */
-    TYPE_TEXT,   /* struct hf_bytes; its range is a length */
-    TYPE_BYTES,  /* struct hf_bytes, any */
-    TYPE_NEW_ID, /* a text, or * for none */
-    TYPE_NUMBER, /* uint64_t */
-    TYPE_SIGNED, /* int64_t, any */
-    TYPE_CHANGE, /* int64_t, any but 0 */
-    TYPE_ITEM,   /* sku and quantity */
-    TYPE_SKUS,   /* one or more, to the end */
-    TYPE_FLAG,   /* no value: that it was given is all */
-    TYPE_OWN,    /* `min` values, read by whoever made the table */
+    TYPE_NONE,    /* a bit without an argument */
+    TYPE_TEXT,    /* struct hf_bytes; its range is a length */
+    TYPE_BYTES,   /* struct hf_bytes, any */
+    TYPE_NEW_ID,  /* a text, or * for none */
+    TYPE_NUMBER,  /* uint64_t */
+    TYPE_SIGNED,  /* int64_t, any */
+    TYPE_CHANGE,  /* int64_t, any but 0 */
+    TYPE_ITEM,    /* sku and quantity */
+    TYPE_SKUS,    /* one or more, to the end */
+    TYPE_FLAG,    /* no value: that it was given is all; or the bits `min` of
+                   * a number are set */
+    TYPE_CHOICE,  /* one of the words in `value`: its place, from bit `min` of
+                   * a number on */
+    TYPE_PERMITS, /* n OF max */
+    TYPE_MEMBER,  /* a name of a set, perhaps SHARED */
+    TYPE_OWN,     /* `min` values, read by whoever made the table */
 };
 
 struct hold_arg {
@@ -54,7 +59,8 @@ struct hold_arg {
     uint64_t max;
 };
 
-/* The arguments of records, by their bit. Those with a value are options. */
+/* The arguments of records, by their bit, and more that options are read into.
+ * Those with a value are options. */
 enum hold_arg_bit {
     ARG_NAME,
     ARG_OWNER,
@@ -64,9 +70,29 @@ enum hold_arg_bit {
     ARG_TTL,
     ARG_WAIT,
     ARG_AMOUNT,
-    ARG_CURSOR = 12,
+    ARG_SHARED, /* in flags, as the next three */
+    ARG_FOREVER,
+    ARG_BARGE,
+    ARG_BIND,
+    ARG_CURSOR,
     ARG_COUNT,
     ARG_ITEM,
+    ARG_FLAGS,
+    ARG_SESSION,
+    ARG_PERMITS,
+    ARG_MAXHOLD,
+    ARG_DELAY,
+    ARG_NOTE,
+    ARG_DONE,
+    ARG_GRACE,
+    HOLD_RECORD_ARGS,              /* the others are stored as one of these */
+    ARG_MEMBER = HOLD_RECORD_ARGS, /* in items */
+    ARG_DEADLOCK,                  /* in flags */
+    ARG_PRIORITY,                  /* in flags */
+    ARG_RESULT,                    /* in note */
+    ARG_TITLE,                     /* in note */
+    ARG_VALUE,                     /* in note */
+    ARG_DOT,                       /* in flags */
     HOLD_ARGS
 };
 #define HOLD_BIT(arg) (1u << (arg))
@@ -82,6 +108,7 @@ enum hold_word {
     WORD_NEW_ID,
     WORD_PATTERN,
     WORD_TOKEN,
+    WORD_SESSION,
     WORD_TOTAL,
     WORD_CHANGE,
     WORD_SKUS,
@@ -127,7 +154,9 @@ struct hold_operation {
     const struct subject *subject; /* the records that it names */
     hold_check_fn *check;          /* of a write, as the next three */
     hold_change_fn *change;
-    hold_need_fn *need;  /* NULL: it needs no memory */
+    hold_need_fn *need; /* NULL: it needs no memory */
+    /* Ends what is over there and was not swept, for this command. */
+    hold_run_fn *settle;
     hold_run_fn *retell; /* corrects a kept answer that is told again */
     hold_run_fn *run;    /* of all others */
 };
@@ -142,8 +171,9 @@ static inline bool hold_kind_is_write(enum hold_kind kind)
     return class == CLASS_WRITE || class == CLASS_INTERNAL;
 }
 
-/* True for the kinds whose outcome depends on everything that is due: they,
- * and a HOLD_TICK with an amount, are applied in as many calls as it takes. */
+/* True for the kinds whose outcome always depends on everything that is due:
+ * they, and a HOLD_TICK with an amount, are applied in as many calls as it
+ * takes. See hold_is_exact(). */
 static inline bool hold_kind_is_exact(enum hold_kind kind)
 {
     return hold_operations[kind].exact;

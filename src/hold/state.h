@@ -1,13 +1,14 @@
 /* state.h - what the engine keeps; for the files of this folder only.
  *
- *   locks --------> struct lock ----first/last----> struct waiter (a queue)
+ *   locks --------> struct lock, with parts, waiters, sets, sessions: graph.h
  *   products -----> struct product
  *   reservations -> struct reservation --- ended ones in a list by time
  *   fences -------> struct fence
  *   requests -----> struct request ------- answered ones in two lists by time,
  *                                          successes and refusals
  *
- *   due: a heap over held locks, waiters and pending reservations
+ *   due: a heap over grants, sets, waiters, sessions, marks and pending
+ *        reservations
  *
  * All records live in slabs and are named by 32-bit numbers. Nothing may
  * depend on those numbers but the order of listings: a state that was loaded
@@ -21,44 +22,12 @@
 #include "base/heap.h"
 #include "base/index.h"
 #include "hold/engine.h"
-
-/* The numbers of the first and the last record; 0: none. */
-struct list {
-    uint32_t first;
-    uint32_t last;
-};
+#include "hold/graph.h"
 
 /* How a record begins that can be in a list. */
 struct listed {
     struct hf_named named;
-    uint32_t prev;
-    uint32_t next;
-};
-
-/* An idle lock is not kept: every lock here has a holder. */
-struct lock {
-    struct hf_named named;
-    uint64_t token;
-    uint64_t expires_us;
-    uint64_t acquired_us;
-    struct hf_text owner;
-    uint32_t count;    /* how often the owner took it */
-    uint32_t due;      /* place in the heap */
-    struct list queue; /* waiters, oldest first */
-    uint32_t waiting;  /* how many */
-};
-
-/* Found by its ticket, whose 8 bytes are its name. */
-struct waiter {
-    struct listed listed; /* in the queue */
-    uint64_t ticket;
-    uint64_t deadline_us;
-    uint64_t queued_us;
-    uint64_t ttl_ms;
-    struct hf_text owner;
-    uint32_t lock;
-    uint32_t due;
-    uint32_t request; /* 0: none */
+    struct links links;
 };
 
 /* available = total - reserved - sold, never negative. */
@@ -109,22 +78,31 @@ struct request {
 /* A sum over products, each of which may have HOLD_STOCK_MAX. */
 __extension__ typedef unsigned __int128 hold_wide;
 
-/* What a heap entry's `ref` names: the kind on top, as SUBJECT_*, the number
- * below. */
-enum due_kind { DUE_LOCK, DUE_WAITER, DUE_RESERVATION = 3 };
-#define DUE_SHIFT  30
+/* What a heap entry's `ref` names: the kind on top, the number below. */
+enum due_kind {
+    DUE_GRANT,
+    DUE_SET,
+    DUE_WAITER,
+    DUE_SESSION,
+    DUE_MARK,
+    DUE_RESERVATION,
+};
+#define DUE_SHIFT  29
 #define DUE_NUMBER ((1u << DUE_SHIFT) - 1)
 
-/* What applying a command may take: at most one record of each index. */
-#define NEED_SLABS_MAX 8
+/* What applying a command may take. */
+#define NEED_SLABS_MAX (4 * HOLD_SET_MAX + 24)
 struct need {
     struct hf_slab *slabs[NEED_SLABS_MAX]; /* an item of each */
     uint32_t count;
+    uint32_t due;      /* entries of the heap */
     uint32_t reserves; /* the size of what it reserves, plus 1 */
     bool waiter;
-    bool due;
     bool shows;       /* a reservation, to be kept for a REQ */
     size_t reply_len; /* of the reply to be kept for a REQ; 0: none */
+    /* with `waiter`: the names that it may come to wait for, and their bytes */
+    size_t names;
+    size_t name_bytes;
 };
 
 struct hold_engine {
@@ -135,6 +113,24 @@ struct hold_engine {
     struct hf_texts texts;
     struct hf_index locks;
     struct hf_index waiters;
+    struct hf_index sets;
+    struct hf_index sessions;
+    struct hf_index holders;
+    struct hf_slab parts;
+    struct hf_slab terms;
+    struct hf_slab marks;
+    uint32_t steps;        /* of the sweep, or of what else is bounded so */
+    struct list serve;     /* locks whose queues are to be looked at */
+    uint32_t held;         /* locks with a grant */
+    uint32_t delays;       /* marks that are promised to grants and waiters */
+    size_t waited_parts;   /* names that are waited for */
+    size_t waited_bytes;   /* of them */
+    size_t promised_parts; /* the same of commands that were prepared */
+    size_t promised_bytes;
+    uint64_t search;         /* the last one: see deadlock.c */
+    struct past_entry *past; /* a ring: see explain.c; NULL: none */
+    uint32_t past_count;     /* that it has room for, a power of two */
+    uint64_t past_next;      /* how many were ever put into it */
     struct hf_index products;
     struct hf_index reservations;
     struct hf_index fences;
@@ -157,6 +153,7 @@ struct hold_engine {
     uint32_t prepared; /* records that are not applied yet */
     bool grown;        /* promises made memory, of which some may come back */
     uint64_t requests_dropped; /* figures, no state */
+    uint64_t double_grants;
     uint64_t requests_refused;
     struct hold_command command; /* the record being applied */
     struct hf_buf record;        /* scratch for a fingerprint */
@@ -170,9 +167,9 @@ struct hold_engine {
     struct hold_event *events;
     size_t event_cap;
     struct hf_buf event_names;
-    uint32_t waiter_added; /* by the command just performed, for REQ */
-    bool loading;          /* the head of an image was read */
-    uint32_t load_lock;    /* the lock read last, whose waiters follow */
+    struct hf_buf done_body; /* of those who waited for what is done */
+    uint32_t waiter_added;   /* by the command just performed, for REQ */
+    bool loading;            /* the head of an image was read */
 };
 
 static inline void need_item(struct need *need, struct hf_slab *slab)
@@ -200,12 +197,12 @@ static inline void need_record(struct hold_engine *e, struct need *need,
 
 /* How an image begins. */
 #define IMAGE_HEAD   'H'
-#define IMAGE_FORMAT 1u
+#define IMAGE_FORMAT 2u
 
 /* Length of the ids that the engine makes. */
 #define HOLD_ID_MADE_BYTES 26u
 
-/* The longest answer to a waiter: four numbers. */
+/* The longest answer to a waiter that is kept for its REQ: five numbers. */
 #define HOLD_ANSWER_BYTES 64u
 
 /* The record of that number: lock_at(e, number) and so on. */
@@ -217,11 +214,33 @@ static inline void need_record(struct hold_engine *e, struct need *need,
     }
 RECORD_AT(lock, locks)
 RECORD_AT(waiter, waiters)
+RECORD_AT(set, sets)
+RECORD_AT(session, sessions)
+RECORD_AT(holder, holders)
 RECORD_AT(product, products)
 RECORD_AT(reservation, reservations)
 RECORD_AT(fence, fences)
 RECORD_AT(request, requests)
 #undef RECORD_AT
+
+#define ITEM_AT(kind, slab)                                           \
+    static inline struct kind *kind##_at(const struct hold_engine *e, \
+                                         uint32_t number)             \
+    {                                                                 \
+        return hf_slab_at(&e->slab, number);                          \
+    }
+ITEM_AT(part, parts)
+ITEM_AT(terms, terms)
+ITEM_AT(mark, marks)
+#undef ITEM_AT
+
+/* What hold_is_behind() tells. */
+static inline bool is_behind(const struct hold_engine *e)
+{
+    const struct hf_heap_entry *first = hf_heap_first(&e->due);
+
+    return first != NULL && first->when <= e->now_us;
+}
 
 static inline uint64_t max_u64(uint64_t a, uint64_t b)
 {
@@ -234,9 +253,16 @@ struct subject_number {
     uint16_t place;
     uint16_t bytes;
 };
-#define SUBJECT_NUMBERS 5
+#define SUBJECT_NUMBERS 6
 #define SUBJECT_TEXTS   3
 #define SUBJECT_LISTS   2
+
+struct walk; /* image_parts.h */
+struct reader;
+/* Gives all records of a kind, and reads one. */
+typedef enum hf_status subject_walk_fn(struct walk *walk);
+typedef enum hf_status subject_load_fn(struct hold_engine *e,
+                                       struct reader *in);
 
 typedef uint64_t subject_link_fn(const struct hold_engine *e,
                                  const void *record);
@@ -250,10 +276,9 @@ struct subject {
     /* Its time is over, but that was not swept; false of 0, which is none.
      * NULL: there is no such time. */
     bool (*is_over)(const struct hold_engine *e, uint32_t number);
-    void (*expire)(struct hold_engine *e, uint32_t number); /* it is due */
     /* An entry of an image: kind, numbers, name, texts. */
-    char image;
-    bool named; /* else its name is the second number */
+    char image; /* '\0': none */
+    bool named; /* else its name is the first number */
     struct subject_number numbers[SUBJECT_NUMBERS];
     uint16_t texts[SUBJECT_TEXTS]; /* places */
     subject_link_fn *link;
@@ -261,13 +286,10 @@ struct subject {
      * it, whose records have a place in that order. */
     uint32_t lists[SUBJECT_LISTS];
     bool (*is_listed)(const void *record); /* in one of them */
-    /* Records that come with each of this kind, from the list at this place
-     * in it; NULL: none. They are not walked on their own. */
-    const struct subject *members;
-    uint16_t member_list;
-    bool is_member;
     /* The record was read: does the rest. HF_CORRUPT, HF_NOMEM. */
     subject_loaded_fn *loaded;
+    /* Instead of all that: entries made and read by functions of its own. */
+    subject_walk_fn *walk;
 };
 
 extern const struct subject hold_subjects[SUBJECTS];
@@ -289,6 +311,10 @@ void out_destroy(struct hold_engine *e);
 void out_reset(struct hold_engine *e);
 /* Room for an answer to every waiter, this many of them. */
 enum hf_status out_reserve(struct hold_engine *e, size_t waiters);
+/* Room for the event of a grant to every part that waits: so many of them, with
+ * so many bytes of names. */
+enum hf_status out_reserve_events(struct hold_engine *e, size_t parts,
+                                  size_t name_bytes);
 /* Takes the next sequence number and tells what it was for. */
 uint64_t emit(struct hold_engine *e, enum hold_event_kind kind,
               struct hf_bytes name, uint64_t lag_us);
@@ -305,10 +331,12 @@ struct hf_buf *refuse(struct hold_engine *e, enum hold_code code,
 bool refuse_overload(struct hold_engine *e, const char *limit,
                      uint64_t maximum);
 
-/* Answers with a page of the records of `index`, each written by `show`: a map
- * of the list and the cursor to go on with. */
+/* Answers with a page of the records of `index`, each written by `show`,
+ * of those that are `among` them (NULL: all): a map of the list and the cursor
+ * to go on with. */
 void list_page(struct hold_engine *e, const struct hold_command *c,
                enum hold_field field, const struct hf_index *index,
+               bool (*among)(const void *record),
                void (*show)(struct hold_engine *e, const void *record));
 
 /* The record that a command names: looked up once, then handed through. */
@@ -316,24 +344,6 @@ struct target {
     uint32_t number; /* 0: there is none */
     uint32_t hash;   /* of the name, to add it */
 };
-
-/* lock.c */
-hold_need_fn lock_need;
-hold_check_fn lock_check, unlock_check, renew_check;
-hold_change_fn lock_take, lock_give, lock_renew;
-hold_run_fn lock_info, lock_list;
-/* Of a grant or renewal in the body, told again: it is safe for no longer than
- * the lock is held with that token. */
-hold_run_fn lock_bound_safe;
-subject_loaded_fn lock_loaded, waiter_loaded;
-subject_link_fn waiter_link;
-bool lock_is_over(const struct hold_engine *e, uint32_t number);
-void lock_expire(struct hold_engine *e, uint32_t number);
-void waiter_time_out(struct hold_engine *e, uint32_t number);
-void waiter_drop(struct hold_engine *e, uint32_t number);
-/* Gives the waiter of `request` a new ticket; returns it. */
-uint64_t waiter_move(struct hold_engine *e, struct request *request);
-uint32_t waiter_find(const struct hold_engine *e, uint64_t ticket);
 
 /* fence.c */
 hold_need_fn fence_need;
@@ -351,7 +361,7 @@ subject_loaded_fn product_loaded;
 hold_need_fn reserve_need, ending_need;
 hold_check_fn reserve_check, ending_check;
 hold_change_fn reserve, reservation_end, reservation_extend;
-hold_run_fn reservation_show;
+hold_run_fn reservation_show, reservation_settle;
 subject_loaded_fn reservation_loaded;
 bool reservation_has_ended(const void *record);
 bool reservation_is_over(const struct hold_engine *e, uint32_t number);
@@ -399,16 +409,6 @@ void request_drop(struct hold_engine *e, uint32_t number);
 /* The request that was answered first of all, or 0. */
 uint32_t request_oldest(const struct hold_engine *e);
 void request_forget(struct hold_engine *e, uint32_t number);
-
-/* list.c - queues, and lists by time; the records are those of `index` */
-void list_append(const struct hf_index *index, struct list *list,
-                 uint32_t number);
-void list_remove(const struct hf_index *index, struct list *list,
-                 uint32_t number);
-/* Links the list to `number`, whose links are those of a record that it takes
- * the place of. */
-void list_replace(const struct hf_index *index, struct list *list,
-                  uint32_t number);
 
 /* due.c - the heap */
 void due_init(struct hold_engine *e);

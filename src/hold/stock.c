@@ -161,7 +161,7 @@ void stock_get(struct hold_engine *e, const struct hold_command *c)
 
 void stock_list(struct hold_engine *e, const struct hold_command *c)
 {
-    list_page(e, c, FIELD_PRODUCTS, &e->products, reply_product);
+    list_page(e, c, FIELD_PRODUCTS, &e->products, NULL, reply_product);
 }
 
 enum hf_status product_loaded(struct hold_engine *e, uint32_t number,

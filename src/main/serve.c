@@ -16,7 +16,7 @@ static void greet(const char *address, const struct config *config)
     uint64_t port = config->port;
 
     printf("ready %s, data in %s, durability %s\n", address, config->dir,
-           config_durability_name(config->durability));
+           config_durabilities[config->durability]);
     printf("try, from another terminal:\n"
            "  redis-cli -p %llu LOCK orders/42 OWNER me TTL 30000\n"
            "  redis-cli -p %llu STOCK SET ticket 100\n"
@@ -81,16 +81,19 @@ static int serve(const struct config *config)
 static const char *take_texts(struct config *config, const char *durability,
                               const char *level, const char *format)
 {
-    if (config_parse_durability(durability, &config->durability) != HF_OK)
-        return "--durability is always, interval or none";
-    if (config_parse_level(hf_bytes_text(level), &config->log_level) != HF_OK)
-        return "--log-level is debug, info, warn or error";
-    if (config_parse_format(hf_bytes_text(format), &config->log_format) !=
-        HF_OK)
-        return "--log-format is text or json";
-    if (config->segment_bytes % 4096 != 0)
-        return "--segment-bytes is a multiple of 4096";
-    return NULL;
+    int mode = config_find(config_durabilities, hf_bytes_text(durability));
+    int lowest = config_find(config_levels, hf_bytes_text(level));
+    int form = config_find(config_formats, hf_bytes_text(format));
+
+    config->durability = (enum journal_sync)mode;
+    config->log_level = (enum hf_log_level)lowest;
+    config->log_format = (enum hf_log_form)form;
+    return mode < 0     ? "--durability is always, interval or none"
+           : lowest < 0 ? "--log-level is debug, info, warn or error"
+           : form < 0   ? "--log-format is text or json"
+           : config->segment_bytes % 4096 != 0
+               ? "--segment-bytes is a multiple of 4096"
+               : NULL;
 }
 
 #define OPTIONS_TEXT 6 /* options that are no numbers */
@@ -98,11 +101,11 @@ static const char *take_texts(struct config *config, const char *durability,
 int serve_on(struct journal_io *io, int argc, char **argv)
 {
     struct config config = config_default();
-    const char *durability = config_durability_name(config.durability);
+    const char *durability = config_durabilities[config.durability];
     struct config_number numbers[CONFIG_NUMBERS_MAX];
     size_t count = config_numbers(&config, numbers);
-    const char *level = config_level_name(config.log_level);
-    const char *format = config_format_name(config.log_format);
+    const char *level = config_levels[config.log_level];
+    const char *format = config_formats[config.log_format];
     struct args_option options[CONFIG_NUMBERS_MAX + OPTIONS_TEXT] = {
         ARGS_TEXT("bind", "ADDRESS", "address to listen on (127.0.0.1)",
                   config.bind),

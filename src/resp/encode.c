@@ -190,16 +190,21 @@ static void write_error(struct reply *reply, struct hf_bytes code,
     done(reply->out, put_crlf(put_line(at, sentence)));
 }
 
-#define CODEC(number_of_version)                                   \
+static void write_push(struct reply *reply, size_t count)
+{
+    write_header(reply, '>', count);
+}
+
+#define CODEC(number_of_version, push)                             \
     {                                                              \
         number_of_version, write_number, write_text, write_simple, \
             write_null##number_of_version, write_list,             \
             write_map##number_of_version, write_text, write_field, \
-            write_field_number, write_error                        \
+            write_field_number, write_error, push                  \
     }
 
-const struct reply_codec resp2_codec = CODEC(2);
-const struct reply_codec resp3_codec = CODEC(3);
+const struct reply_codec resp2_codec = CODEC(2, NULL);
+const struct reply_codec resp3_codec = CODEC(3, write_push);
 
 void reply_field_make(struct reply_field *field, const char *name)
 {

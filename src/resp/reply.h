@@ -1,7 +1,6 @@
 /* reply.h - one form for all replies; the codec of a protocol writes it.
  *
- *   handler --> reply_put_map(2) key number key text --> codec --> bytes in
- * `out`
+ *   handler --> reply_put_map(2) key number key text --> codec --> bytes
  *
  * A handler puts values one after the other and does not know the protocol.
  * A list of n is followed by n values, a map of n by n times a key and a
@@ -53,6 +52,8 @@ struct reply_codec {
     /* An error is one line: control bytes become spaces. */
     void (*error)(struct reply *reply, struct hf_bytes code,
                   struct hf_bytes sentence);
+    /* What nobody asked for, a list of `count`. NULL: the protocol has none. */
+    void (*push)(struct reply *reply, size_t count);
 };
 
 extern const struct reply_codec resp2_codec;

@@ -54,6 +54,7 @@ enum resp_kind {
     RESP_MAP,   /* `number` pairs follow */
     RESP_NULL,
     RESP_BOOL, /* number is 0 or 1 */
+    RESP_PUSH, /* `number` values follow; no reply to anything */
 };
 
 struct resp_value {

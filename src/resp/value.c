@@ -68,6 +68,7 @@ static const struct type {
     {'%', RESP_MAP, 1 + HF_DIGITS_MAX, 0, SIZE_MAX_COUNT},
     {'_', RESP_NULL, 1, 0, 0},
     {'#', RESP_BOOL, 1, 0, 0},
+    {'>', RESP_PUSH, 1 + HF_DIGITS_MAX, 0, SIZE_MAX_COUNT},
 };
 
 enum hf_status resp_read(struct hf_bytes input, size_t *at,
@@ -123,7 +124,7 @@ enum hf_status resp_skip(struct hf_bytes input, size_t *at)
         uint64_t inside = 0;
         if (status != HF_OK)
             return status;
-        if (value.kind == RESP_ARRAY)
+        if (value.kind == RESP_ARRAY || value.kind == RESP_PUSH)
             inside = (uint64_t)value.number;
         else if (value.kind == RESP_MAP)
             inside = (uint64_t)value.number * 2;

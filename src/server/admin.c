@@ -2,7 +2,6 @@
 #include "server/admin.h"
 
 #include "holdfast/version.h"
-#include "resp/resp.h"
 #include "server/answer.h"
 #include "server/conn.h"
 #include "server/errors.h"
@@ -152,10 +151,10 @@ static size_t list_settings(struct server *server,
     const struct setting texts[] = {
         {"bind", config->bind, 0},
         {"dir", config->dir, 0},
-        {"durability", config_durability_name(config->durability), 0},
+        {"durability", config_durabilities[config->durability], 0},
         {"log-file", config->log_file, 0},
-        {"log-level", config_level_name(config->log_level), 0},
-        {"log-format", config_format_name(config->log_format), 0},
+        {"log-level", config_levels[config->log_level], 0},
+        {"log-format", config_formats[config->log_format], 0},
         /* what Redis tools ask for, in their words */
         {"save", "", 0},
         {"appendonly", config->durability == JOURNAL_NONE ? "no" : "yes", 0},
@@ -200,16 +199,17 @@ static void set_level(const struct asked *asked)
 {
     struct server *server = asked->server;
     enum hf_log_level was = server->config.log_level;
-    enum hf_log_level is;
+    int found = config_find(config_levels, asked->args[1]);
+    enum hf_log_level is = (enum hf_log_level)found;
 
-    if (config_parse_level(asked->args[1], &is) != HF_OK) {
+    if (found < 0) {
         answer_error(server, asked->conn, ERROR_LEVEL);
         return;
     }
     /* Told at the lower of the two: a log that falls silent says why. */
     report_set_level(&server->report, is < was ? is : was);
-    report_config(&server->report, asked->conn, "log-level",
-                  config_level_name(was), config_level_name(is));
+    report_config(&server->report, asked->conn, "log-level", config_levels[was],
+                  config_levels[is]);
     server->config.log_level = is;
     server_apply_config(server);
     reply_put_simple(asked->reply, "OK");

@@ -111,7 +111,6 @@ void answer_now(struct server *server)
     server->answer_ns = hf_clock_now_ns(server->clock);
 }
 
-/* The request that came then is answered now. */
 uint64_t answer_note(struct server *server, enum hold_kind kind,
                      uint64_t came_ns)
 {

@@ -29,12 +29,10 @@ void answer_error(struct server *server, struct conn *conn, enum hold_code code,
 /* An error in the words of another system: the line as a whole. */
 void answer_line(struct server *server, struct conn *conn, enum hold_code code,
                  const char *line);
-/* The arguments are not right: HF_INVALID, HF_NOTFOUND, and what parsing said.
- */
+/* The arguments are wrong: HF_INVALID or HF_NOTFOUND, and what parsing said. */
 void answer_bad(struct server *server, struct conn *conn, enum hf_status status,
                 const char *sentence);
-/* The reply was put: it is sent, or the connection closed for want of memory.
- */
+/* The reply was put: it is sent, or, without memory, the connection closed. */
 void answer_done(struct conn *conn);
 /* The journal has failed. */
 void answer_failed(struct server *server, struct conn *conn);

@@ -1,5 +1,4 @@
-/* apply.c - a batch that is durable: records to the engine, answers to clients.
- */
+/* apply.c - a durable batch: records to the engine, answers to clients. */
 #include <assert.h>
 
 #include "server/admin.h"
@@ -15,17 +14,30 @@
 /* Answers for one look at the clock. */
 #define ANSWERS_A_CLOCK 16u
 
-/* A search for what a client has sent: its requests that are left, and steps.
- */
+/* Requests of a batch that are applied before their answers go out: those
+ * clients send again while the others are answered. */
+#define PART_REQUESTS 128u
+
+/* A search for what a client has sent: requests that are left, and steps. */
 struct search {
     const struct conn *conn;
+    bool is_set; /* by UNLOCKSET, which has no name; else UNLOCK or RESIGN */
     uint64_t left;
     uint32_t steps;
 };
 #define SEARCH_STEPS 1000u
 
+/* Does this kind give back what is searched for? */
+static bool is_unlock(const struct search *search, enum hold_kind kind)
+{
+    if (search->is_set)
+        return kind == HOLD_UNLOCKSET;
+    return kind == HOLD_UNLOCK || kind == HOLD_RESIGN;
+}
+
 /* An UNLOCK of this hold that will be carried out, from `from` on in the batch.
- * Each is found once. */
+ * Each is found once. Token 0: of any hold of that lock, and as often as one
+ * asks. */
 static bool find_unlock(struct server *server, struct search *search,
                         struct batch *batch, size_t from, struct hf_bytes name,
                         uint64_t token)
@@ -39,24 +51,35 @@ static bool find_unlock(struct server *server, struct search *search,
         if (entry->conn != search->conn)
             continue;
         search->left--;
-        if (entry->kind != HOLD_UNLOCK || entry->gives_back ||
+        if (!is_unlock(search, entry->kind) || entry->gives_back ||
             entry->refused != HF_OK ||
             hold_decode(entry_record(batch, entry), c) != HF_OK ||
-            c->token != token || !hf_bytes_equal(c->name, name) ||
+            (token != 0 && c->token != token) ||
+            !hf_bytes_equal(c->name, name) ||
             (c->request.len > 0 && hold_answer_now(server->engine, c) != NULL))
             continue; /* the last: it was carried out before */
-        entry->gives_back = true;
+        entry->gives_back = token != 0;
         return true;
     }
     return false;
 }
 
+bool apply_finds_unlock(struct server *server, struct batch *batch,
+                        const struct entry *lock, struct hf_bytes name)
+{
+    struct search search = {lock->conn, lock->kind == HOLD_LOCKSET,
+                            lock->conn->pending - 1, 0};
+    size_t from = (size_t)(lock - batch->entries) + 1;
+
+    return find_unlock(server, &search, batch, from, name, 0);
+}
+
 /* Has the client itself sent for the re-entry to be given back, behind the LOCK
  * that is being applied? */
 static bool gives_back_itself(struct server *server, const struct conn *conn,
-                              struct hf_bytes name, uint64_t token)
+                              bool is_set, struct hf_bytes name, uint64_t token)
 {
-    struct search search = {conn, conn->pending - 1, 0};
+    struct search search = {conn, is_set, conn->pending - 1, 0};
     size_t from = server->apply_next + 1;
 
     for (uint32_t i = 0; i < server->flight_count && search.left > 0; i++) {
@@ -80,9 +103,34 @@ static void give_back(struct server *server, struct conn *conn,
     if (hold_decode(record, c) != HF_OK || c->request.len > 0)
         return;
     struct hf_bytes name = c->name; /* in the record */
-    if (!again || !gives_back_itself(server, conn, name, token))
-        lock_wait_orphan(server, name, token);
+    struct hf_bytes first = c->item_count > 0 ? c->items[0].sku : name;
+    if (!again ||
+        !gives_back_itself(server, conn, c->kind == HOLD_LOCKSET, name, token))
+        lock_wait_orphan(server, first, token);
     conn_close(conn); /* what it sent and was not begun is left */
+}
+
+/* What the record says of sessions that are bound to connections. */
+static void note_sessions(struct server *server, struct entry *entry,
+                          struct hf_bytes record, const struct hold_out *out)
+{
+    struct hold_command *c = &server->command;
+
+    if (entry->kind == HOLD_FLUSH)
+        bind_clear(server);
+    if ((entry->kind == HOLD_SESSION_LEFT ||
+         entry->kind == HOLD_SESSION_CLOSE) &&
+        hold_decode(record, c) == HF_OK) {
+        if (entry->kind == HOLD_SESSION_LEFT)
+            bind_left(server, c, true);
+        else if (out->code == HOLD_OK)
+            bind_close(server, c->token);
+    }
+    if (entry->binds && out->code == HOLD_OK) {
+        bind_unpromise(server);
+        entry->binds = false;
+        bind_session(server, entry->conn, out->body);
+    }
 }
 
 static void answer_write(struct server *server, struct entry *entry,
@@ -92,6 +140,7 @@ static void answer_write(struct server *server, struct entry *entry,
         shares_clear(&server->shares);
     if (entry->kind == HOLD_BOUNDS)
         admin_bounds_changed(server, entry->conn);
+    note_sessions(server, entry, record, out);
     if (entry->conn == NULL)
         return; /* the server's own */
     bool granted = hold_kind_waits(entry->kind) && out->code == HOLD_OK;
@@ -100,8 +149,10 @@ static void answer_write(struct server *server, struct entry *entry,
     entry->succeeded = out->code == HOLD_OK && out->stored;
     if (granted && conn_is_gone(entry->conn))
         give_back(server, entry->conn, record, out->body);
-    else if (granted)
+    else if (granted) {
+        push_grant(server, entry->conn, out->body);
         answer_note_grant(server, took_ns);
+    }
 }
 
 /* False: so much was due that the rest of it is left to the next turn, or there
@@ -122,6 +173,7 @@ static bool apply_write(struct server *server, struct entry *entry,
         out = hold_apply(server->engine, record);
         assert(out != NULL); /* we encoded it */
         metrics_events(&server->metrics, out);
+        push_events(server, out);
         /* The answers refer to the engine's memory: all of them before
          * anything is asked of the engine again. */
         for (size_t i = 0; i < out->answer_count; i++)
@@ -131,10 +183,10 @@ static bool apply_write(struct server *server, struct entry *entry,
     } while (out->code == HOLD_AGAIN);
     if (entry->wait == NULL)
         answer_write(server, entry, record, out);
-    else if (entry->verdict)
-        lock_wait_judged(server, entry->wait);
     else if (entry->told)
         lock_wait_told(server, entry->wait, record);
+    else if (entry->verdict)
+        lock_wait_judged(server, entry->wait);
     else
         lock_wait_applied(server, entry->wait, out);
     server->turn_sweeps--; /* what was not all swept counts */
@@ -182,11 +234,15 @@ static void apply_ask(struct server *server, const struct batch *batch,
 }
 
 /* The record was not written. */
-static void refuse_write(struct server *server, const struct entry *entry,
-                         enum hf_status why)
+static void refuse_write(struct server *server, const struct batch *batch,
+                         const struct entry *entry, enum hf_status why)
 {
-    if (entry->verdict && why != HF_IO) {
-        lock_wait_owe_again(server, entry->wait); /* a verdict stands */
+    if (entry->kind == HOLD_SESSION_LEFT && why != HF_IO) {
+        struct hold_command *c = &server->command;
+        if (hold_decode(entry_record(batch, entry), c) == HF_OK)
+            bind_left(server, c, false);
+    } else if ((entry->verdict || entry->told) && why != HF_IO) {
+        lock_wait_owe_again(server, entry->wait); /* what was told stands */
     } else if (entry->wait != NULL) {
         struct conn *conn = entry->wait->base.conn;
         if (why == HF_IO)
@@ -212,11 +268,11 @@ static bool apply_entry(struct server *server, const struct batch *batch,
     if (entry->dropped)
         return true;
     if (entry->refused != HF_OK) {
-        refuse_write(server, entry, entry->refused);
+        refuse_write(server, batch, entry, entry->refused);
     } else if (entry->ask) {
         apply_ask(server, batch, entry);
     } else if (batch->end != HF_OK) {
-        refuse_write(server, entry, HF_IO);
+        refuse_write(server, batch, entry, HF_IO);
     } else {
         enum hf_status status = log_committed(server->log, &at, &record);
         assert(status == HF_OK);
@@ -236,18 +292,26 @@ void apply_failure(struct server *server)
     waits_end(server, WAIT_FAIL);
 }
 
-void apply_batch(struct server *server, struct batch *batch)
+bool apply_batch(struct server *server, struct batch *batch)
 {
+    size_t enough = server->apply_next + PART_REQUESTS;
+    const struct conn *conn = NULL;
+
     answer_now(server);
     if (batch->end != HF_OK && !server->failed)
         apply_failure(server);
     for (; server->apply_next < batch->count; server->apply_next++) {
         struct entry *entry = &batch->entries[server->apply_next];
+        server->applying = true;
+        if (server->apply_next >= enough && entry->conn != conn)
+            return true;
+        conn = entry->conn;
         if (server->apply_next % ANSWERS_A_CLOCK == 0)
             answer_now(server);
-        server->applying = !apply_entry(server, batch, entry);
-        if (server->applying)
-            return;
+        if (!apply_entry(server, batch, entry))
+            return false;
+        if (entry->binds)
+            bind_unpromise(server);
         if (entry->shared)
             share_settle(server, conn_host(entry->conn), entry->succeeded);
         if (entry->conn != NULL)
@@ -257,6 +321,7 @@ void apply_batch(struct server *server, struct batch *batch)
     if (batch->end == HF_OK && batch->record_count > 0)
         metrics_batch(&server->metrics, batch->record_count, batch->byte_count,
                       log_sync_ns(server->log));
+    server->applying = false;
     batch->count = 0;
     batch->records.len = 0;
     batch->has_tick = false;
@@ -268,4 +333,5 @@ void apply_batch(struct server *server, struct batch *batch)
     server->flight_first = (server->flight_first + 1) % SERVER_FLIGHTS_MAX;
     server->flight_count--;
     server->applied = true;
+    return true;
 }

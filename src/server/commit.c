@@ -54,16 +54,18 @@ static bool has_ended(struct server *server)
     return batch->end != HF_PENDING;
 }
 
-/* Applies the batches that have ended, in order. False: there was none. */
+/* Applies the batches that have ended, in order, or a part of the first. False:
+ * there was none, or no more can be applied in this turn. */
 static bool apply_ended(struct server *server)
 {
     bool any = false;
 
     while (has_ended(server)) {
-        apply_batch(server, server_flight(server, 0));
-        if (server->applying)
+        if (!apply_batch(server, server_flight(server, 0)))
             return false;
         any = true;
+        if (server->applying)
+            break; /* what was answered goes out first */
     }
     return any;
 }
@@ -88,12 +90,14 @@ static void withdraw(struct server *server, struct batch *batch,
     struct hold_command *c = &server->command;
     enum hf_status status = hold_decode(entry_record(batch, entry), c);
 
-    assert(status == HF_OK);
-    (void)status;
     if (entry->wait != NULL)
         entry->dropped = lock_wait_withdraw(server, entry->wait, &entry->told);
-    else /* the end of a re-entry may be behind it: see give_back() */
-        entry->dropped = c->request.len == 0 && entry->conn->pending == 1;
+    else if (c->request.len == 0) { /* see give_back() */
+        entry->dropped = !apply_finds_unlock(server, batch, entry, c->name);
+        status = hold_decode(entry_record(batch, entry), c);
+    }
+    assert(status == HF_OK);
+    (void)status;
     if (entry->dropped && entry->conn != NULL)
         conn_close(entry->conn); /* what is behind it is left, too */
     if (entry->dropped || entry->told)
@@ -163,6 +167,7 @@ static void gather_verdicts(struct server *server)
         entry_put(batch, entry, c);
         entry->wait = wait;
         entry->verdict = true;
+        entry->told = c->told;
     }
 }
 
@@ -189,8 +194,28 @@ static struct batch *next_batch(struct server *server)
     gather_verdicts(server);
     if (server->verdicts.count > 0)
         return &server->verdicts;
+    submit_left(server);
     struct batch *batch = &server->building;
     return batch->count > 0 && may_follow(server, batch) ? batch : NULL;
+}
+
+/* Clients that were just answered send again while a batch is gathered, and
+ * whoever comes too late for it waits for another flush. So the loop looks at
+ * the sockets once more before it commits, as long as each look brings more,
+ * the batch is smaller than the last one, and less than half a flush, of a disk
+ * that is not slow, has passed since its first request came. */
+bool commit_looks_again(struct server *server)
+{
+    const struct batch *batch = &server->building;
+    size_t seen = server->looked;
+    uint64_t flush_ns = log_sync_ns(server->log);
+
+    if (flush_ns > SERVER_SLOW_NS)
+        flush_ns = SERVER_SLOW_NS;
+    server->looked = batch->count;
+    return batch->count > seen && batch->count < server->last_count &&
+           next_batch(server) == batch &&
+           server->heard_ns - batch->entries[0].came_ns < flush_ns / 2;
 }
 
 /* Commits the next batch. False: there is none, or the log takes none now. */
@@ -205,6 +230,10 @@ static bool commit_next(struct server *server)
     *flight = *batch;
     *batch = empty;
     flight->record_count = 0;
+    if (batch == &server->building) {
+        server->last_count = flight->count;
+        server->looked = 0;
+    }
     bool takes = hand_over(server, flight);
     flight->byte_count = log_batch_bytes(server->log);
     if (flight->record_count == 0) {
@@ -270,7 +299,8 @@ bool commit_is_full(const struct server *server)
 bool commit_is_idle(const struct server *server)
 {
     return server->flight_count == 0 && server->building.count == 0 &&
-           server->verdicts.count == 0 && server->lock_waits.owed == NULL;
+           server->verdicts.count == 0 && server->lock_waits.owed == NULL &&
+           (server->binds.owed == 0 || server->failed);
 }
 
 void commit_due(struct server *server)

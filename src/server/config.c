@@ -28,74 +28,29 @@ struct config config_default(void)
     };
 }
 
-static const char *const durability_names[] = {
+const char *const config_durabilities[] = {
     [JOURNAL_ALWAYS] = "always",
     [JOURNAL_INTERVAL] = "interval",
     [JOURNAL_NONE] = "none",
+    NULL,
 };
-
-const char *config_durability_name(enum journal_sync sync)
-{
-    return durability_names[sync];
-}
-
-/* Which of `count` names it is; -1: none. */
-static int find_name(const char *const *names, int count, struct hf_bytes text)
-{
-    for (int i = 0; i < count; i++) {
-        if (hf_bytes_equal(text, hf_bytes_text(names[i])))
-            return i;
-    }
-    return -1;
-}
-
-enum hf_status config_parse_durability(const char *text, enum journal_sync *out)
-{
-    int i = find_name(durability_names, JOURNAL_NONE + 1, hf_bytes_text(text));
-
-    if (i >= 0)
-        *out = (enum journal_sync)i;
-    return i >= 0 ? HF_OK : HF_INVALID;
-}
-
-static const char *const level_names[] = {
+const char *const config_levels[] = {
     [HF_LOG_DEBUG] = "debug",
     [HF_LOG_INFO] = "info",
     [HF_LOG_WARN] = "warn",
     [HF_LOG_ERROR] = "error",
+    NULL,
 };
+const char *const config_formats[] = {
+    [HF_LOG_TEXT] = "text", [HF_LOG_JSON] = "json", NULL};
 
-const char *config_level_name(enum hf_log_level level)
+int config_find(const char *const *words, struct hf_bytes text)
 {
-    return level_names[level];
-}
+    int i = 0;
 
-enum hf_status config_parse_level(struct hf_bytes text, enum hf_log_level *out)
-{
-    int i = find_name(level_names, HF_LOG_ERROR + 1, text);
-
-    if (i >= 0)
-        *out = (enum hf_log_level)i;
-    return i >= 0 ? HF_OK : HF_INVALID;
-}
-
-static const char *const format_names[] = {
-    [HF_LOG_TEXT] = "text",
-    [HF_LOG_JSON] = "json",
-};
-
-const char *config_format_name(enum hf_log_form format)
-{
-    return format_names[format];
-}
-
-enum hf_status config_parse_format(struct hf_bytes text, enum hf_log_form *out)
-{
-    int i = find_name(format_names, HF_LOG_JSON + 1, text);
-
-    if (i >= 0)
-        *out = (enum hf_log_form)i;
-    return i >= 0 ? HF_OK : HF_INVALID;
+    while (words[i] != NULL && !hf_bytes_equal(text, hf_bytes_text(words[i])))
+        i++;
+    return words[i] != NULL ? i : -1;
 }
 
 /* Adds the engine's settings of these rows; returns where they end. */

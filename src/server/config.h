@@ -41,17 +41,11 @@ struct config {
 
 struct config config_default(void);
 
-/* "always", "interval" or "none". */
-const char *config_durability_name(enum journal_sync sync);
-enum hf_status config_parse_durability(const char *text,
-                                       enum journal_sync *out);
-
-/* "debug", "info", "warn" or "error". */
-const char *config_level_name(enum hf_log_level level);
-enum hf_status config_parse_level(struct hf_bytes text, enum hf_log_level *out);
-/* "text" or "json". */
-const char *config_format_name(enum hf_log_form format);
-enum hf_status config_parse_format(struct hf_bytes text, enum hf_log_form *out);
+/* The words of the settings that are enums, by their values. */
+extern const char *const config_durabilities[], *const config_levels[],
+                                                    *const config_formats[];
+/* Which of these words it is; -1: none. */
+int config_find(const char *const *words, struct hf_bytes text);
 
 /* A number that can be read, and perhaps set, by name. */
 struct config_number {

@@ -28,7 +28,7 @@ static size_t owed(const struct conn *conn)
     return conn->out.len + conn->sending.len;
 }
 
-static bool is_full(const struct conn *conn)
+bool conn_is_full(const struct conn *conn)
 {
     return owed(conn) > conn->server->config.output_max_bytes;
 }
@@ -37,7 +37,7 @@ bool conn_is_blocked(const struct conn *conn)
 {
     return conn->closing || conn->quitting || conn->parked ||
            conn->wait != NULL || conn->server->stopping ||
-           (conn->barrier && conn->pending > 0) || is_full(conn);
+           (conn->barrier && conn->pending > 0) || conn_is_full(conn);
 }
 
 static void begin_turn(struct conn *conn)
@@ -63,6 +63,7 @@ void conn_spend(struct conn *conn, uint64_t steps)
     struct server *server = conn->server;
 
     conn->turn_work += (uint32_t)(steps / CONN_STEPS_A_WORK);
+    server->turn_all += (uint32_t)(steps / CONN_STEPS_A_WORK);
     server->turn_steps += steps;
     if (server->turn_steps > server->turn_steps_max)
         server->turn_steps_max = server->turn_steps;
@@ -214,6 +215,7 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
         return;
     }
     conn->heard_ms = uv_now(stream->loop);
+    conn->server->metrics.bytes_in += len;
     if (conn->in.len == 0)
         used = run_requests(conn, buf->base, len);
     if (used < len && !conn->closing && !conn->quitting &&
@@ -311,6 +313,8 @@ void conn_close(struct conn *conn)
     conn->closing = true;
     uv_close((uv_handle_t *)&conn->tcp, on_close);
     waits_leave(conn->server, conn);
+    bind_leave(conn->server, conn);
+    push_leave(conn->server, conn);
 }
 
 void conn_unpend(struct conn *conn)
@@ -347,6 +351,7 @@ static void send_owed(struct conn *conn)
 
     if (conn->out.len == 0 || conn->sending.len > 0)
         return;
+    conn->server->metrics.bytes_out += conn->out.len;
     int sent = uv_try_write(stream, &buf, 1);
     if (sent < 0 && sent != UV_EAGAIN) {
         conn_close(conn);
@@ -379,11 +384,11 @@ static void go_on(struct conn *conn)
         size_t used = run_requests(conn, conn->in.data, conn->in.len);
         hf_buf_consume(&conn->in, used);
     }
-    bool was_full = is_full(conn);
+    bool was_full = conn_is_full(conn);
     send_owed(conn);
     if (conn->closing)
         return;
-    if (was_full && !is_full(conn) && conn->in.len > 0) {
+    if (was_full && !conn_is_full(conn) && conn->in.len > 0) {
         conn_touch(conn); /* nothing else would make it go on */
         return;
     }

@@ -64,6 +64,8 @@ struct conn {
     struct hf_buf sending; /* on its way to the socket */
     uint32_t pending;      /* requests in batches: not to be freed before */
     struct wait *wait;     /* not NULL: its last request waits */
+    uint32_t bound;        /* the last session of its own; 0: none */
+    uint32_t pushed;       /* the last grant it knows of: see push.h */
     char address[SHARE_ADDRESS_BYTES];
     uint32_t address_len;
     uint64_t heard_ms;   /* loop time of the last byte in */
@@ -121,5 +123,7 @@ void conn_tend(struct server *server);
 bool conn_any_owed(const struct server *server);
 /* True while later requests have to wait for an earlier one's answer. */
 bool conn_is_blocked(const struct conn *conn);
+/* Is it owed so much that it is not read from? */
+bool conn_is_full(const struct conn *conn);
 
 #endif

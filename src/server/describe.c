@@ -1,6 +1,5 @@
 /* describe.c - COMMAND and HELP, from the table. */
 #include "holdfast/version.h"
-#include "resp/resp.h"
 #include "server/admin.h"
 #include "server/answer.h"
 #include "server/conn.h"

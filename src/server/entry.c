@@ -3,7 +3,6 @@
 
 #include "base/memory.h"
 
-/* A place in the batch; NULL without memory. */
 struct entry *entry_add(struct batch *batch, enum hold_kind kind,
                         uint64_t came_ns)
 {
@@ -26,7 +25,6 @@ struct hf_bytes entry_record(const struct batch *batch,
     return hf_bytes(batch->records.data + entry->at, entry->len);
 }
 
-/* Encodes the command at the end of the batch's records; there is room. */
 void entry_put(struct batch *batch, struct entry *entry,
                const struct hold_command *command)
 {

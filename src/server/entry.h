@@ -30,6 +30,7 @@ struct entry {
     bool succeeded;         /* and stays so */
     bool told;              /* journaled without effect: see lock_wait.h */
     bool dropped;           /* nobody wants it any more */
+    bool binds;             /* promised that its session can be bound */
     bool gives_back;        /* an UNLOCK that ends a grant to one who is gone */
 };
 

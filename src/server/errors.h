@@ -32,6 +32,9 @@
     HOLD_BADARG,                                                             \
         "unknown setting, or one that only a restart changes; CONFIG GET * " \
         "lists them"
+#define ERROR_NO_SESSION                                                     \
+    HOLD_STATE, "no session is bound to this connection: SESSION OPEN with " \
+                "BIND"
 #define ERROR_NO_COMMAND HOLD_NOTFOUND, "no such command"
 
 /* Limits. */
@@ -79,19 +82,31 @@
     HOLD_TIMED_OUT, "waited for the lock while the disk did not answer"
 
 /* Words. Those without % are followed by the word that is meant. */
-#define WRONG_WORD    "%s: '%.*s'%s"
-#define WRONG_EMPTY   "%s is empty"
-#define WRONG_LONG    "%s has %zu bytes, at most %zu are allowed"
-#define WRONG_NUMBER  "%s must be a whole number from %llu to %llu, not '%.*s'"
-#define WRONG_INTEGER "not a whole number"
-#define WRONG_CHANGE  "the change must not be 0"
-#define WRONG_ITEMS   "at most %u different products in one reservation"
-#define WRONG_SUM     "the quantities add up to too much for sku"
-#define WRONG_SKUS    "at most %u products in one request"
+#define WRONG_WORD       "%s: '%.*s'%s"
+#define WRONG_EMPTY      "%s is empty"
+#define WRONG_LONG       "%s has %zu bytes, at most %zu are allowed"
+#define WRONG_INTEGER    "not a whole number"
+#define WRONG_CHANGE     "the change must not be 0"
+#define WRONG_ITEMS      "at most %u different products in one reservation"
+#define WRONG_SUM        "the quantities add up to too much for sku"
+#define WRONG_SKUS       "at most %u products in one request"
+#define WRONG_CHOICE     "%s must be one of %s, not '%.*s'"
+#define WRONG_OF         "PERMITS n is followed by OF max, not by"
+#define WRONG_NAMES      "at most %u names in one set"
+#define WRONG_NAME_AGAIN "a set has each name once"
+#define WRONG_FOREVER    "WAIT and FOREVER cannot be combined"
+#define WRONG_MODES      "SHARED and PERMITS cannot be combined"
+#define WRONG_PERMITS    "PERMITS n OF max: n must not be more than max"
+#define WRONG_AGE        "DEADLOCK WAITDIE and WOUNDWAIT need a SESSION"
+#define WRONG_DONE       "RESULT needs DONE"
+#define WRONG_BIND_REQ \
+    "BIND takes no REQ: an answer that is told again would bind nothing"
 #define WRONG_MISSING "an argument is missing"
 #define WRONG_OPTION  "unknown option"
 #define WRONG_TWICE   "option given twice"
 #define WRONG_VALUE   "a value is missing after"
+
+#define WRONG_NUMBER "%s must be a whole number from %llu to %llu, not '%.*s'"
 
 /* Words of limits. */
 #define WRONG_ALGORITHM \
@@ -122,33 +137,52 @@
 /* Refusals of the engine: the first row counts that has the code and whose
  * field is among the facts; ANY: any facts will do. In a sentence `{field}` is
  * the fact, `{-field}` a time that is left, counted from now on. */
-#define REFUSALS(ROW, ANY)                                                    \
-    ROW(BUSY, ANY,                                                            \
-        "lock '{name}' is held by '{owner}' for {-expires_ms} ms more, "      \
-        "{waiting} waiting")                                                  \
-    ROW(TIMED_OUT, ANY,                                                       \
-        "waited {waited_ms} ms for the lock, {waiting} others wait")          \
-    ROW(NOTHELD, FIELD_NAME, "lock '{name}' is not held with token {token}")  \
-    ROW(NOTHELD, ANY, "everything was flushed")                               \
-    ROW(LOST, ANY, "lock '{name}' is no longer held with token {token}")      \
-    ROW(STALE, ANY,                                                           \
-        "token {token} is older than {newest}, the newest seen for '{name}'") \
-    ROW(SHORT, FIELD_AVAILABLE,                                               \
-        "sku '{sku}': requested {requested}, available {available}")          \
-    ROW(SHORT, ANY,                                                           \
-        "sku '{sku}': total {requested} is below {reserved} reserved and "    \
-        "{sold} sold")                                                        \
-    ROW(STATE, FIELD_SKU, "sku '{sku}' has {reserved} reserved")              \
-    ROW(STATE, ANY, "reservation '{id}' is {status}")                         \
-    ROW(EXPIRED, ANY, "reservation '{id}' expired {expires_ms} ms ago")       \
-    ROW(NOTFOUND, FIELD_SKU, "no product '{sku}'")                            \
-    ROW(NOTFOUND, FIELD_ID, "no reservation '{id}'")                          \
-    ROW(NOTFOUND, FIELD_RESOURCE, "no fence '{resource}'")                    \
-    ROW(NOTFOUND, ANY, "nobody holds lock '{name}'")                          \
-    ROW(CONFLICT, ANY, "id '{id}' was used with other arguments")             \
-    ROW(OVERLOADED, ANY, "{name} of {maximum} is reached")                    \
-    ROW(BADARG, ANY,                                                          \
-        "the token {token} was never given, the newest is {newest}")          \
+#define REFUSALS(ROW, ANY)                                                     \
+    ROW(BUSY, ANY,                                                             \
+        "lock '{name}' is held by '{owner}' for {-expires_ms} ms more, "       \
+        "{waiting} waiting, position {position}")                              \
+    ROW(TIMED_OUT, ANY,                                                        \
+        "waited {waited_ms} ms for the lock, {waiting} others wait, position " \
+        "{position}")                                                          \
+    ROW(NOTHELD, FIELD_NAME, "lock '{name}' is not held with token {token}")   \
+    ROW(NOTHELD, FIELD_TOKEN, "no set is held with token {token}")             \
+    ROW(NOTHELD, ANY, "everything was flushed")                                \
+    ROW(LOST, FIELD_SESSION, "session {session} has ended")                    \
+    ROW(LOST, FIELD_NAME,                                                      \
+        "lock '{name}' is no longer held with token {token}")                  \
+    ROW(LOST, ANY, "no set is held with token {token} any more")               \
+    ROW(DEADLOCK, FIELD_LENGTH,                                                \
+        "waiting for '{name}' would be a deadlock: {cycle}")                   \
+    ROW(DEADLOCK, ANY, "waiting for '{name}' would have been a deadlock")      \
+    ROW(DONE, ANY,                                                             \
+        "the work of '{name}' is done, for {-expires_ms} ms more: {result}")   \
+    ROW(STALE, ANY,                                                            \
+        "token {token} is older than {newest}, the newest seen for '{name}'")  \
+    ROW(SHORT, FIELD_AVAILABLE,                                                \
+        "sku '{sku}': requested {requested}, available {available}")           \
+    ROW(SHORT, ANY,                                                            \
+        "sku '{sku}': total {requested} is below {reserved} reserved and "     \
+        "{sold} sold")                                                         \
+    ROW(STATE, FIELD_SKU, "sku '{sku}' has {reserved} reserved")               \
+    ROW(STATE, FIELD_MODE,                                                     \
+        "this owner holds '{name}' as {mode}, in another way or in a set; "    \
+        "unlock that first (an upgrade would deadlock with another one)")      \
+    ROW(STATE, FIELD_MAXIMUM,                                                  \
+        "lock '{name}' has {maximum} permits, as its first holder said")       \
+    ROW(STATE, FIELD_COUNT,                                                    \
+        "lock '{name}' is held {count} times: DONE comes with the last "       \
+        "UNLOCK")                                                              \
+    ROW(STATE, ANY, "reservation '{id}' is {status}")                          \
+    ROW(EXPIRED, ANY, "reservation '{id}' expired {expires_ms} ms ago")        \
+    ROW(NOTFOUND, FIELD_SKU, "no product '{sku}'")                             \
+    ROW(NOTFOUND, FIELD_SESSION, "no session {session}")                       \
+    ROW(NOTFOUND, FIELD_ID, "no reservation '{id}'")                           \
+    ROW(NOTFOUND, FIELD_RESOURCE, "no fence '{resource}'")                     \
+    ROW(NOTFOUND, ANY, "nobody holds lock '{name}'")                           \
+    ROW(CONFLICT, ANY, "id '{id}' was used with other arguments")              \
+    ROW(OVERLOADED, ANY, "{name} of {maximum} is reached")                     \
+    ROW(BADARG, ANY,                                                           \
+        "the token {token} was never given, the newest is {newest}")           \
     ROW(MOVED, ANY, "the request goes on in a newer connection")
 
 #endif

@@ -97,6 +97,15 @@ static double resident(const struct server *server)
     return (double)pages * (double)sysconf(_SC_PAGESIZE);
 }
 
+static double processor(const struct server *server)
+{
+    struct timespec used = {0};
+
+    (void)server;
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return (double)used.tv_sec + (double)used.tv_nsec / 1e9;
+}
+
 /* As Redis counts them: clients whose request waits, for whatever. */
 static double blocked(const struct server *server)
 {
@@ -104,11 +113,6 @@ static double blocked(const struct server *server)
 
     hold_count(server->engine, &c);
     return (double)(c.waiters + server->waits.counts[WAIT_LIMIT]);
-}
-
-static double waiting_ms(const struct server *server)
-{
-    return (double)(commit_waiting_ns(server) / 1000000);
 }
 
 static double disk_free(const struct server *server)
@@ -128,10 +132,12 @@ READ(success, part_of_ended(server, EVENT_CONFIRMED))
 READ(expiry, part_of_ended(server, EVENT_RESERVATION_EXPIRED))
 READ(uptime,
      (double)(hf_clock_now_ns(server->clock) - server->started_ns) / 1e9)
+READ(waiting_ms, commit_waiting_ns(server) / HF_NS_PER_MS)
 READ(snapshot_running, log_snapshot_running(server->log))
 READ(commands_sum, metrics_sum(server->metrics.commands, METRICS_COMMANDS_MAX))
 READ(errors_sum, metrics_sum(server->metrics.errors, HOLD_ALL_CODES))
 READ(sequence, hold_seq(server->engine))
+READ(alarms, alarms_firing(server))
 READ(process_id, ((void)server, getpid()))
 READ(loading, ((void)server, 0))
 
@@ -143,9 +149,9 @@ READ(loading, ((void)server, 0))
 
 WORDS(version, ((void)server, HOLDFAST_VERSION))
 WORDS(mode, ((void)server, "standalone"))
-WORDS(durability, config_durability_name(server->config.durability))
+WORDS(durability, config_durabilities[server->config.durability])
 WORDS(journal_text, log_error(server->log))
-WORDS(level, config_level_name(server->config.log_level))
+WORDS(level, config_levels[server->config.log_level])
 
 /* ---- Labels. ---- */
 
@@ -222,6 +228,8 @@ static const struct figure figures[] = {
     {SECTION_MEMORY, "engine_max_bytes", NULL, OWN(config.memory_max_bytes)},
     {SECTION_NONE, "process_resident_memory_bytes", "Memory of the process.",
      .read = resident},
+    {SECTION_NONE, "process_cpu_seconds_total",
+     "Processor time of the process.", COUNTER, .read = processor},
     {SECTION_PERSISTENCE, "loading", NULL, .read = loading},
     {SECTION_PERSISTENCE, "durability", NULL, TEXT(durability)},
     {SECTION_PERSISTENCE, "holdfast_journal_failed", "1: writes are refused.",
@@ -277,6 +285,11 @@ static const struct figure figures[] = {
     {SECTION_STATS, "holdfast_connections_refused_total",
      "Connections turned away: maxclients.", .redis = "rejected_connections",
      COUNTER, OWN(metrics.connections_refused)},
+    {SECTION_STATS, "holdfast_received_bytes_total", "Bytes from clients.",
+     .redis = "total_net_input_bytes", COUNTER, OWN(metrics.bytes_in)},
+    {SECTION_STATS, "holdfast_sent_bytes_total", "Bytes to clients.",
+     .redis = "total_net_output_bytes", COUNTER, OWN(metrics.bytes_out)},
+    {SECTION_STATS, "holdfast_alarms", "Alarms that hold now.", .read = alarms},
     {SECTION_STATS, "total_commands_processed", NULL, .read = commands_sum},
     {SECTION_STATS, "total_error_replies", NULL, .read = errors_sum},
     {SECTION_NONE, "holdfast_commands_total",
@@ -333,6 +346,11 @@ static const struct figure figures[] = {
     {SECTION_HOLDS, "holdfast_locks", "Locks held.", HELD(locks)},
     {SECTION_HOLDS, "holdfast_lock_waiters", "Clients in the queues of locks.",
      HELD(waiters)},
+    {SECTION_HOLDS, "holdfast_lock_sets", "Sets of locks held.", HELD(sets)},
+    {SECTION_HOLDS, "holdfast_lock_double_grants_total",
+     "Grants beside one that excludes them: a fault of the server.", COUNTER,
+     HELD(double_grants)},
+    {SECTION_HOLDS, "holdfast_sessions", "Sessions open.", HELD(sessions)},
     {SECTION_HOLDS, "holdfast_products", "Products.", HELD(products)},
     {SECTION_NONE, "holdfast_stock_total_units", "Units of all products.",
      HELD(stock_total), .real = true},

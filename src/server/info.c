@@ -3,8 +3,6 @@
 #include <math.h>
 #include <strings.h>
 
-#include "holdfast/version.h"
-#include "resp/resp.h"
 #include "server/admin.h"
 #include "server/answer.h"
 #include "server/conn.h"

@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include "base/hash.h"
-#include "base/memory.h"
 #include "holdfast/inspect.h"
 #include "resp/resp.h"
 #include "server/answer.h"
@@ -14,22 +13,25 @@
 #include "server/reply.h"
 #include "server/server.h"
 
-#define NS_PER_MS UINT64_C(1000000)
-#define NS_PER_S  UINT64_C(1000000000)
+/* What was decided. */
+struct decision {
+    struct hf_limiter_answer answer;
+    uint64_t hold; /* 0: none */
+};
 
 /* What is kept of a call with a REQ. */
 struct kept {
     uint64_t words; /* hash of the request */
     uint64_t at_ns;
-    uint64_t hold;
-    struct hf_limiter_answer answer;
+    struct decision made;
 };
 
 static const struct hf_hash_seed words_seed = {{1, 2}};
 
-static void say_status(struct server *server, struct conn *conn,
-                       enum hf_status status)
+static void say_status(struct conn *conn, enum hf_status status)
 {
+    struct server *server = conn->server;
+
     if (status == HF_FULL)
         answer_error(server, conn, ERROR_KEYS);
     else if (status == HF_NOTFOUND)
@@ -56,8 +58,9 @@ enum hf_status limits_open(struct limits *limits, struct server *server)
                                  .items_max = bounds->requests_max,
                                  .value_bytes = sizeof(struct kept)};
 
-    seen.window_ns = keep_ms < UINT64_MAX / 4 / NS_PER_MS ? keep_ms * NS_PER_MS
-                                                          : UINT64_MAX / 4;
+    seen.window_ns = keep_ms < UINT64_MAX / 4 / HF_NS_PER_MS
+                         ? keep_ms * HF_NS_PER_MS
+                         : UINT64_MAX / 4;
     enum hf_status status = hf_limiter_open(&limits->limiter, &opts);
     if (status == HF_OK) {
         hf_limiter_watch(limits->limiter, limit_freed, server);
@@ -81,20 +84,20 @@ static int64_t up_to_ms(uint64_t ns)
 {
     return ns == HF_LIMITER_NEVER
                ? -1
-               : (int64_t)(ns / NS_PER_MS + (ns % NS_PER_MS != 0));
+               : (int64_t)(ns / HF_NS_PER_MS + (ns % HF_NS_PER_MS != 0));
 }
 
 static uint64_t up_to_s(uint64_t ns)
 {
-    return ns / NS_PER_S + (ns % NS_PER_S != 0);
+    return ns / HF_NS_PER_S + (ns % HF_NS_PER_S != 0);
 }
 
 /* As the RateLimit header fields draft of the IETF has them: of the policy that
  * denied, else of the first one. */
-static void reply_headers(struct server *server, struct reply *reply,
-                          const struct limit_call *call,
+static void reply_headers(struct conn *conn, const struct limit_call *call,
                           const struct hf_limiter_answer *answer)
 {
+    struct reply *reply = &conn->reply;
     struct hf_limiter_rule rule = call->own;
     const char *name = answer->rule[0] != '\0' ? answer->rule : call->policy;
     uint64_t wait_ns =
@@ -104,7 +107,7 @@ static void reply_headers(struct server *server, struct reply *reply,
     if (name[0] == '\0')
         name = "limit";
     else
-        (void)hf_limiter_find(server->limits.limiter, name, NULL, &rule);
+        (void)hf_limiter_find(conn->server->limits.limiter, name, NULL, &rule);
     snprintf(text, sizeof text, "\"%s\";q=%" PRIu64 ";w=%" PRIu64, name,
              answer->limit, up_to_s(rule.rate.span_ns));
     reply_put_field_text(reply, FIELD_HEADER_POLICY, text);
@@ -118,10 +121,10 @@ static void reply_headers(struct server *server, struct reply *reply,
 }
 
 /* The five that everybody wants; the rest for those who use more. */
-static void reply_answer(struct server *server, struct conn *conn,
-                         const struct limit_call *call,
-                         const struct hf_limiter_answer *answer, uint64_t hold)
+static void reply_decision(struct conn *conn, const struct limit_call *call,
+                           const struct decision *made)
 {
+    const struct hf_limiter_answer *answer = &made->answer;
     struct reply *reply = &conn->reply;
     uint32_t fields = 5u + (call->plain ? 0 : 3u) + (call->words.hold_ms > 0) +
                       (call->headers ? 2u : 0);
@@ -139,45 +142,41 @@ static void reply_answer(struct server *server, struct conn *conn,
         reply_put_field(reply, FIELD_TAKEN, (int64_t)answer->taken_ns);
     }
     if (call->words.hold_ms > 0)
-        reply_put_field(reply, FIELD_HOLD, (int64_t)hold);
+        reply_put_field(reply, FIELD_HOLD, (int64_t)made->hold);
     if (call->headers)
-        reply_headers(server, reply, call, answer);
+        reply_headers(conn, call, answer);
 }
 
 /* ---- LIMIT. ---- */
 
-static enum hf_status decide(struct server *server,
-                             const struct limit_call *call, uint64_t now_ns,
-                             struct hf_limiter_answer *answer, uint64_t *hold)
+static struct hf_limiter_call limiter_call(const struct server *server,
+                                           const struct limit_call *call)
 {
-    struct hf_limiter *limiter = server->limits.limiter;
-    struct hf_limiter_call made = {.asks = call->asks,
-                                   .count = call->count,
-                                   .priority = (uint32_t)call->words.priority,
-                                   .now_ns = now_ns};
-
-    *hold = 0;
-    if (call->peek)
-        return hf_limiter_peek(limiter, &made, answer);
-    if (call->words.hold_ms > 0)
-        return hf_limiter_hold(limiter, &made, call->words.hold_ms * NS_PER_MS,
-                               answer, hold);
-    if (!call->refund)
-        return hf_limiter_take(limiter, &made, answer);
-    enum hf_status status =
-        hf_limiter_refund(limiter, &made, call->words.refund_ns);
-    return status == HF_OK ? hf_limiter_peek(limiter, &made, answer) : status;
+    return (struct hf_limiter_call){.asks = call->asks,
+                                    .count = call->count,
+                                    .priority = (uint32_t)call->words.priority,
+                                    .now_ns = server->heard_ns};
 }
 
-/* Of what follows the command's name, which may be written in any case. */
-static uint64_t hash_words(const struct asked *asked)
+static enum hf_status decide(struct server *server,
+                             const struct limit_call *call,
+                             struct decision *out)
 {
-    uint64_t hash = asked->count;
+    struct hf_limiter *limiter = server->limits.limiter;
+    struct hf_limiter_call made = limiter_call(server, call);
 
-    for (size_t i = 0; i < asked->count; i++)
-        hash = (hash ^ hf_hash(words_seed, asked->args[i])) *
-               UINT64_C(0x9e3779b97f4a7c15);
-    return hash;
+    if (call->peek)
+        return hf_limiter_peek(limiter, &made, &out->answer);
+    if (call->words.hold_ms > 0)
+        return hf_limiter_hold(limiter, &made,
+                               call->words.hold_ms * HF_NS_PER_MS, &out->answer,
+                               &out->hold);
+    if (call->words.refund_ns == 0)
+        return hf_limiter_take(limiter, &made, &out->answer);
+    enum hf_status status =
+        hf_limiter_refund(limiter, &made, call->words.refund_ns);
+    return status == HF_OK ? hf_limiter_peek(limiter, &made, &out->answer)
+                           : status;
 }
 
 /* An answer that is told again, later. */
@@ -189,50 +188,6 @@ static void age(struct hf_limiter_answer *answer, uint64_t passed_ns)
         if (*times[i] != HF_LIMITER_NEVER)
             *times[i] = *times[i] > passed_ns ? *times[i] - passed_ns : 0;
     }
-}
-
-/* A repetition gets the first answer. True: it was answered. */
-static bool answer_again(struct server *server, struct conn *conn,
-                         const struct limit_call *call, uint64_t words,
-                         uint64_t now_ns)
-{
-    struct kept kept;
-    struct hf_bytes id = call->words.request;
-
-    if (hf_dedup_find(server->limits.seen, id.data, id.len, now_ns, &kept) !=
-        HF_OK)
-        return false;
-    if (kept.words != words) {
-        answer_error(server, conn, ERROR_REUSED);
-        return true;
-    }
-    age(&kept.answer, now_ns - kept.at_ns);
-    reply_answer(server, conn, call, &kept.answer, kept.hold);
-    return true;
-}
-
-/* Before the decision, since what is spent must not be spent again. */
-static enum hf_status make_room(struct server *server,
-                                const struct limit_call *call, uint64_t words,
-                                uint64_t now_ns)
-{
-    struct kept kept = {.words = words, .at_ns = now_ns};
-
-    return hf_dedup_add(server->limits.seen, call->words.request.data,
-                        call->words.request.len, now_ns, &kept);
-}
-
-static void keep_answer(struct server *server, const struct limit_call *call,
-                        uint64_t words, uint64_t now_ns, enum hf_status status,
-                        const struct hf_limiter_answer *answer, uint64_t hold)
-{
-    struct kept kept = {
-        .words = words, .at_ns = now_ns, .hold = hold, .answer = *answer};
-    struct hf_bytes id = call->words.request;
-
-    (void)hf_dedup_forget(server->limits.seen, id.data, id.len, now_ns);
-    if (status == HF_OK) /* there is room: it was there a moment ago */
-        (void)hf_dedup_add(server->limits.seen, id.data, id.len, now_ns, &kept);
 }
 
 /* What it waits for, if this ask denies: one queue for those of the same
@@ -276,10 +231,7 @@ static bool must_wait(struct server *server, const struct limit_call *call,
 {
     uint64_t now_ns = server->heard_ns;
     struct hf_limiter_answer answer;
-    struct hf_limiter_call made = {.asks = call->asks,
-                                   .count = call->count,
-                                   .priority = (uint32_t)call->words.priority,
-                                   .now_ns = now_ns};
+    struct hf_limiter_call made = limiter_call(server, call);
 
     if (deadline_ns <= now_ns ||
         hf_limiter_peek(server->limits.limiter, &made, &answer) != HF_OK ||
@@ -300,48 +252,54 @@ static bool must_wait(struct server *server, const struct limit_call *call,
     return false;
 }
 
-static void run(struct server *server, struct conn *conn,
-                const struct limit_call *call)
+static void tell(struct conn *conn, const struct limit_call *call,
+                 enum hf_status status, const struct decision *made)
 {
-    struct hf_limiter_answer answer = {0};
-    uint64_t hold;
-    enum hf_status status =
-        decide(server, call, server->heard_ns, &answer, &hold);
-
     if (status != HF_OK) {
-        say_status(server, conn, status);
+        say_status(conn, status);
         return;
     }
-    if (!call->peek && !call->refund)
-        metrics_decided(&server->metrics, answer.allowed);
-    reply_answer(server, conn, call, &answer, hold);
+    if (!call->peek && call->words.refund_ns == 0)
+        metrics_decided(&conn->server->metrics, made->answer.allowed);
+    reply_decision(conn, call, made);
 }
 
+static void run(struct conn *conn, const struct limit_call *call)
+{
+    struct decision made = {0};
+    enum hf_status status = decide(conn->server, call, &made);
+
+    tell(conn, call, status, &made);
+}
+
+/* A repetition gets the first answer. The REQ takes its place before the
+ * decision, since what is spent must not be spent again. */
 static void run_once(const struct asked *asked, const struct limit_call *call)
 {
     struct server *server = asked->server;
-    struct conn *conn = asked->conn;
-    struct hf_limiter_answer answer = {0};
-    uint64_t words = hash_words(asked);
+    struct hf_dedup *seen = server->limits.seen;
+    struct hf_bytes id = call->words.request;
     uint64_t now_ns = server->heard_ns;
-    uint64_t hold = 0;
+    uint64_t words = limit_hash(asked->args, asked->count, call);
+    struct kept kept = {.words = words, .at_ns = now_ns};
+    struct kept first;
 
-    if (answer_again(server, conn, call, words, now_ns))
-        return;
-    enum hf_status status = make_room(server, call, words, now_ns);
-    if (status != HF_OK) {
-        answer_error(server, conn, ERROR_REQUESTS);
-        return;
+    if (hf_dedup_find(seen, id.data, id.len, now_ns, &first) == HF_OK) {
+        if (first.words != kept.words) {
+            answer_error(server, asked->conn, ERROR_REUSED);
+            return;
+        }
+        age(&first.made.answer, now_ns - first.at_ns);
+        reply_decision(asked->conn, call, &first.made);
+    } else if (hf_dedup_add(seen, id.data, id.len, now_ns, &kept) != HF_OK) {
+        answer_error(server, asked->conn, ERROR_REQUESTS);
+    } else {
+        enum hf_status status = decide(server, call, &kept.made);
+        (void)hf_dedup_forget(seen, id.data, id.len, now_ns);
+        if (status == HF_OK) /* there is room: it was there a moment ago */
+            (void)hf_dedup_add(seen, id.data, id.len, now_ns, &kept);
+        tell(asked->conn, call, status, &kept.made);
     }
-    status = decide(server, call, now_ns, &answer, &hold);
-    keep_answer(server, call, words, now_ns, status, &answer, hold);
-    if (status != HF_OK) {
-        say_status(server, conn, status);
-        return;
-    }
-    if (!call->refund)
-        metrics_decided(&server->metrics, answer.allowed);
-    reply_answer(server, conn, call, &answer, hold);
 }
 
 void limit_expect(struct server *server, const struct resp_request *request,
@@ -386,12 +344,12 @@ void limit_take(const struct asked *asked)
     } else {
         uint64_t deadline_ns = 0;
         if (call.words.wait_ms > 0)
-            deadline_ns = server->heard_ns + call.words.wait_ms * NS_PER_MS;
+            deadline_ns = server->heard_ns + call.words.wait_ms * HF_NS_PER_MS;
         if (call.words.wait_ms == 0 ||
             !must_wait(server, &call, deadline_ns, false, &turn) ||
             limit_park(server, conn, asked->request, &turn, deadline_ns) !=
                 HF_OK)
-            run(server, conn, &call);
+            run(conn, &call);
     }
 }
 
@@ -410,6 +368,6 @@ bool limit_again(struct server *server, struct conn *conn,
     else if (!last && must_wait(server, &call, deadline_ns, true, turn))
         return false;
     else
-        run(server, conn, &call);
+        run(conn, &call);
     return true;
 }

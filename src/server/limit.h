@@ -44,7 +44,7 @@ struct limit_words {
     uint64_t burst;
     uint64_t cost;
     uint64_t priority;
-    uint64_t refund_ns; /* `taken` of the call that is undone */
+    uint64_t refund_ns; /* `taken` of the call that is undone; 0: none */
     uint64_t hold_ms;
     uint64_t wait_ms;
     uint64_t hold;
@@ -60,13 +60,10 @@ struct limit_call {
     struct hf_limiter_ask asks[HF_LIMITER_ASKS_MAX];
     uint32_t count;
     struct hf_limiter_rule own; /* of RATE ... PER */
-    bool has_own;
-    bool has_policy;
     bool plain; /* nothing but RATE, PER, BURST and COST: a short reply */
     char policy[HF_NAME_BYTES]; /* the first one's name */
     bool peek;
     bool headers;
-    bool refund;
     struct limit_words words;
 };
 
@@ -103,6 +100,10 @@ enum hf_status limit_parse_words(const struct shape *shape,
 enum hf_status limit_parse(struct limits *limits, const struct hf_bytes *args,
                            size_t count, struct limit_call *out,
                            char error[PARSE_ERROR_MAX]);
+/* A hash of these words, once they were parsed: the same whatever the case of
+ * names of options and algorithms. */
+uint64_t limit_hash(const struct hf_bytes *args, size_t count,
+                    const struct limit_call *call);
 /* The words behind LIMIT DEFINE. */
 enum hf_status limit_parse_rule(const struct hf_bytes *args, size_t count,
                                 struct hf_bytes *name,

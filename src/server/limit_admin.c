@@ -2,16 +2,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "resp/resp.h"
 #include "server/answer.h"
 #include "server/conn.h"
 #include "server/errors.h"
 #include "server/limit.h"
 #include "server/server.h"
 #include "server/throttle.h"
-
-#define NS_PER_MS UINT64_C(1000000)
-#define NS_PER_S  UINT64_C(1000000000)
 
 /* A policy's name as a C string. */
 static enum hf_status name_of(const struct asked *asked, struct hf_bytes word,
@@ -50,21 +46,17 @@ void limit_define(const struct asked *asked)
     }
     if (name_of(asked, word, name) != HF_OK)
         return;
-    switch (
-        hf_limiter_define(asked->server->limits.limiter, name, &rule, NULL)) {
-    case HF_OK:
+    enum hf_status status =
+        hf_limiter_define(asked->server->limits.limiter, name, &rule, NULL);
+    if (status == HF_OK)
         reply_put_simple(asked->reply, "OK");
-        return;
-    case HF_FULL:
+    else if (status == HF_FULL)
         answer_error(asked->server, asked->conn, ERROR_POLICY_COUNT,
                      HF_LIMITER_RULES_MAX);
-        return;
-    case HF_NOMEM:
+    else if (status == HF_NOMEM)
         answer_error(asked->server, asked->conn, ERROR_MEMORY);
-        return;
-    default:
+    else
         answer_error(asked->server, asked->conn, ERROR_POLICY);
-    }
 }
 
 void limit_drop(const struct asked *asked)
@@ -73,43 +65,23 @@ void limit_drop(const struct asked *asked)
 
     if (name_of(asked, asked->args[0], name) != HF_OK)
         return;
-    switch (hf_limiter_remove(asked->server->limits.limiter, name)) {
-    case HF_OK:
+    enum hf_status status =
+        hf_limiter_remove(asked->server->limits.limiter, name);
+    if (status == HF_OK)
         reply_put_simple(asked->reply, "OK");
-        return;
-    case HF_NOTFOUND:
+    else if (status == HF_NOTFOUND)
         answer_error(asked->server, asked->conn, ERROR_NO_POLICY, name);
-        return;
-    default:
+    else
         answer_error(asked->server, asked->conn, ERROR_DEFAULT);
-    }
-}
-
-struct listing {
-    struct reply *reply;
-    size_t count;
-};
-
-static void count_rule(void *context, const char *name, uint32_t number,
-                       const struct hf_limiter_rule *rule)
-{
-    struct listing *listing = context;
-
-    (void)name, (void)number, (void)rule;
-    listing->count++;
 }
 
 static void show_rule(void *context, const char *name, uint32_t number,
                       const struct hf_limiter_rule *rule)
 {
-    struct listing *listing = context;
-    struct reply *reply = listing->reply;
+    struct reply *reply = context;
     char keep[96];
 
     (void)number;
-    if (listing->count == 0)
-        return;
-    listing->count--;
     snprintf(keep, sizeof keep, "%" PRIu64 ",%" PRIu64 ",%" PRIu64,
              rule->keep_back[1], rule->keep_back[2], rule->keep_back[3]);
     reply_put_map(reply, 7);
@@ -117,7 +89,7 @@ static void show_rule(void *context, const char *name, uint32_t number,
     reply_pair_text(reply, "algorithm", limit_kind_name(rule->rate.kind));
     reply_pair_number(reply, "rate", rule->rate.permits);
     reply_pair_number(reply, "per_ms",
-                      (int64_t)(rule->rate.span_ns / NS_PER_MS));
+                      (int64_t)(rule->rate.span_ns / HF_NS_PER_MS));
     reply_pair_number(reply, "burst", rule->rate.burst);
     reply_pair_text(reply, "keep", keep);
     reply_pair_number(reply, "shadow", rule->shadow);
@@ -125,24 +97,33 @@ static void show_rule(void *context, const char *name, uint32_t number,
 
 void limit_policies(const struct asked *asked)
 {
-    struct listing listing = {.reply = asked->reply};
+    struct hf_limiter *limiter = asked->server->limits.limiter;
+    struct hf_limiter_stats stats;
 
-    (void)hf_limiter_list(asked->server->limits.limiter, count_rule, &listing);
-    reply_put_list(asked->reply, listing.count);
-    (void)hf_limiter_list(asked->server->limits.limiter, show_rule, &listing);
+    hf_limiter_stats(limiter, &stats);
+    reply_put_list(asked->reply, stats.rules);
+    (void)hf_limiter_list(limiter, show_rule, asked->reply);
+}
+
+/* False: the words are wrong, and the client was told so. */
+static bool read_words(const struct asked *asked, const struct shape *shape,
+                       struct limit_words *out)
+{
+    char error[PARSE_ERROR_MAX];
+    size_t at;
+    enum hf_status status = limit_parse_words(shape, asked, out, &at, error);
+
+    if (status != HF_OK)
+        answer_bad(asked->server, asked->conn, status, error);
+    return status == HF_OK;
 }
 
 void limit_settle(const struct asked *asked)
 {
-    char error[PARSE_ERROR_MAX];
     struct limit_words words;
-    size_t at;
 
-    if (limit_parse_words(&limit_settle_shape, asked, &words, &at, error) !=
-        HF_OK) {
-        answer_bad(asked->server, asked->conn, HF_INVALID, error);
+    if (!read_words(asked, &limit_settle_shape, &words))
         return;
-    }
     if (hf_limiter_settle(asked->server->limits.limiter, words.hold, words.cost,
                           asked->server->heard_ns) == HF_OK)
         reply_put_simple(asked->reply, "OK");
@@ -153,15 +134,10 @@ void limit_settle(const struct asked *asked)
 void limit_top(const struct asked *asked)
 {
     static struct hf_limiter_top rows[LIMIT_TOP_MAX];
-    char error[PARSE_ERROR_MAX];
     struct limit_words words = {.count = 10};
-    size_t at;
 
-    if (limit_parse_words(&limit_top_shape, asked, &words, &at, error) !=
-        HF_OK) {
-        answer_bad(asked->server, asked->conn, HF_INVALID, error);
+    if (!read_words(asked, &limit_top_shape, &words))
         return;
-    }
     size_t count = hf_limiter_top(asked->server->limits.limiter, rows,
                                   (size_t)words.count);
     struct reply *reply = asked->reply;
@@ -190,7 +166,7 @@ static void throttle(const struct asked *asked, enum throttle_form form,
     uint64_t period_ns;
 
     if (words->period_s <= 0 ||
-        __builtin_mul_overflow((uint64_t)words->period_s, NS_PER_S,
+        __builtin_mul_overflow((uint64_t)words->period_s, HF_NS_PER_S,
                                &period_ns) ||
         throttle_rule(form, words->max_burst, words->permits, period_ns,
                       &rule.rate) != HF_OK ||
@@ -259,6 +235,6 @@ void limit_gcra(const struct asked *asked)
         return;
     }
     /* Redis counts whole milliseconds. */
-    uint64_t now_ns = asked->server->heard_ns / NS_PER_MS * NS_PER_MS;
+    uint64_t now_ns = asked->server->heard_ns / HF_NS_PER_MS * HF_NS_PER_MS;
     throttle(asked, THROTTLE_REDIS, &words, now_ns);
 }

@@ -2,12 +2,12 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "base/hash.h"
 #include "holdfast/rate.h"
 #include "server/errors.h"
 #include "server/limit.h"
 
-#define NS_PER_MS UINT64_C(1000000)
-#define MS_MAX    LIMIT_PER_MAX_MS
+#define MS_MAX LIMIT_PER_MAX_MS
 
 static const char *const kinds[] = {
     [HF_RATE_BUCKET] = "BUCKET", [HF_RATE_GCRA] = "GCRA",
@@ -168,7 +168,6 @@ static enum hf_status policies(struct reading *r, struct hf_bytes key)
     struct limit_call *call = r->call;
     char name[HF_NAME_BYTES];
 
-    call->has_policy = true;
     while (list.data != NULL) {
         struct hf_bytes word = piece(&list);
         if (word.len == 0 || word.len >= sizeof name ||
@@ -250,7 +249,7 @@ static enum hf_status finish_rule(struct reading *r)
         return HF_INVALID;
     }
     rate->permits = (uint32_t)permits;
-    rate->span_ns = r->words->per_ms * NS_PER_MS;
+    rate->span_ns = r->words->per_ms * HF_NS_PER_MS;
     rate->burst = (uint32_t)burst;
     if (rate->kind == HF_RATE_BUCKET && burst == 0)
         rate->burst = (uint32_t)permits;
@@ -315,31 +314,17 @@ static enum hf_status check_together(struct reading *r)
 {
     const struct limit_call *call = r->call;
     bool waits = call->words.wait_ms > 0, named = call->words.request.len > 0;
-    unsigned actions = (call->peek ? 1u : 0) + (call->refund ? 1u : 0) +
-                       (call->words.hold_ms > 0 ? 1u : 0);
+    uint32_t actions = r->parse.seen & (BIT(PEEK) | BIT(REFUND) | BIT(HOLD));
 
-    if (actions > 1)
+    if ((actions & (actions - 1)) != 0) /* more than one */
         return misses(r, WRONG_ACTIONS);
-    if (waits && (call->peek || call->refund))
+    if (waits && (actions & ~BIT(HOLD)) != 0)
         return misses(r, WRONG_WAIT);
     if (named && waits)
         return misses(r, WRONG_REQ);
     if (named && call->peek)
         return misses(r, WRONG_PEEK);
     return HF_OK;
-}
-
-/* What was given, to what it means; not the asks, which are many. */
-static void fill(const struct reading *r, struct limit_call *out)
-{
-    uint32_t seen = r->parse.seen;
-
-    out->has_own = (seen & RULE) != 0;
-    out->own.shadow = (seen & BIT(SHADOW)) != 0;
-    out->plain = (seen & ~PLAIN) == 0;
-    out->peek = (seen & BIT(PEEK)) != 0;
-    out->headers = (seen & BIT(HEADERS)) != 0;
-    out->refund = (seen & BIT(REFUND)) != 0;
 }
 
 enum hf_status limit_parse(struct limits *limits, const struct hf_bytes *args,
@@ -353,19 +338,22 @@ enum hf_status limit_parse(struct limits *limits, const struct hf_bytes *args,
     r.words = &out->words;
     r.rule = &out->own;
     out->count = 0;
-    out->has_policy = false;
     out->policy[0] = '\0';
     enum hf_status status =
         read_words(&r, &limit_take_shape, args, count, error);
     if (status != HF_OK)
         return status;
-    fill(&r, out);
     uint32_t seen = r.parse.seen;
+    bool has_own = (seen & RULE) != 0, has_policy = out->count > 0;
+    out->own.shadow = (seen & BIT(SHADOW)) != 0;
+    out->plain = (seen & ~PLAIN) == 0;
+    out->peek = (seen & BIT(PEEK)) != 0;
+    out->headers = (seen & BIT(HEADERS)) != 0;
     if ((seen & BIT(ALSO)) != 0 && (seen & (BIT(POLICY) | BIT(RATE))) == 0)
         return misses(&r, WRONG_ALSO);
-    if (out->has_own && out->has_policy && (seen & BIT(RATE)) == 0)
+    if (has_own && has_policy && (seen & BIT(RATE)) == 0)
         return misses(&r, WRONG_OWN);
-    if (out->has_own || !out->has_policy) {
+    if (has_own || !has_policy) {
         if (finish_rule(&r) != HF_OK)
             return HF_INVALID;
         if (out->count == HF_LIMITER_ASKS_MAX)
@@ -378,4 +366,29 @@ enum hf_status limit_parse(struct limits *limits, const struct hf_bytes *args,
     for (uint32_t i = 0; i < out->count; i++)
         out->asks[i].cost = out->words.cost;
     return check_together(&r);
+}
+
+static uint64_t hash_word(uint64_t hash, struct hf_bytes word)
+{
+    struct hf_hash_seed seed = {{1, 2}}; /* compares requests of one client */
+
+    return (hash ^ hf_hash(seed, word)) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+uint64_t limit_hash(const struct hf_bytes *args, size_t count,
+                    const struct limit_call *call)
+{
+    uint64_t hash = hash_word(count, args[0]);
+
+    for (size_t i = 1; i < count;) {
+        unsigned option = parse_option(&limit_take_shape, args[i++]);
+        hash = hash_word(hash, hf_bytes_text(options[option].name));
+        for (size_t left = parse_values(&options[option]); left > 0; left--) {
+            struct hf_bytes value = args[i++];
+            if (option == OPT_ALGORITHM)
+                value = hf_bytes_text(limit_kind_name(call->own.rate.kind));
+            hash = hash_word(hash, value);
+        }
+    }
+    return hash;
 }

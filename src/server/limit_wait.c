@@ -7,7 +7,6 @@
  * others are looked at for their deadlines only. A call that does not wait may
  * pass them all.
  */
-#include <assert.h>
 
 #include "base/memory.h"
 #include "resp/resp.h"

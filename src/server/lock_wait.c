@@ -118,9 +118,9 @@ static struct hf_bytes copy(char **to, struct hf_bytes text)
 
 /* The texts stand behind the struct. */
 static struct lock_wait *allocate(struct hf_bytes name, struct hf_bytes request,
-                                  struct hf_bytes host)
+                                  struct hf_bytes record, struct hf_bytes host)
 {
-    size_t bytes = name.len + request.len + host.len;
+    size_t bytes = name.len + request.len + record.len + host.len;
     struct lock_wait *wait = hf_alloc_zeroed(sizeof *wait + bytes);
     char *text = (char *)(wait + 1);
 
@@ -128,6 +128,7 @@ static struct lock_wait *allocate(struct hf_bytes name, struct hf_bytes request,
         return NULL;
     wait->name = copy(&text, name);
     wait->request = copy(&text, request);
+    wait->record = copy(&text, record);
     wait->host = copy(&text, host);
     wait->base.kind = WAIT_LOCK;
     return wait;
@@ -185,19 +186,24 @@ void lock_wait_give_up(struct server *server, struct lock_wait *wait)
 
 struct lock_wait *lock_wait_new(struct server *server, struct conn *conn,
                                 const struct hold_command *command,
-                                uint64_t fingerprint, uint64_t came_ns)
+                                struct hf_bytes record, uint64_t came_ns)
 {
     struct lock_waits *waits = &server->lock_waits;
+    struct hf_bytes name =
+        command->item_count > 0 ? command->items[0].sku : command->name;
+
+    if (command->request.len == 0)
+        record.len = 0;
     struct lock_wait *wait =
-        allocate(command->name, command->request, conn_host(conn));
+        allocate(name, command->request, record, conn_host(conn));
 
     if (wait == NULL)
         return NULL;
     wait->base.came_ns = came_ns;
-    wait->base.deadline_ns =
-        came_ns +
-        (command->wait_ms < WAIT_MAX_MS ? command->wait_ms : WAIT_MAX_MS) *
-            NS_PER_MS;
+    bool ends = (command->flags & HOLD_FOREVER) == 0;
+    uint64_t wait_ms =
+        ends && command->wait_ms < WAIT_MAX_MS ? command->wait_ms : WAIT_MAX_MS;
+    wait->base.deadline_ns = came_ns + wait_ms * NS_PER_MS;
     if (waits_add(&server->waits, &wait->base, conn) != HF_OK) {
         hf_free(wait);
         return NULL;
@@ -205,7 +211,6 @@ struct lock_wait *lock_wait_new(struct server *server, struct conn *conn,
     if (wait->request.len > 0)
         share_take(server, wait->host);
     wait->promised = hf_index_promise(&waits->tickets, TICKET_BYTES) == HF_OK;
-    wait->fingerprint = fingerprint;
     bool found = wait->request.len == 0 ||
                  find(&waits->requests, wait->request) != NULL ||
                  put_ref(&waits->requests, wait->request, wait);
@@ -281,6 +286,7 @@ static bool grant(struct server *server, struct lock_wait *wait,
         tell(server, wait, HOLD_OK, body);
         if (!conn->closing) {
             wait->granted = true;
+            push_grant(server, conn, body);
             answer_note_grant(server, server->answer_ns - wait->base.came_ns);
             return true;
         }
@@ -296,13 +302,20 @@ static bool grant(struct server *server, struct lock_wait *wait,
 
 /* ---- What happens to a wait. ---- */
 
+/* Two records are of one request if they differ in nothing but their times. */
+static struct hf_bytes body_of(struct hf_bytes record)
+{
+    return hf_bytes(record.data + HOLD_RECORD_BODY,
+                    record.len - HOLD_RECORD_BODY);
+}
+
 bool lock_wait_join(struct server *server, struct conn *conn,
-                    const struct hold_command *command, uint64_t fingerprint)
+                    const struct hold_command *command, struct hf_bytes record)
 {
     struct lock_waits *waits = &server->lock_waits;
     struct lock_wait *wait = find(&waits->requests, command->request);
 
-    if (wait == NULL || wait->fingerprint != fingerprint)
+    if (wait == NULL || !hf_bytes_equal(body_of(wait->record), body_of(record)))
         return false;
     if (wait->end == END_TOLD) {
         answer_timeout(server, conn); /* the first answer, again */
@@ -342,6 +355,7 @@ static void queued(struct server *server, struct lock_wait *wait,
         put_ref(&waits->tickets, ticket_name(&wait->ticket), wait);
     assert(wait->has_ticket); /* promised */
     waits_queue(&wait->base);
+    push_wanted(server, wait->name);
     if (wait->end == END_NONE && server->stopping)
         wait->end = END_STOP;
     if (wait->end != END_NONE && !wait->owed)
@@ -383,6 +397,7 @@ void lock_wait_told(struct server *server, struct lock_wait *wait,
     struct hold_command *c = &server->command;
     const struct hold_out *out = NULL;
 
+    wait->judged = false;
     if (hold_decode(record, c) == HF_OK) {
         c->told = false;
         out = hold_answer_now(server->engine, c);
@@ -391,6 +406,21 @@ void lock_wait_told(struct server *server, struct lock_wait *wait,
         held_in_vain(server, wait, out->body);
     else
         lock_wait_drop(server, wait);
+}
+
+/* Is TIMEOUT, which was told, to be kept for its REQ in the place of what the
+ * engine says? It keeps a LOST, and forgets the REQ of a DONE: then the record
+ * itself says TIMEOUT, as if it had not been journaled yet. */
+static bool was_told_otherwise(struct server *server, struct lock_wait *wait,
+                               enum hold_code code)
+{
+    if (wait->end != END_TOLD || wait->request.len == 0 ||
+        (code != HOLD_LOST && code != HOLD_DONE))
+        return false;
+    wait->state = code == HOLD_LOST ? WAIT_REFUSED : WAIT_SENT;
+    if (!wait->owed && !wait->judged)
+        owe(&server->lock_waits, wait);
+    return true;
 }
 
 void lock_wait_answered(struct server *server, const struct hold_answer *given)
@@ -405,7 +435,10 @@ void lock_wait_answered(struct server *server, const struct hold_answer *given)
         bool timed_out = given->code == HOLD_TIMED_OUT;
         tell(server, wait, given->code, given->body);
         count(server, wait, timed_out ? METRICS_TIMED_OUT : METRICS_LEFT);
-    } else if (given->code == HOLD_OK) {
+    } else if (given->code != HOLD_OK) {
+        if (was_told_otherwise(server, wait, given->code))
+            return;
+    } else {
         if (wait->base.conn == NULL) {
             held_in_vain(server, wait, given->body);
             return;
@@ -425,7 +458,8 @@ bool lock_wait_spare(struct server *server)
     struct hf_bytes none = hf_bytes("", 0);
 
     if (waits->spare == NULL)
-        waits->spare = allocate(hf_bytes(longest, sizeof longest), none, none);
+        waits->spare =
+            allocate(hf_bytes(longest, sizeof longest), none, none, none);
     return waits->spare != NULL;
 }
 
@@ -521,6 +555,13 @@ bool lock_wait_verdict(struct server *server, struct hold_command *command,
     owe_no_more(&server->lock_waits, wait);
     assert(wait->end != END_NONE);
     wait->judged = true;
+    *out = wait;
+    if (wait->state == WAIT_SENT) {
+        (void)hold_decode(wait->record, command); /* we encoded it */
+        command->told = true;
+        command->now_us = hold_now_us(server->engine);
+        return true;
+    }
     if (wait->end == END_GONE)
         forget_request(&server->lock_waits,
                        wait); /* who asks again asks anew */
@@ -539,7 +580,6 @@ bool lock_wait_verdict(struct server *server, struct hold_command *command,
             command->token = wait->token;
         }
     }
-    *out = wait;
     return true;
 }
 
@@ -553,7 +593,7 @@ void lock_wait_judged(struct server *server, struct lock_wait *wait)
 {
     if (wait->base.conn != NULL)
         tell_timeout(server, wait);
-    if (wait->judged_queued && wait->state == WAIT_HELD)
+    if (wait->judged_queued && wait->state != WAIT_QUEUED)
         lock_wait_owe_again(server, wait); /* it came too late: another one */
     else
         lock_wait_drop(server, wait);

@@ -25,7 +25,8 @@
  *
  *   in the queue         HOLD_TIMEOUT or HOLD_ABANDON of its ticket
  *   granted meanwhile    the same of name and token: the hold is given back
- *   not journaled yet    its record is dropped; one with REQ says TIMEOUT
+ *   not journaled yet    its record is dropped; one with REQ says TIMEOUT, or
+ *                        is itself a verdict if the log has no room for it then
  *
  * Where the log does not lead, a LOCK whose answer is known is on its way all
  * the same. Its end is not TIMEOUT then, but an error that leaves it open.
@@ -69,10 +70,10 @@ struct lock_wait {
     bool known;         /* its answer cannot be told: the log does not lead */
     uint64_t ticket;
     uint64_t token;
-    uint64_t fingerprint; /* of the request, without its time */
     struct hf_bytes name; /* of the lock; in the same memory */
     struct hf_bytes request;
-    struct hf_bytes host; /* of the client; in whose share its REQ counts */
+    struct hf_bytes record; /* of one with REQ, as it was taken */
+    struct hf_bytes host;   /* of the client; in whose share its REQ counts */
 };
 
 /* How a wait is found: by its ticket, or by its REQ. */
@@ -97,7 +98,7 @@ void lock_waits_close(struct lock_waits *waits);
 /* A LOCK that may wait was read. True: the same REQ is on its way or in a
  * queue, and the connection takes its place, or was told its end. */
 bool lock_wait_join(struct server *server, struct conn *conn,
-                    const struct hold_command *command, uint64_t fingerprint);
+                    const struct hold_command *command, struct hf_bytes record);
 /* True if a wait with this REQ is known: it is joined, or was told. */
 bool lock_wait_knows(const struct lock_waits *waits, struct hf_bytes request);
 /* True if TIMEOUT was told under this REQ, and the engine may not know. */
@@ -107,7 +108,7 @@ bool lock_wait_was_told(const struct lock_waits *waits,
  * without memory. */
 struct lock_wait *lock_wait_new(struct server *server, struct conn *conn,
                                 const struct hold_command *command,
-                                uint64_t fingerprint, uint64_t came_ns);
+                                struct hf_bytes record, uint64_t came_ns);
 /* The record was not taken, or not written; nothing is told. */
 void lock_wait_drop(struct server *server, struct lock_wait *wait);
 /* The log has failed. A TIMEOUT that was told stays the answer to its REQ,
@@ -121,7 +122,7 @@ bool lock_wait_withdraw(struct server *server, struct lock_wait *wait,
 /* The wait's own record was applied. */
 void lock_wait_applied(struct server *server, struct lock_wait *wait,
                        const struct hold_out *out);
-/* The same, of a record that was journaled as told. */
+/* The same, of a record that was journaled as told, perhaps as a verdict. */
 void lock_wait_told(struct server *server, struct lock_wait *wait,
                     struct hf_bytes record);
 /* The engine answers one who waited. */
@@ -139,7 +140,8 @@ wait_fn lock_wait_due, lock_wait_left, lock_wait_stop, lock_wait_fail;
 /* Makes the record of the first verdict that is owed. False: none is. */
 bool lock_wait_verdict(struct server *server, struct hold_command *command,
                        struct lock_wait **wait);
-/* It could not be taken: it is owed again. */
+/* It could not be taken, or a record that was to be journaled as told could
+ * not: it is owed again. */
 void lock_wait_owe_again(struct server *server, struct lock_wait *wait);
 /* The verdict was applied. */
 void lock_wait_judged(struct server *server, struct lock_wait *wait);

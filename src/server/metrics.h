@@ -33,6 +33,8 @@ struct metrics {
     struct metrics_series *series; /* those that the meter asks for */
     uint64_t connections;
     uint64_t connections_refused;
+    uint64_t bytes_in;
+    uint64_t bytes_out;
     uint64_t errors[HOLD_ALL_CODES];
     uint64_t shares_refused; /* REQ beyond a client's share */
     uint64_t refusals;       /* told without the journal */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "resp/resp.h"
 #include "server/errors.h"
 
 enum hf_status parse_wrong(struct parse *p, const char *what,
@@ -96,6 +97,77 @@ static enum hf_status take_skus(struct parse *p)
     return HF_OK;
 }
 
+/* Sets the bits that a flag stands for; one without bits is noted as seen. */
+static void set_bits(struct parse *p, const struct hold_arg *arg, uint64_t bits)
+{
+    uint64_t *out = (void *)((char *)p->out + arg->place);
+
+    *out |= bits;
+}
+
+/* One of the words in `value`, which are parted by bars. */
+static enum hf_status take_choice(struct parse *p, const struct hold_arg *arg)
+{
+    struct hf_bytes word = p->args[p->at++];
+    const char *at = arg->value;
+
+    for (uint64_t i = 0; at != NULL; i++) {
+        const char *bar = strchr(at, '|');
+        size_t len = bar == NULL ? strlen(at) : (size_t)(bar - at);
+        char name[16];
+        assert(len < sizeof name);
+        memcpy(name, at, len);
+        name[len] = '\0';
+        if (hf_bytes_is(word, name)) {
+            set_bits(p, arg, i << arg->min);
+            return HF_OK;
+        }
+        at = bar == NULL ? NULL : bar + 1;
+    }
+    snprintf(p->error, PARSE_ERROR_MAX, WRONG_CHOICE, arg->name, arg->value,
+             PRINTED(word));
+    return HF_INVALID;
+}
+
+static enum hf_status take_permits(struct parse *p, const struct hold_arg *arg)
+{
+    uint64_t *out = (void *)((char *)p->out + arg->place);
+    uint64_t permits;
+    uint64_t max;
+
+    if (parse_number(p->args[p->at], "PERMITS", arg->min, arg->max, &permits,
+                     p->error) != HF_OK)
+        return HF_INVALID;
+    if (!hf_bytes_is(p->args[p->at + 1], "OF"))
+        return parse_wrong(p, WRONG_OF, p->args[p->at + 1]);
+    if (parse_number(p->args[p->at + 2], "the number of permits", arg->min,
+                     arg->max, &max, p->error) != HF_OK)
+        return HF_INVALID;
+    p->at += 3;
+    *out = permits | max << 32;
+    return HF_OK;
+}
+
+static enum hf_status take_member(struct parse *p)
+{
+    struct hf_bytes name;
+
+    if (parse_text(p->args[p->at++], "name", HOLD_NAME_MAX, &name, p->error) !=
+        HF_OK)
+        return HF_INVALID;
+    bool shared = p->at < p->count && hf_bytes_is(p->args[p->at], "SHARED");
+    p->at += shared;
+    switch (hold_add_name(p->out, name, shared)) {
+    case HF_OK:
+        return HF_OK;
+    case HF_FULL:
+        snprintf(p->error, PARSE_ERROR_MAX, WRONG_NAMES, HOLD_SET_MAX);
+        return HF_INVALID;
+    default:
+        return parse_wrong(p, WRONG_NAME_AGAIN, name);
+    }
+}
+
 static enum hf_status take_special(struct parse *p, const struct hold_arg *arg)
 {
     switch (arg->type) {
@@ -111,8 +183,16 @@ static enum hf_status take_special(struct parse *p, const struct hold_arg *arg)
         return HF_OK;
     case TYPE_OWN:
         return p->own(p, (unsigned)(arg - p->shape->vocabulary->options));
+    case TYPE_CHOICE:
+        return take_choice(p, arg);
+    case TYPE_PERMITS:
+        return take_permits(p, arg);
+    case TYPE_MEMBER:
+        return take_member(p);
     default:
         assert(arg->type == TYPE_FLAG);
+        if (arg->min != 0)
+            set_bits(p, arg, arg->min);
         return HF_OK;
     }
 }
@@ -135,11 +215,12 @@ static inline enum hf_status take(struct parse *p, const struct hold_arg *arg)
     return take_special(p, arg);
 }
 
-/* How many values follow the option's name. */
-static size_t values_of(const struct hold_arg *option)
+size_t parse_values(const struct hold_arg *option)
 {
     if (option->type == TYPE_OWN)
         return (size_t)option->min;
+    if (option->type == TYPE_PERMITS)
+        return 3;
     return option->type == TYPE_ITEM ? 2 : option->type != TYPE_FLAG;
 }
 
@@ -167,6 +248,11 @@ static inline unsigned find_option(const struct vocabulary *vocabulary,
     return NO_OPTION;
 }
 
+unsigned parse_option(const struct shape *shape, struct hf_bytes word)
+{
+    return find_option(shape->vocabulary, word, shape->options);
+}
+
 static enum hf_status take_options(struct parse *p)
 {
     const struct shape *shape = p->shape;
@@ -181,7 +267,7 @@ static enum hf_status take_options(struct parse *p)
         const struct hold_arg *option = &vocabulary->options[found];
         if ((seen & HOLD_BIT(found)) != 0 && !option->many)
             return parse_wrong(p, WRONG_TWICE, word);
-        if (p->count - p->at < values_of(option)) {
+        if (p->count - p->at < parse_values(option)) {
             p->missing = true;
             return parse_wrong(p, WRONG_VALUE, word);
         }
@@ -226,35 +312,24 @@ void parse_init(struct vocabulary *vocabulary)
     }
 }
 
-size_t parse_least(const struct shape *shape)
+void parse_counts(const struct shape *shape, size_t *least, size_t *most)
 {
     const struct vocabulary *vocabulary = shape->vocabulary;
-    size_t least = 0;
 
-    for (const uint8_t *word = shape->words; *word != 0; word++)
-        least += !vocabulary->words[*word].optional;
-    for (uint32_t bits = shape->required; bits != 0; bits &= bits - 1)
-        least += 1 + values_of(&vocabulary->options[__builtin_ctz(bits)]);
-    return least;
-}
-
-size_t parse_most(const struct shape *shape)
-{
-    const struct vocabulary *vocabulary = shape->vocabulary;
-    size_t most = 0;
-
+    *least = *most = 0;
     for (const uint8_t *word = shape->words; *word != 0; word++) {
         const struct hold_arg *arg = &vocabulary->words[*word];
-        most += arg->many ? (size_t)arg->max : 1;
+        *least += !arg->optional;
+        *most += arg->many ? (size_t)arg->max : 1;
     }
-    for (uint32_t bits = shape->options; bits != 0; bits &= bits - 1) {
-        const struct hold_arg *option =
-            &vocabulary->options[__builtin_ctz(bits)];
-        if (option->many)
-            return SIZE_MAX;
-        most += 1 + values_of(option);
+    for (unsigned i = 0; i < vocabulary->option_count; i++) {
+        const struct hold_arg *option = &vocabulary->options[i];
+        if ((shape->options & HOLD_BIT(i)) == 0)
+            continue;
+        *most += option->many ? RESP_ARGS_MAX : 1 + parse_values(option);
+        if ((shape->required & HOLD_BIT(i)) != 0)
+            *least += 1 + parse_values(option);
     }
-    return most;
 }
 
 /* A text that grows in a room of the caller's. */

@@ -14,7 +14,7 @@
 #include "base/bytes.h"
 #include "hold/schema.h"
 
-#define PARSE_ERROR_MAX 256
+#define PARSE_ERROR_MAX 512
 /* What a sentence quotes of a client's word, for %.*s. */
 #define PRINTED(bytes) (int)((bytes).len < 64 ? (bytes).len : 64), (bytes).data
 
@@ -59,8 +59,12 @@ enum hf_status parse_wrong(struct parse *p, const char *what,
  * room for it. */
 size_t parse_syntax(const struct shape *shape, char *out, size_t room);
 /* How many arguments the shape has at least, and at most. */
-size_t parse_least(const struct shape *shape);
-size_t parse_most(const struct shape *shape);
+void parse_counts(const struct shape *shape, size_t *least, size_t *most);
+
+/* The option of this name, which is one of the shape's. */
+unsigned parse_option(const struct shape *shape, struct hf_bytes word);
+/* How many values follow the option's name. */
+size_t parse_values(const struct hold_arg *option);
 
 /* One value. */
 enum hf_status parse_text(struct hf_bytes text, const char *what, size_t max,

@@ -144,6 +144,63 @@ static char *put_fact(char *at, const struct reply_node *fact, uint64_t age_ms)
     return at;
 }
 
+static char *put_words(char *at, const char *words)
+{
+    size_t len = strlen(words);
+
+    memcpy(at, words, len);
+    return at + len;
+}
+
+/* One of a deadlock: owner session name mode since note. */
+static char *put_member(char *at, const struct reply_node facts[6])
+{
+    at = put_words(at, "'");
+    at = put_fact(at, &facts[2], 0);
+    at = put_words(at, "' (");
+    at = put_fact(at, &facts[3], 0);
+    at = put_words(at, ", ");
+    at = put_fact(at, &facts[4], 0);
+    at = put_words(at, facts[5].text.len > 0 ? " ms, " : " ms");
+    at = put_fact(at, &facts[5], 0);
+    return put_words(at, ")");
+}
+
+/* Who waits for what: the list at the end of a refusal. The first is the one
+ * who is told, and the last waits for it. */
+static char *put_cycle(char *at, const char *end, struct hf_bytes body)
+{
+    struct reply_node facts[6], first[6];
+    size_t from = 0;
+    uint32_t fields = reply_next(body, &from).count;
+
+    while (fields-- > 0 && reply_next_field(body, &from) != FIELD_CYCLE)
+        (void)reply_next(body, &from);
+    uint32_t count = reply_next(body, &from).count;
+    for (uint32_t i = 0; i < count; i++) {
+        if (end - at < (ptrdiff_t)(4 * FACT_MAX))
+            return put_words(at, ", ...");
+        (void)reply_next(body, &from);
+        for (int f = 0; f < 6; f++) {
+            (void)reply_next_field(body, &from);
+            facts[f] = reply_next(body, &from);
+        }
+        if (i == 0)
+            memcpy(first, facts, sizeof first);
+        at = put_words(at, i == 0 ? "'" : ", behind '");
+        at = put_fact(at, &facts[0], 0);
+        at = put_words(at, count == 1 ? "', who is older, has or wants "
+                           : i == 0   ? "' would wait for "
+                                      : "', who waits for ");
+        at = put_member(at, facts);
+    }
+    if (count == 1)
+        return at;
+    at = put_words(at, ", behind '");
+    at = put_fact(at, &first[0], 0);
+    return put_words(at, "'");
+}
+
 static struct hf_bytes make_sentence(enum hold_code code, struct hf_bytes body,
                                      uint64_t age_ms, char out[SENTENCE_BYTES])
 {
@@ -159,7 +216,10 @@ static struct hf_bytes make_sentence(enum hold_code code, struct hf_bytes body,
         const char *end = strchr(from, '}');
         from += left;
         struct reply_node fact;
-        if (find_fact(body, hf_bytes(from, (size_t)(end - from)), &fact))
+        if (find_fact(body, hf_bytes(from, (size_t)(end - from)), &fact) &&
+            fact.kind == REPLY_LIST)
+            at = put_cycle(at, out + SENTENCE_BYTES - FACT_MAX, body);
+        else if (find_fact(body, hf_bytes(from, (size_t)(end - from)), &fact))
             at = put_fact(at, &fact, left ? age_ms : 0);
         from = end;
     }

@@ -10,19 +10,16 @@
 #include "server/config.h"
 #include "server/conn.h"
 
-#define SECOND_NS UINT64_C(1000000000)
-#define MS_NS     UINT64_C(1000000)
-
 /* A log that cannot be written delays the end of the server so long. */
-#define CLOSE_PATIENCE_NS (2 * SECOND_NS)
+#define CLOSE_PATIENCE_NS (2 * HF_NS_PER_S)
 
 /* The disk is well again when no commit was slow for so long. */
-#define WELL_NS (2 * SECOND_NS)
+#define WELL_NS (2 * HF_NS_PER_S)
 
 /* Lines about one subject: so many at once, then one in so long. */
 #define CLIENT_BURST     10
-#define CLIENT_PERIOD_NS (10 * SECOND_NS)
-#define DISK_PERIOD_NS   (60 * SECOND_NS)
+#define CLIENT_PERIOD_NS (10 * HF_NS_PER_S)
+#define DISK_PERIOD_NS   (60 * HF_NS_PER_S)
 
 #define FIELDS_MAX 10
 
@@ -158,7 +155,7 @@ void report_recovered(struct report *report, const struct config *config,
                 NUMBER("batches", stats->replayed_batches),
                 NUMBER("records", stats->replayed_count),
                 NUMBER("snapshot_bytes", stats->snapshot_bytes),
-                NUMBER("ms", took_ns / MS_NS)));
+                NUMBER("ms", took_ns / HF_NS_PER_MS)));
     if (stats->unclean && stats->cut_bytes == 0)
         tell(report, HF_LOG_WARN, "not stopped cleanly",
              FIELDS(TEXT("dir", config->dir)));
@@ -174,7 +171,7 @@ void report_started(struct report *report, const struct config *config,
     tell(report, HF_LOG_INFO, "started",
          FIELDS(TEXT("version", HOLDFAST_VERSION), TEXT("address", address),
                 TEXT("dir", config->dir),
-                TEXT("durability", config_durability_name(config->durability)),
+                TEXT("durability", config_durabilities[config->durability]),
                 NUMBER("pid", (uint64_t)getpid())));
 }
 
@@ -206,7 +203,8 @@ void report_stopped(struct report *report)
 
     if (report->stop_ns != 0)
         tell(report, HF_LOG_INFO, "stopped",
-             FIELDS(NUMBER("drain_ms", (now_ns - report->stop_ns) / MS_NS)));
+             FIELDS(NUMBER("drain_ms",
+                           (now_ns - report->stop_ns) / HF_NS_PER_MS)));
 }
 
 /* ---- The disk. ---- */
@@ -225,9 +223,9 @@ void report_slow(struct report *report, uint64_t waited_ns, bool ended)
     if (report->slow_told_ns == 0)
         report->slow_told_ns = now_ns;
     tell(report, HF_LOG_WARN, "the disk is slow",
-         FIELDS(NUMBER("waiting_ms", waited_ns / MS_NS),
+         FIELDS(NUMBER("waiting_ms", waited_ns / HF_NS_PER_MS),
                 NUMBER("slow_commits", report->slow_commits),
-                NUMBER("max_ms", report->slow_max_ns / MS_NS)));
+                NUMBER("max_ms", report->slow_max_ns / HF_NS_PER_MS)));
 }
 
 void report_tend_disk(struct report *report)
@@ -238,10 +236,10 @@ void report_tend_disk(struct report *report)
         return;
     if (report->slow_told_ns != 0)
         tell(report, HF_LOG_INFO, "the disk is well again",
-             FIELDS(
-                 NUMBER("slow_commits", report->slow_commits),
-                 NUMBER("max_ms", report->slow_max_ns / MS_NS),
-                 NUMBER("after_ms", (last_ns - report->slow_told_ns) / MS_NS)));
+             FIELDS(NUMBER("slow_commits", report->slow_commits),
+                    NUMBER("max_ms", report->slow_max_ns / HF_NS_PER_MS),
+                    NUMBER("after_ms",
+                           (last_ns - report->slow_told_ns) / HF_NS_PER_MS)));
     report->slow_told_ns = 0;
     report->slow_last_ns = 0;
     report->slow_max_ns = 0;
@@ -254,7 +252,7 @@ void report_snapshots(struct report *report, const struct log *kept)
     struct log_stats stats;
 
     log_stats(kept, &stats);
-    uint64_t took_ms = stats.snapshot_last_ns / MS_NS;
+    uint64_t took_ms = stats.snapshot_last_ns / HF_NS_PER_MS;
     if (stats.snapshot_starts != report->snapshot_starts)
         tell(report, HF_LOG_INFO, "snapshot begun",
              FIELDS(NUMBER("journal_bytes", stats.disk_bytes)));
@@ -338,6 +336,12 @@ void report_requests_full(struct report *report, const struct conn *conn)
     else
         tell_client(report, &report->requests, NULL, HF_LOG_WARN,
                     "REQ refused, requests-max is reached", NULL, 0);
+}
+
+void report_alarm(struct report *report, const char *rule, bool holds)
+{
+    tell(report, holds ? HF_LOG_WARN : HF_LOG_INFO,
+         holds ? "alarm" : "alarm is over", FIELDS(TEXT("rule", rule)));
 }
 
 /* ---- Those who run it. ---- */

@@ -110,6 +110,9 @@ void report_behind(struct report *report, const struct conn *conn);
 /* A REQ was refused: the table is full, or `conn` has filled its share. */
 void report_requests_full(struct report *report, const struct conn *conn);
 
+/* A rule over the figures holds, or does not any more. */
+void report_alarm(struct report *report, const char *rule, bool holds);
+
 /* ---- Those who run it. ---- */
 
 void report_config(struct report *report, const struct conn *conn,

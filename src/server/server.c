@@ -70,7 +70,8 @@ static void run_conns(struct server *server)
 void server_turn(struct server *server)
 {
     run_conns(server);
-    for (int i = 0; i < TURN_ROUNDS_MAX && commit_round(server); i++)
+    for (int i = 0; i < TURN_ROUNDS_MAX && commit_round(server);
+         i += !server->applying)
         run_conns(server);
     commit_arm(server);
     if (server->dirty != NULL || commit_has_work(server))
@@ -83,10 +84,14 @@ static void on_turn_end(uv_check_t *handle)
 {
     struct server *server = handle->data;
 
-    if (server->dirty != NULL || commit_has_work(server))
+    if (commit_looks_again(server)) {
+        run_conns(server); /* what needs no commit does not wait for it */
+        server_go_on(server);
+    } else if (server->dirty != NULL || commit_has_work(server)) {
         server_turn(server);
-    else
+    } else {
         commit_arm(server); /* one who went may have let another one in */
+    }
     server->turn++;
     if (server->turn_sweeps > server->turn_sweeps_max)
         server->turn_sweeps_max = server->turn_sweeps;
@@ -154,6 +159,7 @@ static void on_tend(uv_timer_t *handle)
         conn_tend(server);
         shares_tend(server);
         tend_requests(server);
+        alarms_tend(server);
     }
     stop_if_done(server);
 }
@@ -391,6 +397,10 @@ static enum hf_status set_up_memory(struct server *server)
         return HF_NOMEM;
     waits_open(&server->waits);
     enum hf_status status = lock_waits_open(&server->lock_waits);
+    if (status == HF_OK)
+        status = binds_open(&server->binds);
+    if (status == HF_OK)
+        status = pushes_open(&server->pushes);
     return status == HF_OK ? shares_open(&server->shares) : status;
 }
 
@@ -407,7 +417,8 @@ static enum hf_status open_all(struct server *server, char *error)
     server->started_ns = hf_clock_now_ns(server->clock);
     if (set_up_memory(server) != HF_OK ||
         limits_open(&server->limits, server) != HF_OK ||
-        metrics_open(&server->metrics, server) != HF_OK) {
+        metrics_open(&server->metrics, server) != HF_OK ||
+        alarms_open(server) != HF_OK) {
         snprintf(error, JOURNAL_ERROR_MAX, "out of memory");
         return HF_NOMEM;
     }
@@ -424,6 +435,7 @@ static enum hf_status open_all(struct server *server, char *error)
     if (status != HF_OK)
         return status;
     uv_check_start(&server->turn_end, on_turn_end);
+    alarms_tend(server); /* rates count from now on */
     uv_timer_start(&server->tend_timer, on_tend, TEND_MS, TEND_MS);
     uv_poll_start(&server->log_wake, UV_READABLE, on_log);
     uv_signal_start(&server->term, on_signal, SIGTERM);
@@ -569,9 +581,12 @@ void server_close(struct server *server)
         release_batch(&server->flights[i]);
     limits_close(&server->limits);
     hold_free(server->engine);
+    alarms_close(server);
     metrics_close(&server->metrics);
     waits_close(&server->waits);
     lock_waits_close(&server->lock_waits);
+    binds_close(&server->binds);
+    pushes_close(&server->pushes);
     shares_close(&server->shares);
     hf_free(server->spare_conn);
     hf_free(server->read_buffer);

@@ -15,9 +15,11 @@
  * Connections hand requests in, commit hands answers out, and neither calls the
  * other: a turn of the loop (server_turn) calls one after the other. It reads
  * from every connection that has something to say, then commits all of it with
- * one write, applies it in order and answers. If the disk outlasts a few
- * milliseconds the commit goes on without the loop: the next turns gather the
- * next batch, answer reads, limits and refusals, and let waits time out.
+ * one write, applies it in order and answers, a large batch in parts. While
+ * clients keep sending it reads once more before the commit. If the disk
+ * outlasts a few milliseconds the commit goes on without the loop: the next
+ * turns gather the next batch, answer reads, limits and refusals, and let waits
+ * time out.
  *
  * Order: a connection's requests are answered in their order. One that has
  * something in a batch gets its later questions queued behind it.
@@ -37,11 +39,14 @@
 #include "holdfast/clock.h"
 #include "journal/log.h"
 #include "resp/resp.h"
+#include "server/alarms.h"
+#include "server/bind.h"
 #include "server/config.h"
 #include "server/entry.h"
 #include "server/limit.h"
 #include "server/lock_wait.h"
 #include "server/metrics.h"
+#include "server/push.h"
 #include "server/report.h"
 #include "server/share.h"
 #include "server/table.h"
@@ -76,12 +81,14 @@ struct server {
     struct batch building;                    /* what is gathered */
     struct batch verdicts;                    /* goes before it: lock_wait.h */
     struct batch flights[SERVER_FLIGHTS_MAX]; /* being committed: a ring */
+    size_t looked;     /* how much was gathered when the loop looked last */
+    size_t last_count; /* requests of the batch before */
     uint32_t flight_first;
     uint32_t flight_count;
     bool news;            /* a commit may have ended */
     bool applied;         /* those that are parked may go on */
     bool lead_awaited;    /* some of them wait for the log to lead */
-    bool applying;        /* the first one is applied over several turns */
+    bool applying;        /* a part of the first one has been applied */
     size_t apply_next;    /* the entry to be applied next */
     size_t apply_at;      /* where its record is in the log's batch */
     uint64_t turn_sweeps; /* of what is due, in this turn */
@@ -96,6 +103,8 @@ struct server {
     uint64_t due_armed_us;
     struct waits waits;
     struct lock_waits lock_waits;
+    struct binds binds;
+    struct pushes pushes;
     struct shares shares;
     uint64_t orphans;        /* holds that verdicts will give back */
     uint64_t turn;           /* of the loop */
@@ -121,6 +130,7 @@ struct server {
     uint64_t stop_tends; /* tending calls since the stop was asked for */
     struct limits limits;
     struct metrics metrics;
+    struct hf_alerts *alerts;
     uint32_t noted_count; /* requests of this read, answered at once */
     uint16_t noted[SERVER_NOTED_MAX];
 };
@@ -179,6 +189,8 @@ void submit_ask_again(struct server *server, struct conn *conn,
                       struct hold_command *command, uint64_t came_ns);
 /* Lets time pass, by a record of its own. */
 void submit_tick(struct server *server);
+/* Tells the engine of connections that are gone. */
+void submit_left(struct server *server);
 
 /* Of the batches being committed, the oldest is 0. */
 static inline struct batch *server_flight(const struct server *server,
@@ -191,9 +203,13 @@ static inline struct batch *server_flight(const struct server *server,
 
 /* apply.c */
 
-/* The oldest batch is durable, or has failed: applies it and answers. When so
- * much is due that this would take long, it is done over several turns. */
-void apply_batch(struct server *server, struct batch *batch);
+/* The oldest batch is durable, or has failed: applies a part of it and answers.
+ * False: so much is due that the rest is left to the next turn. */
+bool apply_batch(struct server *server, struct batch *batch);
+/* Has the client of this LOCK, an entry of the batch, sent an UNLOCK of the
+ * same name not far behind it? server->command is used. */
+bool apply_finds_unlock(struct server *server, struct batch *batch,
+                        const struct entry *lock, struct hf_bytes name);
 /* The log has failed: nobody can be granted anything any more, so nobody waits;
  * nor for a batch, since there may be none. */
 void apply_failure(struct server *server);
@@ -207,6 +223,8 @@ void commit_tend(struct server *server);
 bool commit_round(struct server *server);
 /* True if another round would find something to do. */
 bool commit_has_work(struct server *server);
+/* True if the loop should look at the sockets once more before it commits. */
+bool commit_looks_again(struct server *server);
 /* A commit under way may have ended. */
 void commit_poll(struct server *server);
 /* Time passed: those who wait are looked at, and the engine handles what is

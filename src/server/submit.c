@@ -7,7 +7,6 @@
  */
 #include <assert.h>
 
-#include "base/hash.h"
 #include "server/answer.h"
 #include "server/conn.h"
 #include "server/errors.h"
@@ -54,8 +53,14 @@ static enum hf_status take_write(struct server *server,
         return HF_IO;
     if (entry == NULL || status != HF_OK)
         return HF_NOMEM;
-    if (hold_prepare(server->engine, command) != HF_OK)
+    if (!bind_promise(server, command, &entry->binds))
         return HF_NOMEM;
+    if (hold_prepare(server->engine, command) != HF_OK) {
+        if (entry->binds)
+            bind_unpromise(server);
+        entry->binds = false;
+        return HF_NOMEM;
+    }
     entry_put(batch, entry, command);
     return HF_OK;
 }
@@ -81,28 +86,6 @@ static void queue_write(struct server *server, struct conn *conn,
         share_take(server, conn_host(conn));
 }
 
-/* A fixed key: it only compares requests of one run. */
-static uint64_t fingerprint_of(struct hf_bytes record)
-{
-    struct hf_hash_seed seed = {{0x776169747320666fu, 0x722061206c6f636bu}};
-
-    return hf_hash(seed, hf_bytes(record.data + HOLD_RECORD_BODY,
-                                  record.len - HOLD_RECORD_BODY));
-}
-
-/* Does the owner hold the lock that it asks for? */
-static bool reenters(struct server *server, const struct hold_command *command)
-{
-    static struct hold_command ask = {.kind = HOLD_LOCK_INFO}; /* is large */
-
-    ask.name = command->name;
-    ask.now_us = command->now_us;
-    const struct hold_out *out = hold_ask(server->engine, &ask);
-    return out != NULL && out->code == HOLD_OK &&
-           hf_bytes_equal(reply_get_text(out->body, FIELD_OWNER),
-                          command->owner);
-}
-
 /* A lock that may wait. Its connection runs nothing else meanwhile: the wait
  * leads to it, and the entry to the wait. */
 static void queue_wait(struct server *server, struct conn *conn,
@@ -117,15 +100,15 @@ static void queue_wait(struct server *server, struct conn *conn,
         queue_refused(server, conn, entry, command, status);
         return;
     }
-    uint64_t fingerprint = fingerprint_of(entry_record(batch, entry));
+    struct hf_bytes record = entry_record(batch, entry);
     bool joined = command->request.len > 0 &&
-                  lock_wait_join(server, conn, command, fingerprint);
+                  lock_wait_join(server, conn, command, record);
     if (!joined)
-        entry->wait =
-            lock_wait_new(server, conn, command, fingerprint, came_ns);
+        entry->wait = lock_wait_new(server, conn, command, record, came_ns);
     if (entry->wait != NULL) {
         batch->wait_count++;
-        batch->reenters = batch->reenters || reenters(server, command);
+        batch->reenters =
+            batch->reenters || hold_reenters(server->engine, command);
         entry->wait->known = !log_leads(server->log) &&
                              hold_answer_now(server->engine, command) != NULL;
         return;
@@ -143,6 +126,19 @@ void submit_tick(struct server *server)
                                 .now_us = server_now_us(server)};
 
     queue_write(server, NULL, &pass, 0);
+}
+
+void submit_left(struct server *server)
+{
+    struct hold_command left;
+
+    while (!commit_is_full(server) && bind_owed(server, &left)) {
+        size_t before = server->building.count;
+        queue_write(server, NULL, &left, 0);
+        if (server->building.count == before)
+            return; /* it is tried again in the next round */
+        bind_sent(server);
+    }
 }
 
 /* The question is answered in its place, as of a time at which everything
@@ -198,8 +194,9 @@ void submit_ask_again(struct server *server, struct conn *conn,
 static void answer_at_once(struct server *server, struct conn *conn,
                            const struct hold_out *out, enum hold_kind kind)
 {
-    conn_spend(conn, out->work);
     answer_give(server, conn, out->code, out->body);
+    if (out->code == HOLD_OK && hold_kind_waits(kind))
+        push_grant(server, conn, out->body); /* told again, by its REQ */
     answer_note_now(server, server->metrics.by_kind[kind]);
 }
 
@@ -229,7 +226,7 @@ static bool was_told(struct server *server, const struct hold_command *command)
 
 static bool may_wait(const struct hold_command *command)
 {
-    return hold_kind_waits(command->kind) && command->wait_ms > 0;
+    return hold_kind_waits(command->kind) && hold_may_wait(command);
 }
 
 /* A listing is not queued in a batch, where many of them would be run in one
@@ -262,6 +259,12 @@ bool submit_admits(struct server *server, const struct conn *conn,
 {
     bool is_write = hold_kind_is_write(command->kind);
 
+    if (command->session == HOLD_SESSION_OWN) {
+        if (conn->pending > 0)
+            return false; /* one that is on its way may bind another */
+        uint64_t own = bind_own(server, conn);
+        command->session = own != 0 ? own : HOLD_SESSION_OWN;
+    }
     /* a wait is alone on its connection */
     if (conn->pending > 0 &&
         (may_wait(command) || is_too_much(server, conn, command)))
@@ -269,16 +272,20 @@ bool submit_admits(struct server *server, const struct conn *conn,
     /* A re-entry that is told TIMEOUT is taken back after its batch: what would
      * count it in the same batch comes after it. */
     if (server->building.reenters && is_write && !may_wait(command) &&
-        hold_operations[command->kind].words[0] == WORD_NAME)
+        (hold_kind_waits(command->kind) ||
+         hold_operations[command->kind].words[0] == WORD_NAME ||
+         hold_operations[command->kind].words[0] == WORD_TOKEN))
         return false;
     if (hold_operations[command->kind].class == CLASS_LISTING) {
         server->lead_awaited = server->lead_awaited || !log_leads(server->log);
         return can_list(server, conn);
     }
     /* While more is due than one record handles, ticks go first: what depends
-     * on all of it would have to handle it in one step. */
+     * on all of it would have to handle it in one step. Not for what may wait:
+     * it is told TIMEOUT in time, also while no tick can be written. */
     if (hold_is_behind(server->engine) && !server->failed &&
-        (!is_write || hold_kind_is_exact(command->kind)))
+        !may_wait(command) &&
+        (!is_write || hold_is_exact(server->engine, command)))
         return false;
     if (!commit_is_full(server))
         return true;
@@ -313,8 +320,13 @@ void submit_command(struct server *server, struct conn *conn,
     uint64_t came_ns = server->heard_ns;
 
     command->now_us = server->epoch_us + came_ns / 1000;
+    if (command->session == HOLD_SESSION_OWN) {
+        answer_error(server, conn, ERROR_NO_SESSION); /* see submit_admits() */
+        return;
+    }
     if (conn->pending == 0 && !was_told(server, command)) {
         const struct hold_out *out = answer_of(server, command);
+        conn_spend(conn, hold_work(server->engine));
         if (out != NULL) {
             if (hold_kind_is_write(command->kind))
                 server->metrics.refusals++;

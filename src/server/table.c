@@ -11,10 +11,9 @@
 #include "server/limit.h"
 #include "server/server.h"
 
-#define HELD                       COMMAND_HELD
-#define LONG                       COMMAND_LONG
-#define CHANGES                    COMMAND_CHANGES
-#define SHAPE(function, arguments) .run = function, .shape = &arguments
+#define LONG            COMMAND_LONG
+#define CHANGES         COMMAND_CHANGES
+#define SHAPE(function) .run = function, .shape = &function##_shape
 
 /* What the commands about the connection and the server take. Only HELLO has
  * options. */
@@ -54,27 +53,25 @@ const struct shape admin_hello_shape = {&plain, {PLAIN_VERSION}, 3, 0};
     {                                               \
         &plain, {__VA_ARGS__}, 0, 0                 \
     }
-/* What the engine does not do. */
+/* What the engine does not do. All of it waits for the connection's own
+ * writes. */
 static const struct command functions[] = {
     {"LIMIT DEFINE",
      "Makes a policy, or changes it; what keys have spent stays spent. KEEP is "
      "what priorities 1, 2 and 3 leave to those above; SHADOW counts and "
      "denies nothing",
-     "OK", "limit", HELD | CHANGES, SHAPE(limit_define, limit_define_shape)},
+     "OK", "limit", CHANGES, SHAPE(limit_define)},
     {"LIMIT DROP", "Removes a policy and what its keys have spent",
-     "OK; -NOTFOUND", "limit", HELD | CHANGES,
-     SHAPE(limit_drop, limit_drop_shape)},
+     "OK; -NOTFOUND", "limit", CHANGES, SHAPE(limit_drop)},
     {"LIMIT POLICIES", "Lists the policies",
      "list of maps: policy algorithm rate per_ms burst keep shadow", "limit",
-     HELD | LONG, SHAPE(limit_policies, limit_policies_shape)},
+     LONG, SHAPE(limit_policies)},
     {"LIMIT SETTLE",
      "Ends a hold with its true cost: the rest comes back, what is above is "
      "spent all the same",
-     "OK; -NOTFOUND", "limit", HELD | CHANGES,
-     SHAPE(limit_settle, limit_settle_shape)},
+     "OK; -NOTFOUND", "limit", CHANGES, SHAPE(limit_settle)},
     {"LIMIT TOP", "Shows the keys that were denied most, 10 unless told",
-     "list of maps: key policy denied", "limit", HELD | LONG,
-     SHAPE(limit_top, limit_top_shape)},
+     "list of maps: key policy denied", "limit", LONG, SHAPE(limit_top)},
     {"LIMIT",
      "Takes permits from all that are named, or none and says when to retry. "
      "RATE and PER, POLICY, or both are needed",
@@ -82,63 +79,63 @@ static const struct command functions[] = {
      "PER, BURST and COST also policy (that denied) shadow taken, with HOLD "
      "hold, with HEADERS ratelimit_policy ratelimit; -NOTFOUND -CONFLICT "
      "-OVERLOADED",
-     "limit", HELD | COMMAND_BLOCKING | CHANGES,
-     SHAPE(limit_take, limit_take_shape), .expect = limit_expect},
+     "limit", COMMAND_BLOCKING | CHANGES, SHAPE(limit_take),
+     .expect = limit_expect},
     {"CL.THROTTLE",
      "As redis-cell has it: quantity permits, count of them earned in period "
      "seconds",
-     "list: limited limit remaining retry_s reset_s", "limit", HELD | CHANGES,
-     SHAPE(limit_cell, limit_cell_shape)},
+     "list: limited limit remaining retry_s reset_s", "limit", CHANGES,
+     SHAPE(limit_cell)},
     {"GCRA", "As Redis has it", "list: limited limit remaining retry_s reset_s",
-     "limit", HELD | CHANGES, SHAPE(limit_gcra, limit_gcra_shape)},
-    {"PING", "Answers PONG, or the text", "PONG or the text", "server", HELD,
+     "limit", CHANGES, SHAPE(limit_gcra)},
+    {"PING", "Answers PONG, or the text", "PONG or the text", "server", 0,
      WORDS(admin_ping, PLAIN_OPTIONAL_TEXT)},
-    {"ECHO", "Answers the text", "the text", "server", HELD,
+    {"ECHO", "Answers the text", "the text", "server", 0,
      WORDS(admin_echo, PLAIN_TEXT)},
     {"HELLO",
      "Chooses the protocol version, 2 or 3. AUTH is refused: no password is "
      "set",
      "map: server version proto id mode role modules; -NOPROTO", "connection",
-     HELD, SHAPE(admin_hello, admin_hello_shape)},
-    {"SELECT", "There is one database, 0", "OK", "connection", HELD,
+     0, SHAPE(admin_hello)},
+    {"SELECT", "There is one database, 0", "OK", "connection", 0,
      WORDS(admin_select, PLAIN_DATABASE)},
     {"CLIENT ID", "Tells the number of this connection", "number", "connection",
-     HELD, WORDS(admin_client_id, PLAIN_NONE)},
-    {"CLIENT INFO", "Describes this connection", "text", "connection", HELD,
+     0, WORDS(admin_client_id, PLAIN_NONE)},
+    {"CLIENT INFO", "Describes this connection", "text", "connection", 0,
      WORDS(admin_client_info, PLAIN_NONE)},
     {"CLIENT GETNAME", "Tells the name of this connection", "text or null",
-     "connection", HELD, WORDS(admin_client_getname, PLAIN_NONE)},
+     "connection", 0, WORDS(admin_client_getname, PLAIN_NONE)},
     {"CLIENT SETNAME", "Names this connection, for the log", "OK", "connection",
-     HELD, WORDS(admin_client_setname, PLAIN_NAME)},
+     0, WORDS(admin_client_setname, PLAIN_NAME)},
     {"CLIENT SETINFO", "Is taken from Redis clients, and not used", "OK",
-     "connection", HELD,
+     "connection", 0,
      WORDS(admin_client_setinfo, PLAIN_ATTRIBUTE, PLAIN_VALUE)},
-    {"QUIT", "Closes the connection after the answer", "OK", "connection", HELD,
+    {"QUIT", "Closes the connection after the answer", "OK", "connection", 0,
      WORDS(admin_quit, PLAIN_NONE)},
     {"INFO", "Tells what the server holds and does, as text", "text", "server",
-     HELD | LONG, WORDS(admin_info, PLAIN_SECTION)},
+     LONG, WORDS(admin_info, PLAIN_SECTION)},
     {"METRICS", "Tells all that is counted and measured, for Prometheus",
-     "text in Prometheus' exposition format 0.0.4", "server", HELD | LONG,
+     "text in Prometheus' exposition format 0.0.4", "server", LONG,
      WORDS(admin_metrics, PLAIN_NONE)},
-    {"CONFIG GET", "Shows settings", "map: setting value", "server",
-     HELD | LONG, WORDS(admin_config_get, PLAIN_PATTERNS)},
+    {"CONFIG GET", "Shows settings", "map: setting value", "server", LONG,
+     WORDS(admin_config_get, PLAIN_PATTERNS)},
     {"CONFIG SET", "Changes a setting while the server runs", "OK", "server",
-     HELD | COMMAND_ADMIN, .kind = HOLD_BOUNDS,
+     COMMAND_ADMIN, .kind = HOLD_BOUNDS,
      WORDS(admin_config_set, PLAIN_SETTING, PLAIN_VALUE)},
     {"COMMAND COUNT", "Tells how many commands there are", "number", "server",
-     HELD, WORDS(admin_command_count, PLAIN_NONE)},
+     0, WORDS(admin_command_count, PLAIN_NONE)},
     {"COMMAND LIST", "Lists the names of the commands", "list of texts",
-     "server", HELD | LONG, WORDS(admin_command_list, PLAIN_NONE)},
+     "server", LONG, WORDS(admin_command_list, PLAIN_NONE)},
     {"COMMAND DOCS", "Describes commands, or all, to a person",
-     "map: name (map: summary since group syntax)", "server", HELD | LONG,
+     "map: name (map: summary since group syntax)", "server", LONG,
      WORDS(admin_command_docs, PLAIN_NAMES)},
     {"COMMAND INFO", "Describes commands, or all, to a program",
-     "list of lists: name arity flags first last step", "server", HELD | LONG,
+     "list of lists: name arity flags first last step", "server", LONG,
      WORDS(admin_command_info, PLAIN_NAMES)},
-    {"COMMAND", "As COMMAND INFO, of all", "as COMMAND INFO", "server",
-     HELD | LONG, WORDS(admin_command_info, PLAIN_NONE)},
+    {"COMMAND", "As COMMAND INFO, of all", "as COMMAND INFO", "server", LONG,
+     WORDS(admin_command_info, PLAIN_NONE)},
     {"HELP", "Describes the commands to a person", "list of lines", "server",
-     HELD | LONG, WORDS(admin_help, PLAIN_COMMAND)},
+     LONG, WORDS(admin_help, PLAIN_COMMAND)},
 };
 
 #define FUNCTIONS    (sizeof functions / sizeof functions[0])
@@ -206,19 +203,20 @@ static void enter(size_t index)
     slots[slot] = (uint8_t)(index + 1);
 }
 
-static void add(const struct command *command)
+static void add(const struct command *command, unsigned more_flags)
 {
     size_t named = strchr(command->name, ' ') == NULL ? 1 : 2;
     struct command *added = &commands[command_count++];
 
     *added = *command;
+    added->flags |= more_flags;
     parse_init(command->shape->vocabulary);
-    size_t most = parse_most(command->shape);
     added->syntax = syntaxes + syntaxes_len;
     syntaxes_len += 1 + parse_syntax(command->shape, syntaxes + syntaxes_len,
                                      sizeof syntaxes - syntaxes_len);
-    added->args_min = named + parse_least(command->shape);
-    added->args_max = most == SIZE_MAX ? RESP_ARGS_MAX : named + most;
+    parse_counts(command->shape, &added->args_min, &added->args_max);
+    added->args_min += named;
+    added->args_max += named;
 }
 
 static unsigned flags_of(const struct hold_operation *operation)
@@ -247,9 +245,9 @@ static void add_operation(unsigned kind)
                           .summary = operation->summary,
                           .reply = operation->reply,
                           .group = operation->group,
-                          .flags = flags_of(operation),
                           .kind = (enum hold_kind)kind,
-                          .shape = shape});
+                          .shape = shape},
+        flags_of(operation));
 }
 
 void table_init(void)
@@ -261,7 +259,7 @@ void table_init(void)
             add_operation(kind);
     }
     for (size_t i = 0; i < FUNCTIONS; i++)
-        add(&functions[i]);
+        add(&functions[i], COMMAND_HELD);
     for (int alone = 0; alone < 2; alone++) {
         for (size_t i = 0; i < command_count; i++) {
             if ((strchr(commands[i].name, ' ') == NULL) == alone)
@@ -317,10 +315,33 @@ const struct command *table_find(const struct hf_bytes *args, size_t count,
 static void clear(struct hold_command *out)
 {
     out->name = out->owner = out->reason = out->request = hf_bytes(NULL, 0);
-    out->token = out->wait_ms = out->cursor = out->count = 0;
+    out->token = out->wait_ms = 0;
+    memset(&out->cursor, 0,
+           offsetof(struct hold_command, told) -
+               offsetof(struct hold_command, cursor));
     out->amount = 0;
     out->told = false;
     out->item_count = 0;
+}
+
+/* What its options say together. */
+static enum hf_status check_together(const struct hold_command *out,
+                                     char error[PARSE_ERROR_MAX])
+{
+    static const char *const sentences[] = {
+        [WRONG_TWO_WAITS] = WRONG_FOREVER,  [WRONG_TWO_MODES] = WRONG_MODES,
+        [WRONG_PERMITS_OF] = WRONG_PERMITS, [WRONG_NO_SESSION] = WRONG_AGE,
+        [WRONG_RESULT] = WRONG_DONE,
+    };
+    enum hold_wrong wrong = hold_find_wrong(out);
+    bool binds =
+        out->kind == HOLD_SESSION_OPEN && (out->flags & HOLD_BIND) != 0;
+
+    if (wrong == HOLD_RIGHT && (!binds || out->request.len == 0))
+        return HF_OK;
+    snprintf(error, PARSE_ERROR_MAX, "%s",
+             wrong == HOLD_RIGHT ? WRONG_BIND_REQ : sentences[wrong]);
+    return HF_INVALID;
 }
 
 enum hf_status parse_command(const struct command *command,
@@ -341,7 +362,14 @@ enum hf_status parse_command(const struct command *command,
     if (p.missing)
         snprintf(error, PARSE_ERROR_MAX, WRONG_COUNT, command->name,
                  command->syntax);
-    return status;
+    if (status != HF_OK)
+        return status;
+    /* what belongs to a session ends with it, unless told otherwise */
+    if ((p.seen & HOLD_BIT(ARG_SESSION)) != 0 && out->session == 0)
+        out->session = HOLD_SESSION_OWN;
+    if (out->session != 0 && (p.seen & HOLD_BIT(ARG_TTL)) == 0)
+        out->ttl_ms = 0;
+    return check_together(out, error);
 }
 
 /* A web page can make its reader's browser send lines to this port; none of
@@ -359,39 +387,34 @@ bool table_is_of(const struct command *command, struct hf_bytes word)
                              (name[word.len] == '\0' || name[word.len] == ' '));
 }
 
-/* The forms of the commands that begin with this name. Returns one of them. */
-static const struct command *forms_of(struct hf_bytes name, char out[FORMS_MAX])
+/* The forms of the commands that begin with this name. Returns their length. */
+static size_t forms_of(struct hf_bytes name, char out[FORMS_MAX])
 {
-    const struct command *found = NULL;
     size_t len = 0;
 
     for (size_t i = 0; i < table_count(); i++) {
         const struct command *c = table_at(i);
         if (!table_is_of(c, name))
             continue;
-        found = c;
         len += (size_t)snprintf(out + len, FORMS_MAX - len, "%s%s%s%s",
                                 len > 0 ? " | " : "", c->name,
                                 c->syntax[0] ? " " : "", c->syntax);
         assert(len < FORMS_MAX);
     }
-    return found;
+    return len;
 }
 
-/* The first word may be one of several that a name has. Clients know CLIENT's
- * error by its code. */
+/* The first word may be one of several that a name has. */
 static void say_unknown(struct server *server, struct conn *conn,
                         const struct resp_request *request)
 {
     struct hf_bytes a = request->args[0];
     struct hf_bytes b = request->count > 1 ? request->args[1] : hf_bytes("", 0);
     char forms[FORMS_MAX] = "HELP lists all commands";
-    const struct command *like = a.len > 0 ? forms_of(a, forms) : NULL;
-    bool client = like != NULL && strcmp(like->group, "connection") == 0;
+    bool known = a.len > 0 && forms_of(a, forms) > 0;
 
-    answer_error(server, conn, client ? HOLD_BADARG : HOLD_ERR, WRONG_COMMAND,
-                 PRINTED(a), PRINTED(b), like != NULL ? "the forms are: " : "",
-                 forms);
+    answer_error(server, conn, known ? HOLD_BADARG : HOLD_ERR, WRONG_COMMAND,
+                 PRINTED(a), PRINTED(b), known ? "the forms are: " : "", forms);
 }
 
 /* Where a command is in the table; behind its end if there is none. */

@@ -3,9 +3,9 @@
 
 #include <assert.h>
 
-#define US_NS     UINT64_C(1000)
-#define MS_NS     UINT64_C(1000000)
-#define SECOND_NS UINT64_C(1000000000)
+#include "holdfast/clock.h"
+
+#define US_NS UINT64_C(1000)
 
 enum hf_status throttle_rule(enum throttle_form form, int64_t max_burst,
                              int64_t count, uint64_t period_ns,
@@ -33,11 +33,11 @@ enum hf_status throttle_rule(enum throttle_form form, int64_t max_burst,
 /* redis-cell looks at whole milliseconds of the rest only. */
 static int64_t seconds(enum throttle_form form, uint64_t ns)
 {
-    uint64_t rest = ns % SECOND_NS;
+    uint64_t rest = ns % HF_NS_PER_S;
 
     if (form == THROTTLE_CELL)
-        rest /= MS_NS;
-    return (int64_t)(ns / SECOND_NS + (rest != 0));
+        rest /= HF_NS_PER_MS;
+    return (int64_t)(ns / HF_NS_PER_S + (rest != 0));
 }
 
 void throttle_tell(enum throttle_form form, const struct hf_rate_plan *plan,

@@ -3,9 +3,8 @@
 
 #include <sys/statvfs.h>
 
-#define SECOND_NS   UINT64_C(1000000000)
-#define LOOK_NS     (10 * SECOND_NS)
-#define REPEAT_NS   (3600 * SECOND_NS)
+#define LOOK_NS     (10 * HF_NS_PER_S)
+#define REPEAT_NS   (3600 * HF_NS_PER_S)
 #define FIELD_COUNT 3
 
 static void tell(struct watch *watch, enum hf_log_level level,

@@ -99,6 +99,23 @@ static inline void submit_long(struct conn *conn, enum hold_kind kind,
     submit(conn);
 }
 
+/* In the 64 KiB that the journal has for a batch there is no room for a LOCK
+ * behind these. */
+static inline void submit_all_but_a_lock(struct conn *conn)
+{
+    submit_long(conn, HOLD_BOUNDS, HOLD_ITEMS_MAX, 10);
+    submit_long(conn, HOLD_BOUNDS, HOLD_ITEMS_MAX - 9, HOLD_SKU_MAX);
+}
+
+/* The batch that hung is written, and the next one hangs. */
+static inline void write_one(void)
+{
+    test_disk_let_go(&disk);
+    test_disk_hold(&disk, TEST_DISK_BATCH);
+    commit_poll(&server);
+    server_turn(&server);
+}
+
 /* A client that is told what it is owed, and keeps it: nothing is sent. */
 static inline void listening(struct conn *conn)
 {

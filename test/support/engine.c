@@ -3,6 +3,8 @@
 
 #include <stdarg.h>
 
+#include "server/table.h"
+
 struct hold_engine *engine;
 uint64_t engine_now_us;
 const char *engine_request;
@@ -260,6 +262,79 @@ const struct hold_out *engine_get(const char *skus)
 const struct hold_out *engine_reservation(const char *id)
 {
     return hold_ask(engine, begin(HOLD_RESERVATION, id));
+}
+
+/* Commands as clients write them. */
+
+#define LINE_BYTES 65536
+#define LINE_WORDS 512
+
+static const struct hold_command *parse_line(const char *format, va_list args)
+{
+    static char line[LINE_BYTES];
+    static bool made;
+    struct hf_bytes words[LINE_WORDS];
+    char error[PARSE_ERROR_MAX] = "no such command";
+    const char *text = line;
+    size_t count = 0;
+    size_t named = 0;
+
+    if (!made)
+        table_init();
+    made = true;
+    CHECK(vsnprintf(line, sizeof line, format, args) < LINE_BYTES);
+    for (struct hf_bytes word; (word = next_word(&text)).len > 0;) {
+        CHECK(count < LINE_WORDS);
+        words[count++] = word;
+    }
+    const struct command *found = table_find(words, count, &named);
+    if (found == NULL || parse_command(found, words + named, count - named,
+                                       &command, error) != HF_OK)
+        test_fail(__FILE__, __LINE__, "%s: %s", line, error);
+    command.now_us = engine_now_us;
+    return &command;
+}
+
+const struct hold_command *engine_parse(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    const struct hold_command *c = parse_line(format, args);
+    va_end(args);
+    return c;
+}
+
+const struct hold_out *engine_do(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    const struct hold_command *c = parse_line(format, args);
+    va_end(args);
+    return hold_kind_is_write(c->kind) ? engine_apply(c) : hold_ask(engine, c);
+}
+
+const struct hold_out *engine_left(uint64_t session, uint64_t number)
+{
+    begin(HOLD_SESSION_LEFT, "")->token = session;
+    command.amount = (int64_t)number;
+    return engine_apply(&command);
+}
+
+uint64_t engine_token(const struct hold_out *out)
+{
+    CHECK_EQ(out->code, HOLD_OK);
+    return (uint64_t)reply_get_number(out->body, FIELD_TOKEN);
+}
+
+uint64_t engine_session(uint64_t ttl_ms)
+{
+    const struct hold_out *out =
+        engine_do("SESSION OPEN TTL %llu", (unsigned long long)ttl_ms);
+
+    CHECK_EQ(out->code, HOLD_OK);
+    return (uint64_t)reply_get_number(out->body, FIELD_SESSION);
 }
 
 /* Text. */

@@ -66,6 +66,22 @@ const struct hold_out *engine_products(const char *pattern, uint64_t cursor,
                                        uint64_t count);
 const struct hold_out *engine_reservation(const char *id);
 
+/* A command as clients write it, its words parted by one space each:
+ * engine_do("LOCK %s OWNER ann SHARED", name). What is a question is asked. The
+ * REQ, if any, stands among the words. */
+const struct hold_out *engine_do(const char *format, ...)
+    __attribute__((format(printf, 1, 2)));
+/* The same, not yet applied; its texts last until the next one. */
+const struct hold_command *engine_parse(const char *format, ...)
+    __attribute__((format(printf, 1, 2)));
+/* The connection is gone that had opened or kept a bound session by the event
+ * of that number. */
+const struct hold_out *engine_left(uint64_t session, uint64_t number);
+/* Opens a session; returns its id. */
+uint64_t engine_session(uint64_t ttl_ms);
+/* The token in the last reply that was a grant; it must be one. */
+uint64_t engine_token(const struct hold_out *out);
+
 /* The command that the last call above made, and any command as it is. */
 const struct hold_command *engine_last(void);
 const struct hold_out *engine_apply(const struct hold_command *command);
@@ -83,6 +99,16 @@ const char *engine_events_text(const struct hold_out *out);
     do {                                                                       \
         const char *text_ = engine_reply_text(out);                            \
         test_check_text(__FILE__, __LINE__, text_, strlen(text_), (expected)); \
+    } while (0)
+
+/* The reply begins so. */
+#define EXPECT_BEGINS(out, expected)                                        \
+    do {                                                                    \
+        const char *text_ = engine_reply_text(out);                         \
+        size_t len_ = strlen(expected);                                     \
+        size_t found_len_ = strlen(text_);                                  \
+        test_check_text(__FILE__, __LINE__, text_,                          \
+                        found_len_ < len_ ? found_len_ : len_, (expected)); \
     } while (0)
 
 #define EXPECT_ANSWERS(out, expected)                                          \

@@ -2,6 +2,7 @@
 #
 #   start_server            sets port and server_pid; its data is in $scratch
 #   stop_server             asks it to end; fails unless it does so in order
+#   tells CODE TEXT COMMAND...   how a command ends, and what it says
 #
 # $scratch is a folder of the script's own; both go when the script ends.
 # shellcheck shell=bash
@@ -40,4 +41,15 @@ stop_server() {
     server_pid=''
     exec {server_output}<&-
     expect "the server ends in order" 0 "$status"
+}
+
+# tells CODE TEXT COMMAND...: the exit code, and what the standard error has.
+tells() {
+    local code=$1 text=$2 status=0 said
+    shift 2
+    "$@" >"$scratch/out" 2>"$scratch/err" || status=$?
+    expect "the code of ${*:2:2}" "$code" "$status"
+    said=$(<"$scratch/err")
+    contains() { [[ $said == *"$text"* ]]; }
+    check "${*:2:2} says '$said', without '$text'" contains
 }

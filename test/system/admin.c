@@ -133,8 +133,9 @@ TEST(who_gets_a_command_wrong_is_shown_its_forms)
         {"CLIENT SETNAME", "BADARG", "the form is: CLIENT SETNAME name"},
         {"HELLO 2 AUTH a b c d e", "BADARG",
          "HELLO [version [SETNAME name] [AUTH user password]]"},
-        {"config nosuch", "ERR", "CONFIG GET pattern [pattern ...] | CONFIG "},
-        {"STOCK", "ERR", "STOCK SET sku total [REQ id] | STOCK ADD"},
+        {"config nosuch", "BADARG",
+         "CONFIG GET pattern [pattern ...] | CONFIG "},
+        {"STOCK", "BADARG", "STOCK SET sku total [REQ id] | STOCK ADD"},
         {"LIMIT", "BADARG", "LIMIT DEFINE name RATE n PER ms [BURST n]"},
         {"nosuch x", "ERR", "'nosuch' (with 'x'), HELP lists all commands"},
         {"STOC", "ERR", "'STOC' (with ''), HELP lists all commands"},
@@ -202,8 +203,11 @@ TEST(help_is_for_whole_words)
     struct hf_bytes help = test_ask(&wire, "HELP lock");
     CHECK_EQ(test_length(help), 1);
     CHECK_BULK(test_element(help, 0),
-               "LOCK name OWNER owner [TTL ms] [WAIT ms] [REQ id] - Takes a "
-               "lock, waits in its queue, or re-enters it");
+               "LOCK name OWNER owner [TTL ms] [WAIT ms] [SHARED] [FOREVER] "
+               "[BARGE] [SESSION id] [PERMITS n OF max] [MAXHOLD ms] [DELAY "
+               "ms] [NOTE text] [DEADLOCK DETECT|WAITDIE|WOUNDWAIT|NONE] "
+               "[PRIORITY 0|1|2|3] [REQ id] - Takes a lock, waits in its "
+               "queue, or re-enters it");
     help = test_ask(&wire, "HELP STOCK");
     CHECK(test_length(help) > 3);
     for (size_t i = 0; i < test_length(help); i++)
@@ -332,6 +336,9 @@ static const char *const info_lines[] = {
     "# Stats",
     "total_connections_received",
     "rejected_connections",
+    "total_net_input_bytes",
+    "total_net_output_bytes",
+    "alarms",
     "total_commands_processed",
     "total_error_replies",
     "refused_without_journal_total",
@@ -369,6 +376,9 @@ static const char *const info_lines[] = {
     "sequence",
     "locks",
     "lock_waiters",
+    "lock_sets",
+    "lock_double_grants_total",
+    "sessions",
     "products",
     "reservations",
     "reservations_pending",

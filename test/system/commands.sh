@@ -8,17 +8,6 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 . test/support/server.sh
 
-# tells CODE TEXT COMMAND...: the exit code, and what the standard error has.
-tells() {
-    local code=$1 text=$2 status=0 said
-    shift 2
-    "$@" >"$scratch/out" 2>"$scratch/err" || status=$?
-    expect "the code of ${*:2:2}" "$code" "$status"
-    said=$(<"$scratch/err")
-    contains() { [[ $said == *"$text"* ]]; }
-    check "${*:2:2} says '$said', without '$text'" contains
-}
-
 start_server
 export HOLDFAST_URL=127.0.0.1:$port
 
@@ -32,11 +21,15 @@ late=$!
 refused='127.0.0.1:1: connection refused: is the server running? (holdfast serve)'
 for words in 'stock list' 'stock set bolt 5' 'reserve r bolt=1' 'confirm r' \
     'cancel r' 'limit k --rate 1 --per 1000' 'bench --work ping' \
-    'bench --work reserve --prepare'; do
+    'bench --work reserve --prepare' 'locks' 'lockinfo a' 'explain a' \
+    'waitgraph' 'leader a' 'session list'; do
     # shellcheck disable=SC2086 # words
     tells 69 "holdfast ${words%% *}: $refused" "$HOLDFAST" $words --port 1
 done
-tells 69 "$refused" "$HOLDFAST" lock a --port 1 -- true
+for words in lock once elect; do
+    tells 69 "$refused" "$HOLDFAST" "$words" a --port 1 -- true
+done
+tells 69 "$refused" "$HOLDFAST" session --port 1 -- true
 unknown="cannot look up the host 'no host'"
 tells 69 "holdfast stock: $unknown" "$HOLDFAST" stock list --host 'no host'
 tells 69 "holdfast lock: $unknown" "$HOLDFAST" lock a --host 'no host' -- true

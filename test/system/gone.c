@@ -92,6 +92,49 @@ static void check_reentry(bool together)
     stop();
 }
 
+/* The same of every command that takes and every one that gives back. */
+static void check_pair(const char *take, const char *give, bool flying)
+{
+    start_new();
+    int64_t token = test_number(
+        test_ask(&second, "%s OWNER me TTL %d", take, FOR_EVER_MS), "token");
+    if (flying)
+        test_server_shut(&server);
+    else
+        shut_with(&second);
+    int64_t before = commands();
+    test_wire_add(&first, "%s OWNER me TTL %d", take, FOR_EVER_MS);
+    TEST_SEND(&first, "%s %" PRId64, give, token);
+    await_hang();
+    await_commands(before, flying ? 2 : 1);
+    reset(&first);
+    await_clients(2);
+    if (flying)
+        CHECK(test_server_signal(&server, SIGUSR1));
+    else
+        open_with(&second);
+    CHECK_DONE(test_ask(&second, "STOCK SET x 1"));
+    CHECK_DONE(test_ask(&second, "STOCK SET x 2"));
+    CHECK_EQ(test_number(test_ask(&second, "LOCKINFO a"), "count"), 1);
+    stop();
+}
+
+TEST(what_one_who_went_took_again_and_gave_back_is_held_as_before)
+{
+    static const char *const pairs[][2] = {
+        {"ELECT a", "RESIGN a"},
+        {"ELECT a", "UNLOCK a"},
+        {"LOCK a", "RESIGN a"},
+        {"LOCK a", "UNLOCK a"},
+        {"LOCKSET NAME a NAME b", "UNLOCKSET"},
+    };
+
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        check_pair(pairs[i][0], pairs[i][1], true);
+        check_pair(pairs[i][0], pairs[i][1], false);
+    }
+}
+
 TEST(a_reentry_is_given_back_once_by_one_who_went)
 {
     check_reentry(true);

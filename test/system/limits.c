@@ -388,6 +388,15 @@ TEST(a_repeated_request_is_counted_once)
              4);
     CHECK_ERROR(test_ask(&wire, "LIMIT k RATE 6 %s REQ a", LONG), "CONFLICT");
     CHECK_ERROR(test_ask(&wire, "LIMIT l RATE 5 %s REQ a", LONG), "CONFLICT");
+    CHECK_ERROR(test_ask(&wire, "LIMIT K RATE 5 %s REQ a", LONG), "CONFLICT");
+    CHECK_EQ(ask("rate RATE 9 PER 60000 ALGORITHM LOG REQ d", "remaining"), 8);
+    CHECK_EQ(ask("rate Rate 9 per 60000 Algorithm log req d", "remaining"), 8);
+    CHECK_ERROR(
+        test_ask(&wire, "LIMIT RATE RATE 9 PER 60000 ALGORITHM LOG REQ d"),
+        "CONFLICT");
+    CHECK_ERROR(
+        test_ask(&wire, "LIMIT rate RATE 9 PER 60000 ALGORITHM FIXED REQ d"),
+        "CONFLICT");
     CHECK_EQ(ask("k RATE 5 " LONG " PEEK", "remaining"), 3);
     define("p RATE 9 " LONG);
     int64_t hold = ask("k POLICY p HOLD 3600000 REQ c", "hold");
@@ -487,6 +496,9 @@ TEST(bad_input_changes_nothing)
         "k RATE 5 PER 4000000000001",
         "k RATE 5 PER 5 PEEK HOLD 5",
         "k RATE 5 PER 5 PEEK WAIT 5",
+        "k RATE 5 PER 5 PEEK REFUND 5",
+        "k RATE 5 PER 5 REFUND 5 HOLD 5",
+        "k RATE 5 PER 5 REFUND 5 WAIT 5",
         "k RATE 5 PER 5 PEEK REQ a",
         "k RATE 5 PER 5 WAIT 5 REQ a",
         "k RATE 5 PER 5 REFUND 0",

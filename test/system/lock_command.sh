@@ -28,17 +28,7 @@ cleanup() {
 }
 trap cleanup EXIT
 
-now_ms() { date +%s%3N; }
-
-# until_true SECONDS COMMAND...: waits for the command to succeed
-until_true() {
-    local end=$(($(now_ms) + $1 * 1000))
-    shift
-    until "$@"; do
-        [ "$(now_ms)" -lt "$end" ] || return 1
-        sleep 0.01
-    done
-}
+. "$(dirname "$0")/../support/process.sh"
 
 server=0
 port=0
@@ -66,9 +56,6 @@ stop_server() {
 # In the background, call the command itself: $! must be its number.
 lock() { timeout -k 5 60 "$HOLDFAST" lock "$@"; }
 
-# ended PID: also when nobody has collected it yet
-ended() { [ ! -d "/proc/$1" ] || grep -q '^State:.Z' "/proc/$1/status"; } \
-    2>/dev/null
 # finish PID: its exit code, once it has one
 finish() {
     until_true 60 ended "$1" || kill -KILL "$1"

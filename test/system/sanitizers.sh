@@ -21,7 +21,7 @@ lacks() {
 }
 
 # The command under test and a program of the tests, as they were built.
-for program in "$HOLDFAST" "${HOLDFAST%/*}/test/unit/file"; do
+for program in "$HOLDFAST" "${HOLDFAST%/*}/test/unit/disk"; do
     [[ $san == address ]] && with=has || with=lacks
     check "$with the address sanitizer: $program" $with ' __asan_init' "$program"
     check "$with the one for undefined: $program" $with ' __ubsan_handle' "$program"

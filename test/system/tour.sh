@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# tour.sh - the README's tour works word for word.
+# tour.sh - the tours of the README and of docs/locks.md work word for word.
+#
+#   test/system/tour.sh [DOCUMENT ...]
 #
 # Between <!-- tour --> and <!-- /tour -->, in fenced blocks, a line that
 # begins with "$ " is typed into a shell (with "> " lines behind it, if it goes
@@ -9,10 +11,10 @@
 set -euo pipefail
 . "$(dirname "$0")/../support/check.sh"
 cd "$(dirname "$0")/../.."
-readme=${1:-README.md}
+(($# > 0)) || set -- README.md docs/locks.md
 . test/support/server.sh
 
-# The tour as lines "TYPE TEXT": c a command, m more of it, o output.
+# tour DOCUMENT: as lines "TYPE TEXT": c a command, m more of it, o output.
 tour() {
     awk '
         /^<!-- tour -->$/ { inside = 1; found = 1 }
@@ -22,7 +24,7 @@ tour() {
         /^[$] / { print "c " substr($0, 3); typed = 1; more = 1; next }
         /^> / && more { print "m " substr($0, 3); next }
         typed { more = 0; print "o " $0 }
-        END { if (!found || inside) exit 1 }' "$readme"
+        END { if (!found || inside) exit 1 }' "$1"
 }
 
 # fits EXPECTED FOUND: equal, <number> being any number.
@@ -51,34 +53,43 @@ run_one() { # COMMAND EXPECTED: in the tour's shell, so that variables stay
     fi
 }
 
-lines=$(tour) || {
-    fail "$readme has no tour between <!-- tour --> and <!-- /tour -->"
-    finish
+# walk DOCUMENT: runs its tour against a server of its own.
+walk() {
+    local line text lines command='' expected=''
+    lines=$(tour "$1") || {
+        fail "$1 has no tour between <!-- tour --> and <!-- /tour -->"
+        return
+    }
+    start_server
+    export HOLDFAST_URL=127.0.0.1:$port
+    mkdir -p "$scratch/home"
+    coproc shell { cd "$scratch/home" && exec bash --norc --noprofile 2>&1; }
+    while IFS= read -r line; do
+        text=${line:2}
+        text=${text//7420/$port}
+        case $line in
+        c*)
+            [[ -z $command ]] || run_one "$command" "$expected"
+            command=$text expected=''
+            ;;
+        m*) command+=$'\n'$text ;;
+        o*) expected+=${expected:+$'\n'}$text ;;
+        esac
+    done <<<"$lines"
+    [[ -z $command ]] || run_one "$command" "$expected"
+    # shellcheck disable=SC2154 # coproc sets it
+    kill "$shell_PID" 2>/dev/null || true
+    wait "$shell_PID" 2>/dev/null || true
+    stop_server
+    rm -rf "$scratch/data" "$scratch/home"
 }
-start_server
+
 mark="end-of-output-$$"
-export PATH=${HOLDFAST%/*}:$PATH HOLDFAST_URL=127.0.0.1:$port
-mkdir "$scratch/home"
-coproc shell { cd "$scratch/home" && exec bash --norc --noprofile 2>&1; }
-# shellcheck disable=SC2154 # coproc sets it
-shell_process=$shell_PID
-
-command='' expected=''
-while IFS= read -r line; do
-    text=${line:2}
-    text=${text//7420/$port}
-    case $line in
-    c*)
-        [[ -z $command ]] || run_one "$command" "$expected"
-        command=$text expected=''
-        ;;
-    m*) command+=$'\n'$text ;;
-    o*) expected+=${expected:+$'\n'}$text ;;
-    esac
-done <<<"$lines"
-[[ -z $command ]] || run_one "$command" "$expected"
-check "the tour has commands" test "$checks_passed" -gt 4
-
-kill "$shell_process" 2>/dev/null || true
-stop_server
+export PATH=${HOLDFAST%/*}:$PATH
+for document in "$@"; do
+    before=$checks_passed
+    walk "$document"
+    check "the tour of $document has commands" \
+        test "$checks_passed" -gt $((before + 4))
+done
 finish

@@ -78,6 +78,56 @@ TEST(a_wait_whose_record_finds_no_memory_is_over)
     stop();
 }
 
+/* A LOCK is gathered while the disk hangs, and is told TIMEOUT. The log has no
+ * memory for its record, which says so. */
+static void tell_without_memory(bool fails)
+{
+    struct conn waiting, again, writing = gone();
+    struct test_clock clock;
+
+    listening(&waiting);
+    listening(&again);
+    start_with(JOURNAL_ALWAYS);
+    clock.now_ns = hf_clock_now_ns(server.clock);
+    server.clock = test_clock(&clock);
+    test_disk_hold(&disk, TEST_DISK_BATCH);
+    submit_long(&writing, HOLD_BOUNDS, 1, 1);
+    server_turn(&server);
+    submit_all_but_a_lock(&writing);
+    lock_and_wait(&waiting);
+    test_clock_advance(&clock, 61 * 1000000);
+    commit_due(&server);
+    CHECK(was_told(&waiting, "-TIMEOUT "));
+    hf_memory_fail_after(0);
+    write_one();
+    hf_memory_fail_never();
+    CHECK_EQ(writing.pending, 2); /* their batch hangs */
+    if (fails)
+        test_disk_fail(&disk, TEST_DISK_BATCH, 0, EIO);
+    write_one();
+    CHECK_EQ(writing.pending, 0);
+    CHECK_EQ(server.flight_count, 1); /* the record is a verdict */
+    CHECK(lock_wait_was_told(&server.lock_waits, hf_bytes_text("q")));
+    write_one();
+    CHECK_EQ(server.failed, fails);
+    CHECK(commit_is_idle(&server));
+    CHECK_EQ(lock_wait_knows(&server.lock_waits, hf_bytes_text("q")), fails);
+    lock_and_wait(&again);
+    CHECK(was_told(&again, fails ? "-JOURNAL " : "-TIMEOUT "));
+    CHECK_EQ(counts().locks, 0);
+    stop();
+}
+
+TEST(a_told_timeout_whose_record_finds_no_memory_is_still_owed)
+{
+    tell_without_memory(false);
+}
+
+TEST(a_told_timeout_that_is_owed_is_not_when_the_journal_fails)
+{
+    tell_without_memory(true);
+}
+
 /* A connection whose client has reset it, which nobody has read. */
 static struct conn *reset(void)
 {
@@ -125,6 +175,73 @@ TEST(one_that_is_read_from_again_may_be_gone)
         conn_close(asking);
         stop();
     }
+}
+
+/* The client is gone that sends a re-entry and more, perhaps its end: another
+ * one's UNLOCK in the same batch meets no more than one hold. */
+TEST(a_reentry_of_one_who_is_gone_is_not_counted)
+{
+    for (int ended = 0; ended < 3; ended++) {
+        struct conn leaving = gone(), holding;
+        start();
+        listening(&holding);
+        command = (struct hold_command){.kind = HOLD_LOCK,
+                                        .name = hf_bytes_text("door"),
+                                        .owner = hf_bytes_text("me"),
+                                        .ttl_ms = HOLD_TTL_MAX_MS};
+        uint64_t token = (uint64_t)reply_get_number(apply()->body, FIELD_TOKEN);
+        submit(&leaving);
+        command = (struct hold_command){
+            .kind = ended > 0 ? HOLD_UNLOCK : HOLD_FENCE,
+            .name = hf_bytes_text(ended > 1 ? "gate" : "door"),
+            .token = token};
+        submit(&leaving);
+        command.kind = HOLD_UNLOCK;
+        command.name = hf_bytes_text("door");
+        submit(&holding);
+        CHECK_EQ(server.building.count, 3);
+        server_turn(&server);
+        CHECK(was_told(&holding, "*2\r\n$9\r\nremaining\r\n:0"));
+        CHECK_EQ(server.orphans, 0);
+        CHECK_EQ(counts().locks, 0);
+        stop();
+    }
+}
+
+/* It goes while two re-entries and one UNLOCK are on their way: the UNLOCK ends
+ * one of them, and the server the other. */
+TEST(an_unlock_ends_one_reentry_of_one_who_is_gone)
+{
+    struct conn leaving;
+
+    start_with(JOURNAL_ALWAYS);
+    listening(&leaving);
+    command = (struct hold_command){.kind = HOLD_LOCK,
+                                    .name = hf_bytes_text("door"),
+                                    .owner = hf_bytes_text("me"),
+                                    .ttl_ms = HOLD_TTL_MAX_MS};
+    uint64_t token = (uint64_t)reply_get_number(apply()->body, FIELD_TOKEN);
+    test_disk_hold(&disk, TEST_DISK_BATCH);
+    submit(&leaving);
+    submit(&leaving);
+    command.kind = HOLD_UNLOCK;
+    command.token = token;
+    submit(&leaving);
+    server_turn(&server);
+    leaving.closing = true;
+    write_one();
+    test_disk_let_go(&disk);
+    for (int i = 0; i < 3; i++) {
+        commit_poll(&server);
+        server_turn(&server);
+    }
+    CHECK_EQ(server.orphans, 0);
+    command.kind = HOLD_LOCK_INFO;
+    command.now_us = server_now_us(&server);
+    CHECK_EQ(
+        reply_get_number(hold_ask(server.engine, &command)->body, FIELD_COUNT),
+        1);
+    stop();
 }
 
 /* Whichever allocation fails, a grant that reaches nobody is given back. */

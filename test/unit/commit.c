@@ -1,5 +1,5 @@
-/* commit.c - tests of a journal that fails between two batches, and of one that
- * hangs in two of them. */
+/* commit.c - tests of a journal that fails between two batches, of one that
+ * hangs in two of them, and of when a batch is committed and answered. */
 #include "support/batch.h"
 
 TEST(a_verdict_for_which_there_is_no_memory_is_still_owed)
@@ -91,15 +91,6 @@ TEST(who_waits_for_a_batch_goes_on_when_the_journal_fails_without_one)
     CHECK(!parked.parked);
     CHECK(server.parked == NULL);
     stop();
-}
-
-/* The batch that hung is written, and the next one hangs. */
-static void write_one(void)
-{
-    test_disk_let_go(&disk);
-    test_disk_hold(&disk, TEST_DISK_BATCH);
-    commit_poll(&server);
-    server_turn(&server);
 }
 
 static void settle(void)
@@ -211,9 +202,9 @@ static void leave(struct conn *conn)
  * record that passes it on to the second, and the one that would end the
  * second's wait, are on their way when its REQ comes again: that is told
  * TIMEOUT, so the second must not keep the lock. */
-TEST(a_timeout_stands_although_the_lock_was_kept_for_its_req)
+static void tell_against_a_kept_lock(bool full)
 {
-    struct conn before, asking, again, unlocking;
+    struct conn before, asking, again, unlocking, writing = gone();
     struct test_clock clock;
 
     listening(&before);
@@ -244,11 +235,16 @@ TEST(a_timeout_stands_although_the_lock_was_kept_for_its_req)
     leave(&asking);
     write_one(); /* the verdicts hang */
     CHECK(was_told(&unlocking, "*2"));
+    if (full)
+        submit_all_but_a_lock(&writing);
     lock_and_wait(&again);
     test_clock_advance(&clock, 61 * 1000000);
     commit_due(&server);
     CHECK(was_told(&again, "-TIMEOUT "));
+    if (full)
+        hf_memory_fail_after(0);
     write_one();
+    hf_memory_fail_never();
     CHECK_EQ(counts().locks, 1);
     test_disk_let_go(&disk);
     settle();
@@ -257,6 +253,16 @@ TEST(a_timeout_stands_although_the_lock_was_kept_for_its_req)
     lock_and_wait(&again);
     CHECK(was_told(&again, "-TIMEOUT "));
     stop();
+}
+
+TEST(a_timeout_stands_although_the_lock_was_kept_for_its_req)
+{
+    tell_against_a_kept_lock(false);
+}
+
+TEST(so_it_does_when_the_log_has_no_memory_for_it)
+{
+    tell_against_a_kept_lock(true);
 }
 
 /* The lock stays held, since nothing can be written; but who was told TIMEOUT
@@ -277,6 +283,50 @@ TEST(a_timeout_stands_when_the_journal_fails_before_its_verdict)
     CHECK_EQ(server.orphans, 0);
     lock_and_wait(&again);
     CHECK(was_told(&again, "-JOURNAL "));
+    stop();
+}
+
+static uint64_t counted(enum metrics_wait end)
+{
+    struct hf_histogram_stats stats;
+
+    hf_histogram_stats(server.metrics.wait_us[end], &stats);
+    return stats.count;
+}
+
+/* TIMEOUT is told while the disk hangs, and then the journal fails, which ends
+ * all waits. */
+TEST(a_wait_is_counted_once)
+{
+    struct conn asking, writing = gone();
+    struct test_clock clock;
+
+    listening(&asking);
+    start_with(JOURNAL_ALWAYS);
+    clock.now_ns = hf_clock_now_ns(server.clock);
+    server.clock = test_clock(&clock);
+    command = (struct hold_command){.kind = HOLD_LOCK,
+                                    .name = hf_bytes_text("door"),
+                                    .owner = hf_bytes_text("you"),
+                                    .ttl_ms = HOLD_TTL_MAX_MS};
+    CHECK_EQ(apply()->code, HOLD_OK);
+    lock_and_wait(&asking);
+    settle();
+    CHECK_EQ(counts().waiters, 1);
+    test_disk_fail(&disk, TEST_DISK_BATCH, 0, EIO);
+    test_disk_hold(&disk, TEST_DISK_BATCH);
+    submit_long(&writing, HOLD_BOUNDS, 1, 1);
+    server_turn(&server);
+    test_clock_advance(&clock, 61 * 1000000);
+    commit_due(&server);
+    CHECK(was_told(&asking, "-TIMEOUT "));
+    CHECK_EQ(counted(METRICS_TIMED_OUT), 1);
+    test_disk_let_go(&disk);
+    settle();
+    CHECK(server.failed);
+    CHECK_EQ(counted(METRICS_TIMED_OUT), 1);
+    CHECK_EQ(counted(METRICS_LEFT), 0);
+    CHECK_EQ(counted(METRICS_GRANTED), 0);
     stop();
 }
 
@@ -356,5 +406,170 @@ TEST(a_lock_that_is_over_is_not_reentered)
     CHECK(!server.building.reenters);
     CHECK_EQ(server.building.count, 1);
     hf_buf_destroy(&waiting.out);
+    stop();
+}
+
+static void set_stock(struct conn *conn, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        command = (struct hold_command){.kind = HOLD_STOCK_SET,
+                                        .name = hf_bytes_text("apple"),
+                                        .amount = 1};
+        submit(conn);
+    }
+}
+
+/* A part ends where another client's requests begin. */
+TEST(answers_go_out_before_all_of_a_batch_is_applied)
+{
+    enum { EACH = 100 };
+    struct conn clients[3];
+
+    start();
+    for (size_t i = 0; i < 3; i++) {
+        listening(&clients[i]);
+        set_stock(&clients[i], EACH);
+    }
+    CHECK(commit_round(&server));
+    CHECK_EQ(clients[0].pending, 0);
+    CHECK_EQ(clients[1].pending, 0);
+    CHECK_EQ(clients[2].pending, EACH);
+    CHECK(commit_has_work(&server));
+    CHECK(commit_round(&server));
+    CHECK_EQ(clients[2].pending, 0);
+    CHECK(!commit_has_work(&server));
+    for (size_t i = 0; i < 3; i++)
+        hf_buf_destroy(&clients[i].out);
+    stop();
+}
+
+TEST(all_parts_of_a_batch_are_applied_in_one_turn)
+{
+    enum { CLIENTS = 20, EACH = 100 };
+    struct conn clients[CLIENTS];
+
+    start();
+    for (size_t i = 0; i < CLIENTS; i++) {
+        listening(&clients[i]);
+        set_stock(&clients[i], EACH);
+    }
+    server_turn(&server);
+    CHECK(commit_is_idle(&server));
+    for (size_t i = 0; i < CLIENTS; i++) {
+        CHECK_EQ(clients[i].pending, 0);
+        hf_buf_destroy(&clients[i].out);
+    }
+    stop();
+}
+
+/* One more request, so long after the first of its batch: is another look at
+ * the sockets worth it? */
+static bool looks_again(struct conn *conn, uint64_t after_ns)
+{
+    set_stock(conn, 1);
+    server.heard_ns = server.building.entries[0].came_ns + after_ns;
+    return commit_looks_again(&server);
+}
+
+TEST(the_sockets_are_looked_at_again_before_a_commit)
+{
+    struct conn conn;
+
+    start_with(JOURNAL_ALWAYS);
+    listening(&conn);
+    set_stock(&conn, 5);
+    server_turn(&server);
+    CHECK_EQ(conn.pending, 0);
+    uint64_t half_ns = log_sync_ns(server.log) / 2;
+    CHECK(looks_again(&conn, 0));
+    CHECK(!commit_looks_again(&server)); /* nothing has come since */
+    CHECK(looks_again(&conn, half_ns - 1));
+    CHECK(!looks_again(&conn, half_ns));
+    CHECK(looks_again(&conn, 0));
+    CHECK(!looks_again(&conn, 0)); /* as many as in the batch before */
+    server_turn(&server);
+    CHECK(looks_again(&conn, 0));
+    CHECK_EQ(conn.pending, 1);
+    server_turn(&server);
+    CHECK(!looks_again(&conn, 0)); /* that one was alone */
+    server_turn(&server);
+    hf_buf_destroy(&conn.out);
+    stop();
+}
+
+static uint64_t sync_of_a_minute(const struct log *log)
+{
+    (void)log;
+    return UINT64_C(60000000000);
+}
+
+TEST(a_flush_that_was_slow_does_not_delay_the_next_one)
+{
+    struct conn conn;
+
+    start_with(JOURNAL_ALWAYS);
+    listening(&conn);
+    set_stock(&conn, 5);
+    server_turn(&server);
+    struct log_ops slow = *server.log->ops;
+    slow.sync_ns = sync_of_a_minute;
+    server.log->ops = &slow;
+    CHECK(looks_again(&conn, SERVER_SLOW_NS / 2 - 1));
+    CHECK(!looks_again(&conn, SERVER_SLOW_NS / 2));
+    server_turn(&server);
+    hf_buf_destroy(&conn.out);
+    stop();
+}
+
+TEST(a_look_at_the_sockets_is_a_turn_of_the_loop_without_a_commit)
+{
+    struct conn conn;
+    struct conn touched = gone();
+
+    start_with(JOURNAL_ALWAYS);
+    uv_timer_stop(&server.tend_timer); /* it commits, too */
+    listening(&conn);
+    set_stock(&conn, 5);
+    server_turn(&server);
+    set_stock(&conn, 1);
+    touched.dirty = true;
+    server.dirty = &touched;
+    uv_run(&server.loop, UV_RUN_NOWAIT);
+    CHECK_EQ(conn.pending, 1);
+    CHECK(!touched.dirty);
+    CHECK(uv_is_active((uv_handle_t *)&server.again)); /* it does not sleep */
+    uv_run(&server.loop, UV_RUN_NOWAIT);
+    CHECK_EQ(conn.pending, 0);
+    CHECK(!uv_is_active((uv_handle_t *)&server.again));
+    hf_buf_destroy(&conn.out);
+    stop();
+}
+
+/* Nothing could be committed: what was started comes first, and verdicts. */
+TEST(the_sockets_are_not_looked_at_again_for_a_batch_that_is_not_next)
+{
+    struct conn conn;
+
+    start_with(JOURNAL_ALWAYS);
+    listening(&conn);
+    set_stock(&conn, 5);
+    server_turn(&server);
+    test_disk_hold(&disk, TEST_DISK_BATCH);
+    set_stock(&conn, 5);
+    server_turn(&server);
+    CHECK_EQ(conn.pending, 5);
+    CHECK(!looks_again(&conn, 0));
+    test_disk_let_go(&disk);
+    commit_poll(&server);
+    server_turn(&server);
+    CHECK_EQ(conn.pending, 0);
+    set_stock(&conn, 5);
+    server_turn(&server);
+    CHECK(lock_wait_spare(&server));
+    lock_wait_orphan(&server, hf_bytes_text("door"), 1);
+    CHECK(!looks_again(&conn, 0));
+    server_turn(&server);
+    CHECK_EQ(conn.pending, 0);
+    hf_buf_destroy(&conn.out);
     stop();
 }

@@ -214,6 +214,7 @@ TEST(a_grant_was_told_and_its_repetition_says_time_out)
     told_begin(&t);
     told(&t, 1, "LOCK a OWNER A TTL 9000 WAIT 100 REQ r",
          "token 3 safe_ms 9000 count 1");
+    told_wait(&t, 100);
     told(&t, 1, "LOCK a OWNER A TTL 9000 WAIT 100 REQ r",
          "-TIMEOUT waited for the lock while the disk did not answer");
     TOLD_BAD(&t, "request");

@@ -109,6 +109,27 @@ TEST(no_more_time_is_promised_than_was_asked_for)
 
 #define TIMED_OUT "-TIMEOUT waited for the lock"
 
+/* It was on its way together with the one that was told TIMEOUT. */
+TEST(a_hold_that_was_told_time_out_may_be_reentered_by_what_was_asked_before)
+{
+    for (int late = 0; late < 2; late++) {
+        struct told t;
+        told_begin(&t);
+        uint64_t first = told_ask(&t, 1, "LOCK a OWNER x TTL 9000 WAIT 50");
+        uint64_t second = late ? 0 : told_ask(&t, 2, "LOCK a OWNER x TTL 9000");
+        told_wait(&t, 50);
+        told_answer(&t, 1, first, TIMED_OUT);
+        if (late)
+            second = told_ask(&t, 2, "LOCK a OWNER x TTL 9000");
+        told_answer(&t, 2, second, "token 3 safe_ms 9000 count 2 waited_ms 0");
+        told(&t, 2, "UNLOCK a 3", "remaining 0");
+        if (late)
+            TOLD_BAD(&t, "phantom");
+        else
+            TOLD_GOOD(&t);
+    }
+}
+
 TEST(a_wait_is_not_ended_before_its_time)
 {
     struct told t;
@@ -472,6 +493,49 @@ TEST(nobody_is_granted_who_was_gone)
         else
             TOLD_GOOD(&t);
     }
+}
+
+TEST(a_hold_of_one_who_is_gone_may_be_reentered_by_what_was_asked_before)
+{
+    for (int late = 0; late < 3; late++) {
+        struct told t;
+        uint64_t second = 0;
+        told_begin(&t);
+        uint64_t first = told_ask(&t, 1, "LOCK a OWNER x TTL 9000");
+        told_mark(&t, 1, first, HISTORY_ARRIVED);
+        if (!late)
+            second = told_ask(&t, 2, "LOCK a OWNER x TTL 9000");
+        told_mark(&t, 1, 0, HISTORY_GONE);
+        if (late == 2)
+            told_wait(&t, 60);
+        if (late)
+            second = told_ask(&t, 2, "LOCK a OWNER x TTL 9000");
+        told_wait(&t, 500);
+        told_answer(&t, 2, second, "token 3 safe_ms 9000 count 2 waited_ms 0");
+        if (late < 2)
+            told(&t, 3, "LOCKINFO a",
+                 "name a owner x token 3 expires_ms 8990 count 1 waiting 0 "
+                 "held_ms 2");
+        if (late)
+            TOLD_BAD(&t, "gone");
+        else
+            TOLD_GOOD(&t);
+    }
+}
+
+TEST(that_a_hold_of_one_who_is_gone_is_over_is_no_sign_of_it)
+{
+    struct told t;
+
+    told_begin(&t);
+    uint64_t first = told_ask(&t, 1, "LOCK a OWNER x TTL 9000");
+    told_mark(&t, 1, first, HISTORY_ARRIVED);
+    told_mark(&t, 1, 0, HISTORY_GONE);
+    told(&t, 3, "LOCKINFO a",
+         "name a owner x token 3 expires_ms 8990 count 1 waiting 0 held_ms 2");
+    told_wait(&t, 500);
+    told(&t, 3, "UNLOCK a 3", "-NOTHELD lock 'a' is not held");
+    TOLD_GOOD(&t);
 }
 
 TEST(after_a_flush_everything_may_be_gone)

@@ -108,6 +108,121 @@ TEST(an_effect_comes_once_though_it_is_asked_for_twice)
     TOLD_GOOD(&t);
 }
 
+/* One REQ on its way on two connections at once. */
+
+#define WAIT "LOCK a OWNER x TTL 10000 WAIT 3000 REQ r"
+
+/* The first is sent first and read last. Its keep-time is over before the
+ * second is known to have ended. */
+struct pair {
+    uint64_t first;
+    uint64_t second;
+};
+
+static struct pair ask_twice(struct told *t, const char *words)
+{
+    struct pair pair;
+
+    t->opts.request_keep_us = 1000000;
+    pair.first = told_ask(t, 1, words);
+    pair.second = told_ask(t, 2, words);
+    told_mark(t, 2, pair.second, HISTORY_ARRIVED);
+    return pair;
+}
+
+TEST(of_two_waits_under_one_req_the_one_that_arrived_first_counts)
+{
+    for (int early = 0; early < 2; early++) {
+        struct told t;
+        told_begin(&t);
+        told(&t, 3, "LOCK a OWNER z TTL 60000",
+             "token 2 safe_ms 60000 count 1");
+        struct pair pair = ask_twice(&t, WAIT);
+        told_wait(&t, 500);
+        told_mark(&t, 1, pair.first, HISTORY_ARRIVED);
+        told_answer(&t, 2, pair.second,
+                    "-CONFLICT the request goes on in a newer connection");
+        told_wait(&t, early ? 2400 : 2500);
+        told_answer(&t, 1, pair.first, "-TIMEOUT waited 3000 ms for the lock");
+        if (early)
+            TOLD_BAD(&t, "early");
+        else
+            TOLD_GOOD(&t);
+    }
+}
+
+TEST(of_two_with_one_req_either_may_have_been_carried_out)
+{
+    for (int late = 0; late < 2; late++) {
+        struct told t;
+        told_begin(&t);
+        if (late) /* before either of them has arrived */
+            told(&t, 3, "LOCK b OWNER y", "token 5 safe_ms 9000 count 1");
+        struct pair pair = ask_twice(&t, LOCK);
+        if (!late)
+            told(&t, 3, "LOCK b OWNER y", "token 5 safe_ms 9000 count 1");
+        told(&t, 3, "LOCKINFO a",
+             "name a owner x token 3 expires_ms 9990 count 1 waiting 0 "
+             "held_ms 3");
+        told_mark(&t, 1, pair.first, HISTORY_ARRIVED);
+        told_answer(&t, 1, pair.first, GRANT);
+        told_wait(&t, 1500);
+        told(&t, 3, "PING", "+PONG");
+        if (late)
+            TOLD_BAD(&t, "order");
+        else
+            TOLD_GOOD(&t);
+    }
+}
+
+TEST(two_with_one_req_are_told_the_same_while_the_first_can_be_remembered)
+{
+    static const char *const answers[] = {GRANT, BUSY};
+
+    for (int turned = 0; turned < 2; turned++) {
+        for (int soon = 0; soon < 2; soon++) {
+            struct told t;
+            told_begin(&t);
+            told(&t, 3, "LOCK a OWNER z", "token 2 safe_ms 9000 count 1");
+            struct pair pair = ask_twice(&t, LOCK);
+            told_ask(&t, 3, "UNLOCK a 2");
+            told_answer(&t, 2, pair.second, answers[turned]);
+            told_ask(&t, 3, "UNLOCK a 3");
+            told_wait(&t, soon ? 500 : 1500);
+            told_ask(&t, 3, "LOCK a OWNER z");
+            told_answer(&t, 1, pair.first, answers[!turned]);
+            if (soon)
+                TOLD_BAD(&t, "request");
+            else
+                TOLD_GOOD(&t);
+        }
+    }
+}
+
+TEST(two_with_one_req_have_one_effect)
+{
+    for (int64_t count = 2; count < 4; count++) {
+        struct told t;
+        told_begin(&t);
+        told(&t, 3, "LOCK a OWNER x TTL 10000", GRANT);
+        struct pair pair = ask_twice(&t, LOCK);
+        told_mark(&t, 1, pair.first, HISTORY_ARRIVED);
+        told_answer(&t, 1, pair.first,
+                    "token 3 safe_ms 9990 count 2 waited_ms 0");
+        told_answer(&t, 2, pair.second,
+                    "token 3 safe_ms 9990 count 2 waited_ms 0");
+        told(&t, 3, "LOCKINFO a",
+             count == 2 ? "name a owner x token 3 expires_ms 9990 count 2 "
+                          "waiting 0 held_ms 3"
+                        : "name a owner x token 3 expires_ms 9990 count 3 "
+                          "waiting 0 held_ms 3");
+        if (count == 2)
+            TOLD_GOOD(&t);
+        else
+            TOLD_BAD(&t, "count");
+    }
+}
+
 TEST(a_conflict_needs_other_words)
 {
     struct told t;
@@ -183,6 +298,23 @@ TEST(a_failed_batch_that_is_on_disk_leaves_open_what_is_told_after_it)
         else
             TOLD_GOOD(&t);
     }
+}
+
+/* A start that fails may leave such a batch, too. */
+TEST(what_is_told_after_a_start_that_failed_stands)
+{
+    struct told t;
+
+    told_begin(&t);
+    told(&t, 1, "PING", "+PONG");
+    told_mark(&t, 0, 0, HISTORY_CRASH);
+    told_mark(&t, 0, 0, HISTORY_START);
+    told_mark(&t, 0, 0, HISTORY_FAILED);
+    told_mark(&t, 0, 0, HISTORY_STOP);
+    told_mark(&t, 0, 0, HISTORY_START);
+    told(&t, 1, "LOCK a OWNER x TTL 10000", GRANT);
+    told(&t, 1, "LOCKINFO a", "-NOTFOUND nobody holds lock 'a'");
+    TOLD_BAD(&t, "missing");
 }
 
 /* Fences. */

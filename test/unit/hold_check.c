@@ -4,7 +4,7 @@
  * invariant is broken by hand, one at a time, and it must say which.
  */
 #include "base/memory.h"
-#include "hold/state.h"
+#include "hold/part.h"
 #include "support/engine.h"
 
 TEST_ONE_THREAD;
@@ -44,26 +44,58 @@ static struct request *the_request(const char *id)
     return request_at(engine, find(&engine->requests, id));
 }
 
-/* In the queue at the door: the first is bob, ticket 2, then eve, ticket 3. */
-static struct waiter *the_waiter(unsigned place)
+/* The single grant or the set that holds a lock, and who waits for it. */
+static struct part *the_grant(const char *name)
 {
-    uint32_t number = the_lock("door")->queue.first;
-
-    while (place-- > 0)
-        number = waiter_at(engine, number)->listed.next;
-    return waiter_at(engine, number);
+    return part_at(engine, the_lock(name)->grants.first);
 }
 
-/* A held door with a queue of two, and a gate. */
+static struct part *the_wait(const char *name, unsigned place)
+{
+    uint32_t number = the_lock(name)->queue.first;
+
+    while (place-- > 0)
+        number = part_at(engine, number)->place.next;
+    return part_at(engine, number);
+}
+
+static struct waiter *the_waiter(const char *name, unsigned place)
+{
+    return waiter_at(engine, the_wait(name, place)->group);
+}
+
+static struct set *the_set(void)
+{
+    return set_at(engine, the_grant("a")->group);
+}
+
+static struct session *the_session(void)
+{
+    return session_at(engine, session_find(engine, 1));
+}
+
+static struct mark *the_mark(void)
+{
+    return mark_at(engine, the_lock("lid")->mark);
+}
+
+/* All there is: session 1 with a set, a permit and two waits, behind each other
+ * at a held door; readers; a name that is closed. */
 static void locked(void)
 {
     engine_start();
-    engine_lock("door", "ann", 5000, 0);
-    engine_lock("door", "bob", 100, 900);
-    engine_request = "wait";
-    engine_lock("door", "eve", 100, 800);
-    engine_request = NULL;
-    engine_lock("gate", "ann", 6000, 0);
+    engine_do("SESSION OPEN TTL 9000");                              /* 1 */
+    engine_do("LOCK door OWNER ann TTL 5000");                       /* 2 */
+    engine_do("LOCKSET OWNER bob SESSION 1 NAME a NAME b TTL 4000"); /* 3, 4 */
+    engine_do("LOCK pool OWNER bob SESSION 1 PERMITS 2 OF 5");       /* 5 */
+    engine_do("LOCK pool OWNER eve PERMITS 1 OF 5 TTL 6000");        /* 6 */
+    engine_do("LOCK hall OWNER eve SHARED TTL 5000");                /* 7 */
+    engine_do("LOCK hall OWNER kim SHARED TTL 5000");                /* 8 */
+    engine_do("LOCK lid OWNER ann DELAY 3000");                      /* 9 */
+    engine_do("REVOKE lid 9");                                       /* 11 */
+    engine_do("LOCK door OWNER bob SESSION 1 WAIT 900");             /* 12 */
+    engine_do("LOCK door OWNER bob SESSION 1 WAIT 800 PRIORITY 1");  /* 13 */
+    engine_do("LOCKSET OWNER zoe NAME door NAME hall FOREVER PRIORITY 2");
     CHECK_ENGINE();
 }
 
@@ -113,38 +145,80 @@ TEST(without_memory_it_says_so)
     CHECK_TEXT(error, strlen(error), "");
 }
 
-TEST(a_queue_that_is_not_linked_is_seen)
+TEST(grants_that_are_not_in_order_are_seen)
 {
+    static const char wrong[] = "the grants of hall are not in order";
+
     locked();
-    the_waiter(1)->lock = find(&engine->locks, "gate");
-    BROKEN("waiter 3 is not linked to its lock");
+    the_grant("hall")->lock = find(&engine->locks, "door");
+    BROKEN(wrong);
     locked();
-    the_waiter(1)->listed.prev = 0;
-    BROKEN("waiter 3 is not linked to its lock");
+    the_grant("hall")->waits = true;
+    the_grant("hall")->group = the_wait("hall", 0)->group;
+    BROKEN(wrong);
     locked();
-    the_waiter(0)->listed.prev = the_lock("door")->queue.last;
-    BROKEN("waiter 2 is not linked to its lock");
+    the_grant("hall")->place.prev = the_lock("hall")->grants.last;
+    BROKEN(wrong);
+    locked();
+    the_grant("hall")->token = 8; /* twice the same */
+    BROKEN(wrong);
+    locked(); /* a list without an end */
+    part_at(engine, the_lock("hall")->grants.last)->place.next =
+        the_lock("hall")->grants.first;
+    BROKEN(wrong);
+    locked();
+    the_lock("hall")->grants.last = the_lock("hall")->grants.first;
+    BROKEN("lock hall counts 2 grants and has 2");
+    locked();
+    the_lock("hall")->granted = 3;
+    BROKEN("lock hall counts 3 grants and has 2");
 }
 
-TEST(a_waiter_that_is_not_due_is_seen)
+TEST(grants_that_do_not_go_together_are_seen)
 {
     locked();
-    the_waiter(0)->due = 0;
-    BROKEN("waiter 2 is not due at its deadline");
+    the_grant("hall")->mode = MODE_EXCLUSIVE;
+    BROKEN("lock hall was granted twice");
+    part_at(engine, the_lock("hall")->grants.last)->mode = MODE_EXCLUSIVE;
+    BROKEN("lock hall was granted twice");
     locked();
-    the_waiter(0)->due = the_waiter(1)->due;
-    BROKEN("waiter 2 is not due at its deadline");
+    the_grant("pool")->permits = 4;
+    BROKEN("lock pool has 5 of 5 permits out");
     locked();
-    the_waiter(0)->due = engine->due.count + 1;
-    BROKEN("waiter 2 is not due at its deadline");
+    the_lock("pool")->used = 2;
+    BROKEN("lock pool has 3 of 5 permits out");
     locked();
-    the_waiter(1)->deadline_us++;
-    BROKEN("waiter 3 is not due at its deadline");
+    the_lock("pool")->max = 2;
+    BROKEN("lock pool has 3 of 2 permits out");
+}
+
+TEST(a_single_grant_that_is_not_in_order_is_seen)
+{
+    locked();
+    the_grant("door")->token = hold_seq(engine);
+    CHECK_ENGINE();
+    the_grant("door")->token = hold_seq(engine) + 1;
+    BROKEN("lock door has token 15, count 1");
+    locked();
+    the_grant("door")->count = 0;
+    BROKEN("lock door has token 2, count 0");
+    locked();
+    the_grant("door")->expires_us--;
+    BROKEN("lock door is not due at its expiry");
+    locked();
+    the_grant("door")->due = 0;
+    BROKEN("lock door is not due at its expiry");
+    locked();
+    the_grant("door")->due = engine->due.count + 1;
+    BROKEN("lock door is not due at its expiry");
+    locked();
+    the_grant("door")->due = the_grant("hall")->due;
+    BROKEN("lock door is not due at its expiry");
     locked(); /* the entry is another kind's of the same number and time */
-    struct hf_heap_entry *entry = &engine->due.entries[the_waiter(0)->due];
+    struct hf_heap_entry *entry = &engine->due.entries[the_grant("door")->due];
     entry->ref = (entry->ref & DUE_NUMBER) | (uint32_t)DUE_RESERVATION
                                                  << DUE_SHIFT;
-    BROKEN("waiter 2 is not due at its deadline");
+    BROKEN("lock door is not due at its expiry");
 }
 
 /* The entry behind the last one may still look right. */
@@ -156,53 +230,197 @@ TEST(a_heap_that_ends_too_early_is_seen)
     BROKEN("lock door is not due at its expiry");
 }
 
-TEST(a_waiter_that_is_not_found_is_seen)
+TEST(a_queue_that_is_not_in_order_is_seen)
 {
     locked();
-    the_waiter(0)->ticket = 77;
-    BROKEN("waiter 77 is not found by its ticket");
+    the_wait("door", 1)->lock = find(&engine->locks, "hall");
+    BROKEN("a part is not linked to its lock");
+    locked();
+    the_wait("door", 1)->place.prev = 0;
+    BROKEN("a part is not linked to its lock");
+    locked();
+    the_wait("door", 1)->waits = false;
+    BROKEN("a part is not linked to its lock");
+    locked();
+    the_waiter("door", 0)->flags |= 3u << HOLD_PRIORITY_SHIFT;
+    BROKEN("a queue is not in order");
+    locked();
+    the_waiter("door", 1)->flags &= ~(3u << HOLD_PRIORITY_SHIFT);
+    CHECK_ENGINE(); /* by age, now */
+    the_waiter("door", 1)->age = the_waiter("door", 0)->age;
+    CHECK_ENGINE(); /* by order */
+    the_waiter("door", 1)->age--;
+    BROKEN("a queue is not in order");
 }
 
 TEST(a_queue_of_another_length_is_seen)
 {
     locked();
-    the_lock("door")->waiting = 1;
-    BROKEN("a queue counts 1 waiters and has 2");
+    the_lock("door")->waiting = 2;
+    BROKEN("a queue counts 2 waiters and has 3, of several 1, 1");
     locked();
-    the_lock("door")->waiting = 3;
-    BROKEN("a queue counts 3 waiters and has 2");
+    the_lock("door")->waiting = 4;
+    BROKEN("a queue counts 4 waiters and has 3, of several 1, 1");
     locked();
     the_lock("door")->queue.last = the_lock("door")->queue.first;
-    BROKEN("a queue counts 2 waiters and has 2");
+    BROKEN("a queue counts 3 waiters and has 3, of several 1, 1");
+    locked();
+    the_lock("door")->several = 0;
+    BROKEN("a queue counts 3 waiters and has 3, of several 0, 1");
     locked(); /* it need not end */
     the_lock("door")->waiting = 0;
-    BROKEN("a queue counts 0 waiters and has 1");
-    locked();
-    the_lock("door")->queue.first = 0;
-    the_lock("door")->queue.last = 0;
-    the_lock("door")->waiting = 0;
-    BROKEN("2 waiters, of which 0 are in a queue");
+    BROKEN("a queue counts 0 waiters and has 1, of several 1, 0");
 }
 
 TEST(a_lock_that_is_not_in_order_is_seen)
 {
     locked();
-    the_lock("gate")->named.hash ^= 1u << 31;
-    BROKEN("lock gate is not found by its name");
+    the_lock("hall")->named.hash ^= 1u << 31;
+    BROKEN("lock hall is not found by its name");
     locked();
-    the_lock("gate")->token = 0;
-    BROKEN("lock gate has token 0, count 1");
+    the_lock("door")->is_listed = true;
+    BROKEN("lock door is idle, but kept");
     locked();
-    the_lock("gate")->token = hold_seq(engine);
+    CHECK(hf_index_add(&engine->locks, hf_bytes_text("idle")) != 0);
+    BROKEN("lock idle is idle, but kept");
+}
+
+TEST(a_mark_that_is_not_in_order_is_seen)
+{
+    locked();
+    the_mark()->lock = find(&engine->locks, "hall");
+    BROKEN("a mark is not in order");
+    locked();
+    the_mark()->closed_us++;
+    BROKEN("a mark is not in order");
+    locked();
+    the_mark()->done_us = the_mark()->closed_us - 1;
+    BROKEN("a mark is not in order");
+    the_mark()->done_us = the_mark()->closed_us;
     CHECK_ENGINE();
-    the_lock("gate")->token = hold_seq(engine) + 1;
-    BROKEN("lock gate has token 5, count 1");
+}
+
+TEST(sums_that_are_wrong_are_seen)
+{
+    static const char wrong[] = "the sums over all locks are wrong";
+
     locked();
-    the_lock("gate")->count = 0;
-    BROKEN("lock gate has token 4, count 0");
+    CHECK(hf_slab_take(&engine->parts) != 0);
+    BROKEN(wrong);
     locked();
-    the_lock("gate")->expires_us--;
-    BROKEN("lock gate is not due at its expiry");
+    CHECK(hf_slab_take(&engine->marks) != 0);
+    BROKEN(wrong);
+    locked();
+    engine->waited_parts++;
+    BROKEN(wrong);
+    locked();
+    engine->waited_bytes--;
+    BROKEN(wrong);
+    locked();
+    engine->held++;
+    BROKEN(wrong);
+    locked();
+    engine->serve.first = find(&engine->locks, "door");
+    BROKEN(wrong);
+    locked(); /* a queue that is nobody's */
+    the_lock("door")->queue = (struct list){0, 0};
+    the_lock("door")->waiting = the_lock("door")->several = 0;
+    the_lock("door")->writer = 0;
+    BROKEN(wrong);
+    locked();
+    the_lock("door")->writer = 0;
+    BROKEN("a queue has another first writer");
+}
+
+TEST(a_waiter_that_is_not_in_order_is_seen)
+{
+    locked();
+    the_waiter("door", 0)->ticket = 77;
+    BROKEN("waiter 77 is not in order");
+    locked();
+    the_waiter("door", 0)->deadline_us++;
+    BROKEN("waiter 12 is not in order");
+    locked();
+    the_waiter("door", 2)->due = the_waiter("door", 0)->due;
+    BROKEN("waiter 14 is not in order");
+    locked();
+    the_waiter("door", 0)->first = the_waiter("door", 1)->first;
+    BROKEN("waiter 12 has another's part");
+    locked();
+    the_waiter("door", 0)->first = the_lock("hall")->grants.first;
+    BROKEN("waiter 12 has another's part");
+    locked(); /* a chain without an end */
+    the_wait("hall", 0)->more = the_waiter("door", 2)->first;
+    BROKEN("waiter 14 has another's part");
+}
+
+TEST(a_holder_without_its_waiters_is_seen)
+{
+    locked();
+    the_waiter("door", 0)->holder++;
+    BROKEN("3 waiters, of which 2 have a holder");
+    locked();
+    holder_at(engine, the_waiter("door", 0)->holder)->waiters.first = 0;
+    BROKEN("3 waiters, of which 1 have a holder");
+    locked(); /* not in order, or without an end */
+    the_waiter("door", 1)->peers.next = the_wait("door", 0)->group;
+    CHECK_ENGINE(); /* where it would begin anew, it ends */
+    the_waiter("door", 1)->order = the_waiter("door", 0)->order;
+    BROKEN("3 waiters, of which 2 have a holder");
+}
+
+TEST(a_set_that_is_not_in_order_is_seen)
+{
+    static const char wrong[] = "set 3 is not in order";
+
+    locked();
+    the_set()->names = 3;
+    BROKEN(wrong);
+    locked();
+    the_grant("a")->more = 0;
+    BROKEN(wrong);
+    locked();
+    the_grant("b")->more = the_set()->first;
+    BROKEN(wrong);
+    locked();
+    the_set()->count = 0;
+    BROKEN(wrong);
+    locked();
+    the_set()->expires_us++;
+    BROKEN(wrong);
+    locked();
+    the_set()->named.hash ^= 1u << 31;
+    BROKEN(wrong);
+    locked();
+    the_set()->first = the_lock("door")->grants.first;
+    BROKEN(wrong);
+}
+
+TEST(a_session_that_is_not_in_order_is_seen)
+{
+    static const char wrong[] = "session 1 is not in order";
+
+    locked();
+    the_session()->grants++;
+    BROKEN(wrong);
+    locked();
+    the_session()->waits--;
+    BROKEN(wrong);
+    locked();
+    the_session()->expires_us--;
+    BROKEN(wrong);
+    locked();
+    the_session()->named.hash ^= 1u << 31;
+    BROKEN(wrong);
+    locked();
+    the_session()->parts.first = 0;
+    BROKEN(wrong);
+    locked();
+    the_set()->claim.session = 0;
+    BROKEN(wrong);
+    locked(); /* the oldest comes first */
+    the_grant("pool")->token = 1;
+    BROKEN(wrong);
 }
 
 TEST(a_pending_reservation_that_is_not_in_order_is_seen)
@@ -222,7 +440,7 @@ TEST(ended_reservations_that_are_not_in_order_are_seen)
     BROKEN("reservation sold is not due at its expiry");
     stocked(); /* the pending one stands among them */
     uint32_t open = find(&engine->reservations, "open");
-    the_reservation("gone")->listed.next = open;
+    the_reservation("gone")->listed.links.next = open;
     BROKEN("the list of ended reservations is wrong");
     stocked();
     the_reservation("sold")->ended_us = the_reservation("gone")->ended_us;
@@ -230,10 +448,11 @@ TEST(ended_reservations_that_are_not_in_order_are_seen)
     the_reservation("sold")->ended_us++;
     BROKEN("the list of ended reservations is wrong");
     stocked(); /* a list without an end */
-    the_reservation("gone")->listed.next = find(&engine->reservations, "gone");
+    the_reservation("gone")->listed.links.next =
+        find(&engine->reservations, "gone");
     BROKEN("3 reservations, but 1 pending and 4 ended");
     stocked();
-    the_reservation("sold")->listed.next = 0;
+    the_reservation("sold")->listed.links.next = 0;
     BROKEN("3 reservations, but 1 pending and 1 ended");
     engine->pending++; /* the sum is right again */
     BROKEN("3 reservations, but 1 pending and 1 ended");
@@ -293,7 +512,7 @@ TEST(answered_requests_that_are_not_in_order_are_seen)
     the_request("no2")->stored_us = the_request("no1")->stored_us - 1;
     BROKEN(wrong);
     asked(); /* one that waits stands among them */
-    the_request("done2")->listed.next = find(&engine->requests, "wait");
+    the_request("done2")->listed.links.next = find(&engine->requests, "wait");
     the_request("wait")->stored_us = the_request("done2")->stored_us;
     CHECK_EQ(the_request("wait")->code, HOLD_OK);
     BROKEN(wrong);
@@ -302,13 +521,13 @@ TEST(answered_requests_that_are_not_in_order_are_seen)
 TEST(requests_that_are_counted_wrongly_are_seen)
 {
     asked();
-    the_waiter(0)->request = find(&engine->requests, "no1");
+    the_waiter("door", 0)->request = find(&engine->requests, "no1");
     BROKEN("a request and its waiter disagree");
     asked();
-    the_request("done1")->listed.next = 0;
+    the_request("done1")->listed.links.next = 0;
     BROKEN("5 requests, 1 waiting, 1 done, 2 of 2 refused");
     asked();
-    the_request("no1")->listed.next = 0;
+    the_request("no1")->listed.links.next = 0;
     BROKEN("5 requests, 1 waiting, 2 done, 1 of 2 refused");
     engine->refused_count = 1;
     BROKEN("5 requests, 1 waiting, 2 done, 1 of 1 refused");
@@ -316,10 +535,10 @@ TEST(requests_that_are_counted_wrongly_are_seen)
     engine->refused_count = 3;
     BROKEN("5 requests, 1 waiting, 2 done, 2 of 3 refused");
     asked(); /* a list without an end */
-    the_request("done2")->listed.next = find(&engine->requests, "done2");
+    the_request("done2")->listed.links.next = find(&engine->requests, "done2");
     BROKEN("5 requests, 1 waiting, 6 done, 2 of 2 refused");
     asked();
-    the_request("no2")->listed.next = find(&engine->requests, "no2");
+    the_request("no2")->listed.links.next = find(&engine->requests, "no2");
     BROKEN("5 requests, 1 waiting, 2 done, 6 of 2 refused");
 }
 
@@ -329,7 +548,7 @@ TEST(what_is_due_and_nobodys_is_seen)
 
     locked();
     CHECK_EQ(hf_heap_add(&engine->due, late), HF_OK);
-    BROKEN("5 things are due, expected 4");
+    BROKEN("12 things are due, expected 11");
 }
 
 /* Six locks, one second apart: 1 is above 2 to 5, 2 is above 6. */
@@ -341,8 +560,8 @@ TEST(a_heap_that_is_not_in_order_is_seen)
         engine_start();
         for (unsigned i = 0; i < 6; i++)
             engine_lock(names[i], "ann", 1000 + 1000 * i, 0);
-        struct lock *above = the_lock(names[low == 5 ? 1 : 0]);
-        struct lock *below = the_lock(names[low]);
+        struct part *above = the_grant(names[low == 5 ? 1 : 0]);
+        struct part *below = the_grant(names[low]);
         CHECK_EQ(below->due, low + 1);
         below->expires_us = above->expires_us;
         engine->due.entries[below->due].when = below->expires_us;

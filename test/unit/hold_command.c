@@ -38,6 +38,14 @@ static void fill(void)
         .amount = INT64_MIN,
         .cursor = UINT64_MAX,
         .count = UINT64_MAX,
+        .flags = HOLD_FLAGS_ALL & ~(HOLD_FOREVER | HOLD_SHARED),
+        .session = UINT64_MAX,
+        .permits = HOLD_PERMITS_MAX | (uint64_t)HOLD_PERMITS_MAX << 32,
+        .maxhold_ms = HOLD_TTL_MAX_MS,
+        .delay_ms = HOLD_TTL_MAX_MS,
+        .done_ms = HOLD_TTL_MAX_MS,
+        .grace_ms = HOLD_TTL_MAX_MS,
+        .note = text_of(HOLD_NOTE_MAX),
     };
     for (unsigned i = 0; i < HOLD_ITEMS_MAX; i++) {
         memset(skus[i], 'y', HOLD_SKU_MAX);
@@ -59,7 +67,14 @@ static bool same_command(void)
         command.token == decoded.token && command.ttl_ms == decoded.ttl_ms &&
         command.wait_ms == decoded.wait_ms &&
         command.amount == decoded.amount && command.cursor == decoded.cursor &&
-        command.count == decoded.count &&
+        command.count == decoded.count && command.flags == decoded.flags &&
+        command.session == decoded.session &&
+        command.permits == decoded.permits &&
+        command.maxhold_ms == decoded.maxhold_ms &&
+        command.delay_ms == decoded.delay_ms &&
+        command.done_ms == decoded.done_ms &&
+        command.grace_ms == decoded.grace_ms &&
+        hf_bytes_equal(command.note, decoded.note) &&
         command.item_count == decoded.item_count;
 
     for (uint32_t i = 0; same && i < command.item_count; i++)
@@ -103,14 +118,19 @@ static enum hf_status round_trip(void)
 
 TEST(fields_outside_their_bounds_are_no_record)
 {
+    uint64_t *const strict[] = {&command.now_us,   &command.ttl_ms,
+                                &command.wait_ms,  &command.maxhold_ms,
+                                &command.delay_ms, &command.done_ms,
+                                &command.grace_ms};
+
+    for (size_t i = 0; i < sizeof strict / sizeof strict[0]; i++) {
+        fill();
+        CHECK_EQ(round_trip(), HF_OK);
+        ++*strict[i];
+        CHECK_EQ(round_trip(), HF_CORRUPT);
+    }
     fill();
-    command.now_us++;
-    CHECK_EQ(round_trip(), HF_CORRUPT);
-    fill();
-    command.ttl_ms++;
-    CHECK_EQ(round_trip(), HF_CORRUPT);
-    fill();
-    command.wait_ms++;
+    command.flags = HOLD_FLAGS_ALL + 1;
     CHECK_EQ(round_trip(), HF_CORRUPT);
     fill();
     command.name = text_of(HOLD_ID_MAX + 1); /* of a reservation */
@@ -147,7 +167,6 @@ TEST(every_operation_has_what_its_class_calls_for)
         CHECK((operation->check != NULL) == write);
         CHECK((operation->change != NULL) == write);
         CHECK((operation->run == NULL) == write);
-        CHECK(!write || operation->subject != NULL);
         CHECK((operation->required & ~operation->options) == 0);
         for (unsigned bit = 0; bit < HOLD_ARGS; bit++)
             CHECK((operation->options & HOLD_BIT(bit)) == 0 ||
@@ -161,7 +180,7 @@ TEST(what_a_kind_needs_must_be_there)
         HOLD_LOCK,      HOLD_UNLOCK,    HOLD_RENEW,     HOLD_FENCE,
         HOLD_STOCK_SET, HOLD_STOCK_ADD, HOLD_STOCK_DEL, HOLD_CONFIRM,
         HOLD_CANCEL,    HOLD_EXTEND,    HOLD_LOCK_INFO, HOLD_RESERVATION,
-        HOLD_FENCE_DEL};
+        HOLD_FENCE_DEL, HOLD_DOWNGRADE, HOLD_REVOKE,    HOLD_HELD};
 
     for (size_t i = 0; i < sizeof named / sizeof named[0]; i++) {
         fill();
@@ -178,7 +197,14 @@ TEST(what_a_kind_needs_must_be_there)
     CHECK_EQ(round_trip(), HF_CORRUPT);
     command.kind = HOLD_RENEW;
     CHECK_EQ(round_trip(), HF_CORRUPT);
-    command.kind = HOLD_LOCK;
+    command.kind = HOLD_SESSION_OPEN;
+    CHECK_EQ(round_trip(), HF_CORRUPT);
+    command.kind = HOLD_RENEWSET;
+    CHECK_EQ(round_trip(), HF_CORRUPT);
+    command.kind = HOLD_LOCK; /* it ends with its session */
+    CHECK_EQ(round_trip(), HF_OK);
+    command.session = 0;
+    command.flags = 0;
     CHECK_EQ(round_trip(), HF_CORRUPT);
     fill();
     command.kind = HOLD_LOCK;
@@ -248,13 +274,14 @@ TEST(every_truncation_is_refused)
     CHECK_EQ(hold_decode(hf_bytes(record, len + 1), &decoded), HF_CORRUPT);
 }
 
-/* Text arguments of a LOCK, each of one byte, but for that of the argument
- * `odd`; with ARG_ITEM that is the sku of an item. Returns the record's length.
+/* Text arguments of a command, each of one byte, but for that of the argument
+ * `odd`; with ARG_ITEM that is the name of an item. Returns the record's
+ * length.
  */
-static size_t put_record(unsigned odd, size_t odd_len)
+static size_t put_record(enum hold_kind kind, unsigned odd, size_t odd_len)
 {
-    static const unsigned order[] = {ARG_NAME, ARG_OWNER, ARG_REASON,
-                                     ARG_REQ,  ARG_TTL,   ARG_ITEM};
+    static const unsigned order[] = {ARG_NAME, ARG_OWNER, ARG_REASON, ARG_REQ,
+                                     ARG_TTL,  ARG_ITEM,  ARG_NOTE};
     uint32_t mask = 0;
     char *at = record + 12;
 
@@ -276,7 +303,7 @@ static size_t put_record(unsigned odd, size_t odd_len)
         }
     }
     hf_put_u64(record, 5);
-    hf_put_u32(record + 8, HOLD_LOCK | mask << 8);
+    hf_put_u32(record + 8, (uint32_t)kind | mask << 8);
     return (size_t)(at - record);
 }
 
@@ -284,18 +311,21 @@ static size_t put_record(unsigned odd, size_t odd_len)
 TEST(a_text_that_is_empty_or_too_long_is_refused)
 {
     static const struct {
+        enum hold_kind kind;
         unsigned arg;
         size_t max;
-    } texts[] = {{ARG_NAME, HOLD_NAME_MAX},
-                 {ARG_OWNER, HOLD_OWNER_MAX},
-                 {ARG_REASON, HOLD_REASON_MAX},
-                 {ARG_REQ, HOLD_ID_MAX},
-                 {ARG_ITEM, HOLD_SKU_MAX}};
+    } texts[] = {{HOLD_LOCK, ARG_NAME, HOLD_NAME_MAX},
+                 {HOLD_LOCK, ARG_OWNER, HOLD_OWNER_MAX},
+                 {HOLD_LOCK, ARG_REASON, HOLD_REASON_MAX},
+                 {HOLD_LOCK, ARG_REQ, HOLD_ID_MAX},
+                 {HOLD_LOCK, ARG_NOTE, HOLD_NOTE_MAX},
+                 {HOLD_LOCKSET, ARG_ITEM, HOLD_NAME_MAX},
+                 {HOLD_RESERVE, ARG_ITEM, HOLD_SKU_MAX}};
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         const size_t lengths[] = {0, 1, 2, texts[i].max, texts[i].max + 1};
         for (size_t k = 0; k < 5; k++) {
-            size_t len = put_record(texts[i].arg, lengths[k]);
+            size_t len = put_record(texts[i].kind, texts[i].arg, lengths[k]);
             CHECK_EQ(hold_decode(hf_bytes(record, len), &decoded),
                      k == 0 || k == 4 ? HF_CORRUPT : HF_OK);
         }
@@ -333,8 +363,8 @@ TEST(random_bytes_are_refused_or_have_one_form)
             bytes[i] = (char)hf_random_below(&random, i < 14 ? 40 : 256);
         if (len > 12) { /* a likely head */
             bytes[7] = 0;
-            bytes[8] = (char)(1 + hf_random_below(&random, 34));
-            bytes[11] = 0;
+            bytes[8] = (char)(1 + hf_random_below(&random, HOLD_KINDS));
+            bytes[11] = (char)hf_random_below(&random, 2);
         }
         if (hold_decode(hf_bytes(bytes, len), &decoded) != HF_OK)
             continue;
@@ -416,4 +446,144 @@ TEST(a_record_with_more_items_than_there_may_be_is_refused)
     hf_put_u16(number, HOLD_ITEMS_MAX + 1);
     CHECK_EQ(hold_decode(hf_bytes(longer, len + 13), &decoded), HF_CORRUPT);
     CHECK_EQ(decoded.item_count, 0);
+}
+
+static struct hold_command a_set(unsigned names)
+{
+    static char text[HOLD_SET_MAX + 1][HOLD_NAME_MAX];
+    struct hold_command c = {
+        .kind = HOLD_LOCKSET, .owner = hf_bytes_text("ann"), .ttl_ms = 5};
+
+    for (unsigned i = names; i-- > 0;) { /* added from the last to the first */
+        memset(text[i], 'n', HOLD_NAME_MAX);
+        text[i][0] = (char)(1 + i);
+        CHECK_EQ(
+            hold_add_name(&c, hf_bytes(text[i], HOLD_NAME_MAX), i % 2 != 0),
+            i == 0 && names > HOLD_SET_MAX ? HF_FULL : HF_OK);
+    }
+    return c;
+}
+
+TEST(the_largest_set_comes_back_as_it_was)
+{
+    command = a_set(HOLD_SET_MAX);
+    size_t len = hold_encode(&command, record);
+    CHECK(len <= hold_record_bound(&command));
+    CHECK_EQ(hold_decode(hf_bytes(record, len), &decoded), HF_OK);
+    CHECK(same_command());
+    CHECK_EQ(decoded.items[0].quantity, HOLD_PART_EXCLUSIVE);
+    CHECK_EQ(decoded.items[1].quantity, HOLD_PART_SHARED);
+    command = a_set(HOLD_SET_MAX + 1);
+    CHECK_EQ(command.item_count, HOLD_SET_MAX);
+}
+
+TEST(the_names_of_a_set_are_sorted_and_come_once)
+{
+    command = (struct hold_command){.kind = HOLD_LOCKSET};
+    CHECK_EQ(hold_add_name(&command, hf_bytes_text("b"), false), HF_OK);
+    CHECK_EQ(hold_add_name(&command, hf_bytes_text("a"), true), HF_OK);
+    CHECK_EQ(hold_add_name(&command, hf_bytes_text("c"), false), HF_OK);
+    CHECK_EQ(hold_add_name(&command, hf_bytes_text("a"), false), HF_INVALID);
+    CHECK_EQ(command.item_count, 3);
+    CHECK_TEXT(command.items[0].sku.data, 1, "a");
+    CHECK_EQ(command.items[0].quantity, HOLD_PART_SHARED);
+    CHECK_TEXT(command.items[2].sku.data, 1, "c");
+}
+
+TEST(a_record_of_a_set_that_could_not_be_made_is_refused)
+{
+    command = a_set(3);
+    CHECK_EQ(round_trip(), HF_OK);
+    struct hold_item swap = command.items[0];
+    command.items[0] = command.items[1]; /* twice */
+    CHECK_EQ(round_trip(), HF_CORRUPT);
+    command.items[1] = swap; /* not in order */
+    CHECK_EQ(round_trip(), HF_CORRUPT);
+    for (uint64_t mode = 0; mode < 5; mode++) {
+        command = a_set(3);
+        command.items[1].quantity = mode;
+        CHECK_EQ(round_trip(),
+                 mode == HOLD_PART_EXCLUSIVE || mode == HOLD_PART_SHARED
+                     ? HF_OK
+                     : HF_CORRUPT);
+    }
+    command = a_set(0);
+    CHECK_EQ(round_trip(), HF_CORRUPT);
+    command = a_set(HOLD_SET_MAX);
+    command.items[HOLD_SET_MAX] =
+        (struct hold_item){hf_bytes_text("z"), HOLD_PART_SHARED};
+    command.item_count++;
+    CHECK_EQ(round_trip(), HF_CORRUPT);
+    command = a_set(3);
+    command.ttl_ms = 0;
+    CHECK_EQ(round_trip(), HF_CORRUPT);
+    command.session = 1;
+    CHECK_EQ(round_trip(), HF_OK);
+    command.owner.len = 0;
+    CHECK_EQ(round_trip(), HF_CORRUPT);
+}
+
+static uint64_t of(uint64_t permits, uint64_t max)
+{
+    return permits | max << 32;
+}
+
+TEST(what_does_not_go_together_is_told_and_is_no_record)
+{
+    static const struct hold_command good = {.kind = HOLD_LOCK,
+                                             .name = {"door", 4},
+                                             .owner = {"ann", 3},
+                                             .ttl_ms = 5};
+    const uint64_t most = HOLD_PERMITS_MAX;
+    const struct {
+        enum hold_wrong wrong;
+        uint64_t wait_ms, flags, session, permits;
+    } rows[] = {
+        {HOLD_RIGHT, 5, 0, 0, 0},
+        {HOLD_RIGHT, 0, HOLD_FOREVER | HOLD_SHARED | HOLD_BARGE, 0, 0},
+        {WRONG_TWO_WAITS, 5, HOLD_FOREVER, 0, 0},
+        {HOLD_RIGHT, 0, 0, 0, of(1, 1)},
+        {WRONG_TWO_MODES, 0, HOLD_SHARED, 0, of(1, 1)},
+        {HOLD_RIGHT, 0, 0, 0, of(most, most)},
+        {WRONG_PERMITS_OF, 0, 0, 0, of(2, 1)},
+        {WRONG_PERMITS_OF, 0, 0, 0, of(0, 1)},
+        {WRONG_PERMITS_OF, 0, 0, 0, of(1, 0)},
+        {WRONG_PERMITS_OF, 0, 0, 0, of(1, most + 1)},
+        {HOLD_RIGHT, 0, POLICY_NONE << HOLD_POLICY_SHIFT, 0, 0},
+        {WRONG_NO_SESSION, 5, POLICY_WAITDIE << HOLD_POLICY_SHIFT, 0, 0},
+        {WRONG_NO_SESSION, 5, POLICY_WOUNDWAIT << HOLD_POLICY_SHIFT, 0, 0},
+        {HOLD_RIGHT, 5, POLICY_WAITDIE << HOLD_POLICY_SHIFT, 1, 0},
+        {HOLD_RIGHT, 5, POLICY_WOUNDWAIT << HOLD_POLICY_SHIFT, 1, 0},
+        {HOLD_RIGHT, 5, (uint64_t)HOLD_PRIORITY_MAX << HOLD_PRIORITY_SHIFT, 0,
+         0},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        command = good;
+        command.wait_ms = rows[i].wait_ms;
+        command.flags = rows[i].flags;
+        command.session = rows[i].session;
+        command.permits = rows[i].permits;
+        CHECK_EQ(hold_find_wrong(&command), rows[i].wrong);
+        CHECK_EQ(round_trip(),
+                 rows[i].wrong == HOLD_RIGHT ? HF_OK : HF_CORRUPT);
+        CHECK(rows[i].wrong != HOLD_RIGHT || same_command());
+    }
+    command = good;
+    command.kind = HOLD_UNLOCK;
+    command.note = hf_bytes_text("result");
+    CHECK_EQ(hold_find_wrong(&command), WRONG_RESULT);
+    CHECK_EQ(round_trip(), HF_CORRUPT);
+    command.done_ms = 1;
+    CHECK_EQ(round_trip(), HF_OK);
+}
+
+TEST(policy_and_priority_are_read_from_the_flags)
+{
+    for (unsigned i = 0; i < 16; i++) {
+        command.flags = (i & 3) << HOLD_POLICY_SHIFT |
+                        (uint64_t)(i >> 2) << HOLD_PRIORITY_SHIFT | HOLD_SHARED;
+        CHECK_EQ(hold_policy(&command), i & 3);
+        CHECK_EQ(hold_priority(&command), i >> 2);
+    }
 }

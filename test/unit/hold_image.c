@@ -1,48 +1,9 @@
 /* hold_image.c - tests of images, digests and the check of all invariants. */
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "base/memory.h"
-#include "base/random.h"
-#include "support/engine.h"
+#include "support/image.h"
 #include "support/server.h"
 
 TEST_ONE_THREAD;
-
-/* One image: its pieces behind each other. */
-static struct hf_buf image;
-static size_t piece_ends[64];
-static size_t piece_count;
-
-static enum hf_status keep_piece(void *context, const void *data, size_t len)
-{
-    (void)context;
-    CHECK(len > 0 && len <= HOLD_PIECE_MAX);
-    CHECK_EQ(hf_buf_append(&image, data, len), HF_OK);
-    CHECK(piece_count < sizeof piece_ends / sizeof piece_ends[0]);
-    piece_ends[piece_count++] = image.len;
-    return HF_OK;
-}
-
-static void save(void)
-{
-    image.len = 0;
-    piece_count = 0;
-    CHECK_EQ(hold_save(engine, keep_piece, NULL), HF_OK);
-}
-
-static enum hf_status load(struct hold_engine *into)
-{
-    enum hf_status status = HF_OK;
-    size_t start = 0;
-
-    for (size_t i = 0; i < piece_count && status == HF_OK; i++) {
-        status = hold_load(into,
-                           hf_bytes(image.data + start, piece_ends[i] - start));
-        start = piece_ends[i];
-    }
-    return status;
-}
 
 /* A state with some of everything. */
 static void fill(void)
@@ -179,7 +140,7 @@ TEST(a_state_has_the_same_digest_in_every_version)
     engine_unlock("nothing", 1);
     engine_request = "no2";
     engine_unlock("nothing", 2);
-    CHECK(hold_digest(engine) == 0x05f13a201640affa);
+    CHECK(hold_digest(engine) == 0xf492a43a5897c635);
 }
 
 TEST(large_states_come_in_pieces)
@@ -287,22 +248,6 @@ TEST(a_sink_that_failed_is_not_asked_again_whatever_was_to_be_saved)
         save();
         CHECK(piece_count > 1);
     }
-}
-
-/* Loads the first `len` bytes of the image from memory behind which nothing may
- * be read. */
-static enum hf_status load_guarded(struct hold_engine *into, size_t len)
-{
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    char *space = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-    CHECK(space != MAP_FAILED && len <= page && piece_count == 1);
-    CHECK_EQ(mprotect(space + page, page, PROT_NONE), 0);
-    memcpy(space + page - len, image.data, len);
-    enum hf_status status = hold_load(into, hf_bytes(space + page - len, len));
-    munmap(space, 2 * page);
-    return status;
 }
 
 /* A cut image is refused, or is a shorter one at the end of an entry. */
@@ -440,7 +385,7 @@ TEST(a_head_of_another_format_or_a_second_one_is_refused_at_once)
 {
     char head[9] = "H";
 
-    for (unsigned format = 0; format <= 2; format += 2) {
+    for (unsigned format = 1; format <= 3; format += 2) {
         struct hold_engine *other = hold_new((struct hf_hash_seed){{3, 4}});
         head[1] = (char)format;
         CHECK_EQ(hold_load(other, hf_bytes(head, sizeof head)), HF_CORRUPT);
@@ -513,32 +458,4 @@ TEST(what_is_in_an_image_twice_is_refused)
             HF_CORRUPT);
         hold_free(other);
     }
-}
-
-/* The waiters of a lock come behind it, and name it by its token. */
-TEST(a_waiter_of_another_lock_than_the_one_before_it_is_refused)
-{
-    engine_start();
-    save();
-    size_t head = image.len;
-    add_lock();
-    save();
-    size_t start = image.len;
-    add_waiter();
-    save();
-    struct hf_bytes waiter = hf_bytes(image.data + start, image.len - start);
-    CHECK_EQ(image.data[start], 'W');
-    for (unsigned bit = 0; bit <= 64; bit++) { /* 64: as it was */
-        char flipped = (char)(bit < 64 ? 1 << bit % 8 : 0);
-        struct hold_engine *other = hold_new((struct hf_hash_seed){{3, 4}});
-        image.data[start + 1 + bit / 8] ^= flipped;
-        CHECK_EQ(load(other), bit < 64 ? HF_CORRUPT : HF_OK);
-        image.data[start + 1 + bit / 8] ^= flipped;
-        hold_free(other);
-    }
-    struct hold_engine *other = hold_new((struct hf_hash_seed){{3, 4}});
-    CHECK_EQ(hold_load(other, hf_bytes(image.data, head)), HF_OK);
-    memset(image.data + start + 1, 0, 8); /* no lock has this token */
-    CHECK_EQ(hold_load(other, waiter), HF_CORRUPT);
-    hold_free(other);
 }

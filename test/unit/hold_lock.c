@@ -19,7 +19,7 @@ TEST(a_held_lock_is_refused_with_who_and_how_long_and_how_many_wait)
     engine_lock("door", "bob", 500, 900);
     engine_now_us += 100 * MS + 1;
     EXPECT(engine_lock("door", "eve", 500, 0),
-           "BUSY name=door owner=ann expires_ms=399 waiting=1");
+           "BUSY name=door owner=ann expires_ms=399 waiting=1 position=2");
     CHECK_EQ(hold_seq(engine), 2); /* the grant and the ticket */
 }
 
@@ -49,7 +49,7 @@ TEST(a_lock_expires_at_its_microsecond_and_not_before)
     engine_now_us += 500 * MS - 1;
     EXPECT_EVENTS(engine_tick(), "");
     EXPECT(engine_lock("door", "bob", 5, 0),
-           "BUSY name=door owner=ann expires_ms=0 waiting=0");
+           "BUSY name=door owner=ann expires_ms=0 waiting=0 position=1");
     engine_now_us += 1;
     EXPECT(engine_info("door"), "EARLY"); /* never shown again */
     EXPECT(engine_info("gate"), "NOTFOUND name=gate");
@@ -67,7 +67,7 @@ TEST(time_that_goes_back_counts_as_standing_still)
     engine_lock("door", "ann", 500, 0);
     engine_now_us -= 300 * MS;
     EXPECT(engine_lock("door", "bob", 5, 0),
-           "BUSY name=door owner=ann expires_ms=500 waiting=0");
+           "BUSY name=door owner=ann expires_ms=500 waiting=0 position=1");
     CHECK_EQ(hold_now_us(engine), engine_now_us + 300 * MS);
 }
 
@@ -95,8 +95,9 @@ TEST(waiters_are_served_first_in_first_out)
     out = engine_tick();
     EXPECT_ANSWERS(out, "3:OK token=7 safe_ms=200 count=1 waited_ms=110");
     EXPECT_EVENTS(out, "6 LOCK_EXPIRED door; 7 LOCK_GRANTED door");
-    EXPECT(engine_info("door"), "OK name=door owner=eve token=7 expires_ms=200 "
-                                "count=1 waiting=0 held_ms=0");
+    EXPECT_BEGINS(engine_info("door"),
+                  "OK name=door owner=eve token=7 expires_ms=200 "
+                  "count=1 waiting=0 held_ms=0");
 }
 
 TEST(waiters_of_one_owner_in_a_row_are_served_together)
@@ -112,8 +113,9 @@ TEST(waiters_of_one_owner_in_a_row_are_served_together)
                         "3:OK token=7 safe_ms=300 count=2 waited_ms=0");
     EXPECT_EVENTS(out, "6 LOCK_RELEASED door; 7 LOCK_GRANTED door; "
                        "8 LOCK_REENTERED door");
-    EXPECT(engine_info("door"), "OK name=door owner=bob token=7 expires_ms=300 "
-                                "count=2 waiting=2 held_ms=0");
+    EXPECT_BEGINS(engine_info("door"),
+                  "OK name=door owner=bob token=7 expires_ms=300 "
+                  "count=2 waiting=2 held_ms=0");
 }
 
 TEST(a_wait_ends_at_its_microsecond)
@@ -125,14 +127,16 @@ TEST(a_wait_ends_at_its_microsecond)
     engine_now_us += 70 * MS - 1;
     EXPECT_ANSWERS(engine_tick(), "");
     engine_now_us += 1;
-    EXPECT_ANSWERS(engine_tick(), "2:TIMEOUT waited_ms=70 waiting=1");
+    EXPECT_ANSWERS(engine_tick(),
+                   "2:TIMEOUT waited_ms=70 waiting=1 position=1");
     engine_now_us += MS;
     const struct hold_out *out = engine_tick();
-    EXPECT_ANSWERS(out, "3:TIMEOUT waited_ms=71 waiting=0");
+    EXPECT_ANSWERS(out, "3:TIMEOUT waited_ms=71 waiting=0 position=1");
     EXPECT_EVENTS(out, "");
-    EXPECT(engine_info("door"),
-           "OK name=door owner=ann token=1 expires_ms=4929 count=1 waiting=0 "
-           "held_ms=71");
+    EXPECT_BEGINS(
+        engine_info("door"),
+        "OK name=door owner=ann token=1 expires_ms=4929 count=1 waiting=0 "
+        "held_ms=71");
 }
 
 TEST(what_is_due_at_one_instant_comes_in_the_order_of_numbers)
@@ -145,7 +149,7 @@ TEST(what_is_due_at_one_instant_comes_in_the_order_of_numbers)
     engine_now_us += 50 * MS;
     const struct hold_out *out = engine_tick();
     EXPECT_EVENTS(out, "5 LOCK_EXPIRED door; 6 LOCK_EXPIRED lid");
-    EXPECT_ANSWERS(out, "3:TIMEOUT waited_ms=50 waiting=0");
+    EXPECT_ANSWERS(out, "3:TIMEOUT waited_ms=50 waiting=0 position=1");
 }
 
 TEST(a_lock_and_its_waiter_due_together_time_out_the_waiter)
@@ -157,7 +161,7 @@ TEST(a_lock_and_its_waiter_due_together_time_out_the_waiter)
     engine_now_us += 50 * MS;
     const struct hold_out *out = engine_tick();
     EXPECT_EVENTS(out, "4 LOCK_EXPIRED door; 5 LOCK_GRANTED door");
-    EXPECT_ANSWERS(out, "2:TIMEOUT waited_ms=50 waiting=1; "
+    EXPECT_ANSWERS(out, "2:TIMEOUT waited_ms=50 waiting=1 position=1; "
                         "3:OK token=5 safe_ms=100 count=1 waited_ms=50");
 }
 
@@ -237,6 +241,9 @@ TEST(an_engine_starts_with_the_documented_bounds)
     CHECK_EQ(b.requests_max, 1000000);
     CHECK_EQ(b.request_keep_ms, 600000);
     CHECK_EQ(b.ended_keep_ms, 600000);
+    CHECK_EQ(b.holders_max, 1000);
+    CHECK_EQ(b.sessions_max, 1000000);
+    CHECK_EQ(b.wound_grace_ms, 1000);
 }
 
 TEST(bounds_of_locks_and_queues_are_told_by_name)
@@ -252,7 +259,7 @@ TEST(bounds_of_locks_and_queues_are_told_by_name)
     EXPECT(engine_lock("door", "eve", 500, 100),
            "OVERLOADED name=waiters-max maximum=1");
     EXPECT(engine_lock("door", "eve", 500, 0),
-           "BUSY name=door owner=ann expires_ms=500 waiting=1");
+           "BUSY name=door owner=ann expires_ms=500 waiting=1 position=2");
     engine_bound("waiters_max", UINT64_MAX);
     CHECK_EQ(hold_get_bounds(engine).waiters_max, HOLD_QUEUE_MAX);
     CHECK_EQ(hold_get_bounds(engine).locks_max, 1);

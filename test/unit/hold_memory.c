@@ -1,6 +1,5 @@
 /* hold_memory.c - tests of the engine without memory: all or nothing. */
-#include "base/memory.h"
-#include "support/engine.h"
+#include "support/starve.h"
 
 TEST(a_new_engine_without_memory_is_none_at_every_allocation)
 {
@@ -28,47 +27,6 @@ TEST(a_new_engine_without_memory_is_none_at_every_allocation)
     hold_free(NULL);
 }
 
-/* With no memory at all. */
-static const struct hold_out *apply_starved(const struct hold_command *c)
-{
-    static char record[HOLD_RECORD_MAX];
-    size_t len = hold_encode(c, record);
-
-    hf_memory_fail_after(0);
-    const struct hold_out *out = hold_apply(engine, hf_bytes(record, len));
-    hf_memory_fail_never();
-    CHECK(out != NULL);
-    return out;
-}
-
-/* Lets each allocation of preparing the command fail in turn; then applies it
- * with no memory at all. */
-static const struct hold_out *starve(const struct hold_command *c)
-{
-    uint64_t before = hold_digest(engine);
-    enum hf_status status = HF_NOMEM;
-
-    for (uint64_t allowed = 0; status != HF_OK; allowed++) {
-        hf_memory_fail_after(allowed);
-        status = hold_prepare(engine, c);
-        hf_memory_fail_never();
-        CHECK(status == HF_OK || status == HF_NOMEM);
-        CHECK(hold_digest(engine) == before);
-        CHECK(allowed < 100);
-        if (status == HF_OK)
-            break;
-        hf_memory_fail_once(allowed); /* the others succeed */
-        status = hold_prepare(engine, c);
-        hf_memory_fail_never();
-        CHECK(status == HF_OK || status == HF_NOMEM);
-        if (status == HF_OK) /* it could do without */
-            hold_forget(engine, c);
-        status = HF_NOMEM;
-        CHECK(hold_digest(engine) == before);
-    }
-    return apply_starved(c);
-}
-
 static struct hold_command made(enum hold_kind kind, const char *name)
 {
     struct hold_command c = {.kind = kind,
@@ -76,14 +34,6 @@ static struct hold_command made(enum hold_kind kind, const char *name)
                              .now_us = engine_now_us,
                              .ttl_ms = 1000};
     return c;
-}
-
-static size_t memory_bytes(void)
-{
-    struct hold_counts found;
-
-    hold_count(engine, &found);
-    return found.memory_bytes;
 }
 
 static enum hf_status would_fit(const struct hold_command *c)

@@ -20,12 +20,12 @@ TEST(refusals_are_remembered_too)
     engine_lock("door", "ann", 500, 0);
     engine_request = "q1";
     EXPECT(engine_lock("door", "bob", 500, 0),
-           "BUSY name=door owner=ann expires_ms=500 waiting=0");
+           "BUSY name=door owner=ann expires_ms=500 waiting=0 position=1");
     engine_request = NULL;
     engine_unlock("door", 1);
     engine_request = "q1";
     EXPECT(engine_lock("door", "bob", 500, 0), /* as it was then */
-           "BUSY name=door owner=ann expires_ms=500 waiting=0");
+           "BUSY name=door owner=ann expires_ms=500 waiting=0 position=1");
     EXPECT(engine_info("door"), "NOTFOUND name=door");
 }
 
@@ -153,9 +153,10 @@ TEST(a_moved_wait_keeps_its_deadline)
     engine_now_us += 399 * MS;
     engine_lock("door", "bob", 1000, 400);
     engine_now_us += 1 * MS;
-    EXPECT_ANSWERS(engine_tick(), "3:TIMEOUT waited_ms=400 waiting=0");
+    EXPECT_ANSWERS(engine_tick(),
+                   "3:TIMEOUT waited_ms=400 waiting=0 position=1");
     EXPECT(engine_lock("door", "bob", 1000, 400),
-           "TIMEOUT waited_ms=400 waiting=0");
+           "TIMEOUT waited_ms=400 waiting=0 position=1");
 }
 
 TEST(a_moved_wait_takes_its_turn_by_its_new_ticket)
@@ -169,8 +170,9 @@ TEST(a_moved_wait_takes_its_turn_by_its_new_ticket)
     engine_request = NULL;
     EXPECT(engine_lock("gate", "bob", 9, 400), "WAITING ticket=5");
     engine_now_us += 400 * MS; /* both at once */
-    EXPECT_ANSWERS(engine_tick(), "4:TIMEOUT waited_ms=400 waiting=0; "
-                                  "5:TIMEOUT waited_ms=400 waiting=0");
+    EXPECT_ANSWERS(engine_tick(),
+                   "4:TIMEOUT waited_ms=400 waiting=0 position=1; "
+                   "5:TIMEOUT waited_ms=400 waiting=0 position=1");
 }
 
 TEST(an_abandoned_wait_forgets_its_request)
@@ -181,7 +183,7 @@ TEST(an_abandoned_wait_forgets_its_request)
     EXPECT(engine_lock("door", "bob", 1000, 400), "WAITING ticket=2");
     engine_abandon(2);
     EXPECT(engine_lock("door", "bob", 77, 0), /* other arguments: no conflict */
-           "BUSY name=door owner=ann expires_ms=5000 waiting=0");
+           "BUSY name=door owner=ann expires_ms=5000 waiting=0 position=1");
     engine_request = "q2";
     EXPECT(engine_lock("door", "bob", 1000, 400), "WAITING ticket=3");
     engine_restart(0);
@@ -418,7 +420,7 @@ TEST(refuse_tells_what_apply_would_without_a_change)
 
     busy.now_us += 100 * MS;
     EXPECT(hold_answer_now(engine, &busy),
-           "BUSY name=door owner=ann expires_ms=400 waiting=0");
+           "BUSY name=door owner=ann expires_ms=400 waiting=0 position=1");
     busy.request = hf_bytes_text("q1"); /* to be remembered: a change */
     CHECK(hold_answer_now(engine, &busy) == NULL);
     busy.request = hf_bytes("", 0);

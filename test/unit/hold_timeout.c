@@ -13,11 +13,11 @@ TEST(a_wait_ends_as_if_its_time_were_over)
     engine_now_us += 70 * MS;
     const struct hold_out *out = engine_timeout("", 2, "");
     EXPECT(out, "OK");
-    EXPECT_ANSWERS(out, "2:TIMEOUT waited_ms=70 waiting=1");
+    EXPECT_ANSWERS(out, "2:TIMEOUT waited_ms=70 waiting=1 position=1");
     EXPECT_EVENTS(out, "");
     engine_request = "q1"; /* kept: nothing is granted any more */
     EXPECT(engine_lock("door", "bob", 1000, 4000),
-           "TIMEOUT waited_ms=70 waiting=1");
+           "TIMEOUT waited_ms=70 waiting=1 position=1");
     engine_request = NULL;
     EXPECT_ANSWERS(engine_unlock("door", 1),
                    "3:OK token=5 safe_ms=1000 count=1 waited_ms=70");
@@ -84,7 +84,7 @@ TEST(a_request_alone_is_replaced_or_its_wait_ends)
     EXPECT(out, "OK");
     EXPECT_EVENTS(out, ""); /* the hold stays */
     EXPECT_ANSWERS(engine_timeout("", 0, "q2"),
-                   "2:TIMEOUT waited_ms=50 waiting=0");
+                   "2:TIMEOUT waited_ms=50 waiting=0 position=1");
     engine_timeout("", 0, "q2"); /* its facts stay */
     CHECK_ENGINE();
     engine_now_us += 99 * MS; /* remembered from the TIMEOUT on */
@@ -92,7 +92,7 @@ TEST(a_request_alone_is_replaced_or_its_wait_ends)
     EXPECT(engine_lock("door", "ann", 5000, 0), "TIMEOUT");
     engine_request = "q2";
     EXPECT(engine_lock("door", "bob", 5000, 4000),
-           "TIMEOUT waited_ms=50 waiting=0");
+           "TIMEOUT waited_ms=50 waiting=0 position=1");
     engine_now_us += 1 * MS;
     engine_request = "q1";
     EXPECT(engine_lock("door", "ann", 5000, 0),

@@ -84,8 +84,8 @@ TEST(other_replies_become_the_member_of_an_object)
 TEST(shown_text_cannot_act_on_the_terminal)
 {
     out.len = 0;
-    CHECK_EQ(show_reply(&out, hf_bytes_text("$6\r\na\x1b[2J\n\r\n")), HF_OK);
-    CHECK_TEXT(out.data, out.len, "a\\x1b[2J\\x0a\n");
+    CHECK_EQ(show_reply(&out, hf_bytes_text("$7\r\na\x1b[2J\nb\r\n")), HF_OK);
+    CHECK_TEXT(out.data, out.len, "a\\x1b[2J\nb\n");
 }
 
 TEST(broken_and_too_deep_replies_are_refused)

@@ -33,21 +33,24 @@ TEST(refusals_of_locks_and_fences)
     engine_start();
     engine_lock("door", "ann", 500, 0);
     const struct hold_out *busy = engine_lock("door", "bob", 500, 0);
-    refused(busy,
-            "BUSY lock 'door' is held by 'ann' for 500 ms more, 0 waiting");
+    refused(busy, "BUSY lock 'door' is held by 'ann' for 500 ms more, "
+                  "0 waiting, position 1");
     told(busy->code, busy->body, 499,
-         "BUSY lock 'door' is held by 'ann' for 1 ms more, 0 waiting");
+         "BUSY lock 'door' is held by 'ann' for 1 ms more, 0 waiting, "
+         "position 1");
     told(busy->code, busy->body, 501,
-         "BUSY lock 'door' is held by 'ann' for 0 ms more, 0 waiting");
+         "BUSY lock 'door' is held by 'ann' for 0 ms more, 0 waiting, "
+         "position 1");
     engine_lock("door", "bob", 100, 50);
     engine_lock("door", "eve", 100, 60);
     refused(engine_lock("door", "joe", 500, 0),
-            "BUSY lock 'door' is held by 'ann' for 500 ms more, 2 waiting");
+            "BUSY lock 'door' is held by 'ann' for 500 ms more, 2 waiting, "
+            "position 3");
     engine_now_us += 50 * MS;
     const struct hold_out *late = engine_tick();
     CHECK_EQ(late->answer_count, 1);
     told(late->answers[0].code, late->answers[0].body, 0,
-         "TIMEOUT waited 50 ms for the lock, 1 others wait");
+         "TIMEOUT waited 50 ms for the lock, 1 others wait, position 1");
     refused(engine_unlock("door", 99),
             "NOTHELD lock 'door' is not held with token 99");
     refused(engine_renew("gate", 98, 5),
@@ -67,6 +70,40 @@ TEST(refusals_of_locks_and_fences)
     told(HOLD_NOTHELD, hf_bytes("", 0), 0, "NOTHELD everything was flushed");
     told(HOLD_MOVED, hf_bytes("", 0), 0,
          "CONFLICT the request goes on in a newer connection");
+}
+
+TEST(refusals_of_locks_in_full)
+{
+    engine_start();
+    refused(engine_do("LOCK a OWNER ann SESSION 9"),
+            "LOST session 9 has ended");
+    refused(engine_do("UNLOCKSET 9"), "NOTHELD no set is held with token 9");
+    refused(engine_do("RENEWSET 9 TTL 5"),
+            "LOST no set is held with token 9 any more");
+    refused(engine_do("SESSION INFO 9"), "NOTFOUND no session 9");
+    engine_do("LOCK a OWNER ann PERMITS 1 OF 3");
+    refused(engine_do("LOCK a OWNER bob PERMITS 1 OF 4"),
+            "STATE lock 'a' has 3 permits, as its first holder said");
+    refused(engine_do("LOCK a OWNER ann SHARED"),
+            "STATE this owner holds 'a' as counting, in another way or in a "
+            "set; unlock that first (an upgrade would deadlock with another "
+            "one)");
+    uint64_t token = engine_token(engine_do("LOCK b OWNER ann NOTE why"));
+    engine_do("LOCK b OWNER ann");
+    refused(engine_do("UNLOCK b %llu DONE 50", (unsigned long long)token),
+            "STATE lock 'b' is held 2 times: DONE comes with the last UNLOCK");
+    token = engine_token(engine_do("LOCK c OWNER bob"));
+    engine_do("LOCK b OWNER bob WAIT 500 NOTE because");
+    engine_now_us += 7 * MS;
+    refused(engine_do("LOCK c OWNER ann WAIT 500"),
+            "DEADLOCK waiting for 'c' would be a deadlock: 'ann' would wait "
+            "for 'c' (exclusive, 0 ms), behind 'bob', who waits for 'b' "
+            "(exclusive, 7 ms, because), behind 'ann'");
+    engine_do("UNLOCK c %llu DONE 50 RESULT 42", (unsigned long long)token);
+    const struct hold_out *done = engine_do("LOCK c OWNER eve");
+    refused(done, "DONE the work of 'c' is done, for 50 ms more: 42");
+    told(done->code, done->body, 20,
+         "DONE the work of 'c' is done, for 30 ms more: 42");
 }
 
 TEST(refusals_of_stock_and_reservations)

@@ -238,6 +238,29 @@ static void prove(struct proof *proof, const struct hold_out *out)
     CHECK_EQ(proof_apply(proof, hf_bytes(record, len)), HF_OK);
 }
 
+/* All that can happen to locks in full, and to sessions. */
+static void prove_locks(struct proof *proof)
+{
+    prove(proof, engine_do("SESSION OPEN TTL 500"));
+    unsigned long long id = hold_seq(engine);
+    prove(proof, engine_do("SESSION KEEP %llu", id));
+    prove(proof,
+          engine_do("LOCKSET OWNER ann NAME x NAME y SHARED SESSION %llu", id));
+    prove(proof, engine_do("SESSION CLOSE %llu", id));
+    prove(proof, engine_do("SESSION OPEN TTL 1"));
+    prove(proof, engine_do("LOCK x OWNER ann SESSION %llu",
+                           (unsigned long long)hold_seq(engine)));
+    engine_now_us += 1 * MS;
+    prove(proof, engine_tick());
+    prove(proof, engine_do("LOCK x OWNER ann"));
+    unsigned long long token = hold_seq(engine);
+    prove(proof, engine_do("DOWNGRADE x %llu", token));
+    prove(proof, engine_do("LOCK x OWNER bob SHARED"));
+    prove(proof, engine_do("REVOKE x %llu GRACE 5000", token));
+    prove(proof, engine_do("PROCLAIM x %llu VALUE v", token));
+    prove(proof, engine_do("UNLOCK x %llu", token));
+}
+
 /* What ended can begin again: the book has heard of every end. */
 TEST(a_proof_knows_every_event)
 {
@@ -252,6 +275,7 @@ TEST(a_proof_knows_every_event)
         prove(proof, engine_renew("door", hold_seq(engine) - 2, 900));
         prove(proof, engine_fence("disk", 1));
         prove(proof, engine_fence_delete("disk"));
+        prove_locks(proof);
         prove(proof, engine_set("apple", 9));
         prove(proof, engine_reserve("a", "apple 1", 1000));
         prove(proof, engine_extend("a", 2000));

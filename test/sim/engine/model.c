@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "base/memory.h"
+#include "sim/engine/model_lock.h"
 
 struct model *model_new(void)
 {
@@ -45,7 +46,7 @@ void model_close_gap(void *array, size_t item_bytes, size_t *count, size_t at)
 }
 
 /* Room for the longest body that the model writes. */
-#define BODY_MAX (128u * 1024)
+#define BODY_MAX (256u * 1024)
 
 static void reserve_body(struct hf_buf *out)
 {
@@ -73,9 +74,13 @@ void model_overloaded(struct model *model, const char *name, uint64_t maximum)
 uint64_t model_event(struct model *model, enum hold_event_kind kind,
                      struct hf_bytes name, uint64_t lag_us)
 {
-    assert(model->event_count < MODEL_MAX);
-    model->events[model->event_count++] = (struct model_event){
-        ++model->seq, kind, lag_us, HOLD_NO_AGE, model_text(name)};
+    assert(model->event_count < MODEL_EVENTS_MAX);
+    model->events[model->event_count++] =
+        (struct model_event){.seq = ++model->seq,
+                             .kind = kind,
+                             .lag_us = lag_us,
+                             .age_us = HOLD_NO_AGE,
+                             .name = model_text(name)};
     return model->seq;
 }
 
@@ -103,35 +108,37 @@ struct hf_buf *model_answer(struct model *model, enum hold_code code,
 struct due {
     uint64_t when;
     uint64_t tie;
-    struct model_lock *lock;
-    struct model_waiter *waiter;
-    struct model_reservation *reservation;
+    void (*expire)(struct model *model, void *thing);
+    void *thing;
 };
 
-static bool sooner(uint64_t when, uint64_t tie, const struct due *due)
+static void look(struct due *due, uint64_t when, uint64_t tie,
+                 void (*expire)(struct model *, void *), void *thing)
 {
-    return when < due->when || (when == due->when && tie < due->tie);
+    if (when < due->when || (when == due->when && tie < due->tie))
+        *due = (struct due){when, tie, expire, thing};
 }
 
 static struct due first_due(struct model *model)
 {
-    struct due due = {.when = UINT64_MAX, .tie = UINT64_MAX};
+    struct due due = {.when = UINT64_MAX, .tie = 0};
 
-    for (size_t i = 0; i < model->lock_count; i++) {
-        struct model_lock *lock = &model->locks[i];
-        if (sooner(lock->expires_us, lock->token, &due))
-            due = (struct due){lock->expires_us, lock->token, lock, NULL, NULL};
-    }
-    for (size_t i = 0; i < model->waiter_count; i++) {
-        struct model_waiter *waiter = &model->waiters[i];
-        if (sooner(waiter->deadline_us, waiter->ticket, &due))
-            due = (struct due){waiter->deadline_us, waiter->ticket, NULL,
-                               waiter, NULL};
-    }
+    for (size_t i = 0; i < model->grant_count; i++)
+        look(&due, model->grants[i].expires_us, model->grants[i].token,
+             model_grant_due, &model->grants[i]);
+    for (size_t i = 0; i < model->wait_count; i++)
+        look(&due, model->waits[i].deadline_us, model->waits[i].ticket,
+             model_wait_due, &model->waits[i]);
+    for (size_t i = 0; i < model->session_count; i++)
+        look(&due, model->sessions[i].expires_us, model->sessions[i].id,
+             model_session_due, &model->sessions[i]);
+    for (size_t i = 0; i < model->mark_count; i++)
+        look(&due, model_mark_end_us(&model->marks[i]), model->marks[i].seq,
+             model_mark_due, &model->marks[i]);
     for (size_t i = 0; i < model->reservation_count; i++) {
         struct model_reservation *r = &model->reservations[i];
-        if (r->status == MODEL_PENDING && sooner(r->expires_us, r->seq, &due))
-            due = (struct due){r->expires_us, r->seq, NULL, NULL, r};
+        if (r->status == MODEL_PENDING)
+            look(&due, r->expires_us, r->seq, model_reservation_due, r);
     }
     return due;
 }
@@ -157,17 +164,14 @@ static uint64_t ended_until(const struct model *model,
 
 static void sweep(struct model *model)
 {
-    for (unsigned steps = 0; steps < HOLD_STEP_MAX; steps++) {
+    model->steps = 0;
+    while (model->steps++ < HOLD_STEP_MAX) {
         struct due due = first_due(model);
         struct model_reservation *ended = oldest_ended(model);
         struct model_request *request = model_oldest_request(model);
 
-        if (due.when <= model->now_us && due.lock != NULL)
-            model_expire_lock(model, due.lock);
-        else if (due.when <= model->now_us && due.waiter != NULL)
-            model_time_out(model, due.waiter);
-        else if (due.when <= model->now_us && due.reservation != NULL)
-            model_expire_reservation(model, due.reservation);
+        if (due.when <= model->now_us)
+            due.expire(model, due.thing);
         else if (ended != NULL && ended_until(model, ended) <= model->now_us)
             model_forget_reservation(model, ended);
         else if (request != NULL &&
@@ -199,57 +203,46 @@ bool model_is_behind(const struct model *model, uint64_t now_us)
 
 /* Commands about the whole. */
 
-static void forget_waiter(struct model *model, struct model_waiter *waiter)
+static struct model_wait *find_ticket(struct model *model, uint64_t ticket)
 {
-    struct model_request *request =
-        model_find_request(model, model_bytes(&waiter->request));
-
-    if (request != NULL && waiter->request.len > 0)
-        model_forget_request(model, request);
-    model_close_gap(model->waiters, sizeof *waiter, &model->waiter_count,
-                    (size_t)(waiter - model->waiters));
-}
-
-static void forget_ticket(struct model *model, uint64_t ticket)
-{
-    for (size_t i = 0; i < model->waiter_count; i++) {
-        if (model->waiters[i].ticket == ticket) {
-            forget_waiter(model, &model->waiters[i]);
-            return;
-        }
+    for (size_t i = 0; i < model->wait_count; i++) {
+        if (model->waits[i].ticket == ticket)
+            return &model->waits[i];
     }
+    return NULL;
 }
 
 static void abandon(struct model *model, const struct hold_command *c)
 {
+    struct model_wait *wait = find_ticket(model, c->token);
+
     if (c->name.len > 0)
-        model_abandon_lock(model, c);
-    else
-        forget_ticket(model, c->token);
+        model_abandon_grant(model, c);
+    else if (wait != NULL)
+        model_drop_wait(model, wait);
+    model_serve(model);
     model_reply(model, HOLD_OK);
 }
 
 static void time_out(struct model *model, const struct hold_command *c)
 {
-    struct model_waiter *waiter = NULL;
+    struct model_wait *wait = find_ticket(model, c->token);
 
-    for (size_t i = 0; i < model->waiter_count; i++) {
-        if (c->name.len == 0 && model->waiters[i].ticket == c->token)
-            waiter = &model->waiters[i];
-    }
     if (c->name.len > 0)
-        model_abandon_lock(model, c);
-    else if (waiter != NULL)
-        model_time_out(model, waiter);
+        model_abandon_grant(model, c);
+    else if (wait != NULL)
+        model_end_wait(model, wait, HOLD_TIMED_OUT);
+    model_serve(model);
     model_reply(model, HOLD_OK);
     struct model_request *request = model_find_request(model, c->request);
     if (c->request.len == 0 || request == NULL ||
         model_request_over(model, request))
         return;
-    for (size_t i = 0; request->waiting && i < model->waiter_count; i++) {
-        if (model_is(&model->waiters[i].request, c->request))
-            model_time_out(model, &model->waiters[i]);
+    for (size_t i = 0; request->waiting && i < model->wait_count; i++) {
+        if (model_is(&model->waits[i].request, c->request))
+            model_end_wait(model, &model->waits[i], HOLD_TIMED_OUT);
     }
+    model_serve(model);
     if (request->code != HOLD_TIMED_OUT)
         model_store(model, request, HOLD_TIMED_OUT, hf_bytes("", 0));
 }
@@ -273,8 +266,8 @@ static void clear(struct model *model)
 static void flush(struct model *model, const struct hold_command *command)
 {
     (void)command;
-    for (size_t i = 0; i < model->waiter_count; i++)
-        model_answer(model, HOLD_NOTHELD, model->waiters[i].ticket);
+    for (size_t i = 0; i < model->wait_count; i++)
+        model_answer(model, HOLD_NOTHELD, model->waits[i].ticket);
     clear(model);
     model_event(model, EVENT_FLUSHED, hf_bytes("", 0), 0);
 }
@@ -298,7 +291,7 @@ static void whole_command(struct model *model,
                                           const struct hold_command *) = {
         [HOLD_RESTART] = restart,  [HOLD_ABANDON] = abandon,
         [HOLD_TIMEOUT] = time_out, [HOLD_BOUNDS] = set_bounds,
-        [HOLD_FLUSH] = flush,
+        [HOLD_FLUSH] = flush,      [HOLD_SESSION_LEFT] = model_session_left,
     };
 
     model_reply(model, HOLD_OK);
@@ -337,6 +330,33 @@ static void action(struct model *model, const struct hold_command *command,
         model_remember_request(model, command->request, shared);
 }
 
+/* Must all that is over be swept first? Also if it would meet a bound, or if
+ * the lock that it names has too much to be settled on its own. */
+static bool is_exact(struct model *model, const struct hold_command *c)
+{
+    unsigned named = hold_operations[c->kind].words[0];
+    bool of_lock = named == WORD_NAME || c->kind == HOLD_ABANDON ||
+                   c->kind == HOLD_TIMEOUT;
+
+    if (c->kind == HOLD_TICK && c->amount != 0)
+        return true;
+    if ((c->kind == HOLD_LOCK || c->kind == HOLD_ELECT) &&
+        model_names_in_use(model) >= model->bounds.locks_max)
+        return true;
+    if (c->kind == HOLD_SESSION_OPEN &&
+        model->session_count >= model->bounds.sessions_max)
+        return true;
+    if (of_lock && c->name.len > 0) {
+        uint32_t name = model_name(model, c->name);
+        if (model_count_grants(model, name) + model_waiting(model, name) >
+            HOLD_SETTLE_MAX)
+            return true;
+    }
+    return hold_kind_is_exact(c->kind) ||
+           (c->request.len > 0 &&
+            model->request_count >= model->bounds.requests_max);
+}
+
 void model_apply(struct model *model, const struct hold_command *command,
                  struct hf_bytes record)
 {
@@ -351,16 +371,10 @@ void model_apply(struct model *model, const struct hold_command *command,
     model->ticket = 0;
     if (command->now_us > model->now_us)
         model->now_us = command->now_us;
-    while (command->kind == HOLD_RESTART && model->waiter_count > 0)
-        forget_waiter(model, &model->waiters[0]);
+    if (command->kind == HOLD_RESTART)
+        model_restart_locks(model);
     sweep(model);
-    bool all = hold_kind_is_exact(command->kind) ||
-               (command->kind == HOLD_TICK && command->amount != 0) ||
-               (command->kind == HOLD_LOCK &&
-                model->lock_count >= model->bounds.locks_max) ||
-               (command->request.len > 0 &&
-                model->request_count >= model->bounds.requests_max);
-    if (all && model_is_behind(model, model->now_us))
+    if (is_exact(model, command) && model_is_behind(model, model->now_us))
         model_reply(model, HOLD_AGAIN);
     else if (hold_operations[command->kind].class == CLASS_INTERNAL)
         whole_command(model, command);

@@ -17,33 +17,146 @@
 
 #include "hold/engine.h"
 
-#define MODEL_MAX 4096u
+#define MODEL_MAX        4096u
+#define MODEL_EVENTS_MAX 16384u
 
 struct model_text {
     size_t len;
     char data[HOLD_NAME_MAX];
 };
 
-struct model_lock {
-    struct model_text name;
-    struct model_text owner;
-    uint64_t token;
-    uint64_t acquired_us;
-    uint64_t expires_us;
-    uint64_t count;
+enum model_mode { MODEL_EXCLUSIVE, MODEL_SHARED, MODEL_COUNTING };
+
+/* One name of a request or of a grant. */
+struct model_want {
+    uint32_t name; /* its place in `names` */
+    enum model_mode mode;
+    uint64_t permits; /* of a counting one */
+    uint64_t of;
+    uint64_t fence; /* of a shared grant */
 };
 
-/* All waiters of all locks in one array; the queue of a lock is those that
- * name it, from the front. */
-struct model_waiter {
-    struct model_text lock;
+/* What a LOCK or LOCKSET asks for. */
+struct model_claim {
+    uint64_t session; /* with the owner: the holder */
     struct model_text owner;
-    struct model_text request;
+    struct model_text note;
+    bool is_set;
+    bool barge;
+    uint32_t priority;
+    enum hold_policy policy;
+    uint64_t ttl_ms; /* 0: none */
+    uint64_t maxhold_ms;
+    uint64_t delay_ms;
+    size_t want_count;
+    struct model_want *wants;
+};
+
+/* A lock or a set that is held; in the array by token. */
+struct model_grant {
+    struct model_claim claim;
+    uint64_t token;
+    uint64_t count;
+    uint64_t acquired_us;
+    uint64_t expires_us;
+    bool sealed; /* wounded, or revoked: it ends not later than it does */
+};
+
+/* All waits for all names in one array, by `order`. */
+struct model_wait {
+    struct model_claim claim;
     uint64_t ticket;
-    uint64_t ttl_ms;
+    uint64_t order; /* the first ticket */
     uint64_t queued_us;
     uint64_t deadline_us;
+    struct model_text request;
 };
+
+struct model_session {
+    uint64_t id;
+    uint64_t ttl_ms;
+    uint64_t expires_us;
+    uint64_t newest; /* number of its OPEN or KEEP */
+    bool bound;
+    bool ending; /* its end was told */
+    struct model_text note;
+};
+
+/* What keeps a name closed, or done; 0: not. */
+struct model_mark {
+    uint32_t name;
+    uint64_t seq;
+    uint64_t delay_us;
+    uint64_t done_us;
+    struct model_text result;
+};
+
+/* A name that is to be served. */
+struct model_call {
+    uint32_t name;
+    bool turn; /* perhaps of the readers */
+};
+
+/* How often something was reached, for `--figures`. */
+#define MODEL_FIGURES(FIGURE)                                      \
+    FIGURE(EXCLUSIVE, "grants, exclusive")                         \
+    FIGURE(SHARED, "grants, shared")                               \
+    FIGURE(COUNTING, "grants, counting")                           \
+    FIGURE(SET, "grants, set")                                     \
+    FIGURE(QUEUED, "grants to those who waited, single")           \
+    FIGURE(QUEUED_SET, "grants to those who waited, set")          \
+    FIGURE(BARGED, "grants that passed a queue")                   \
+    FIGURE(REENTRY, "re-entries, single")                          \
+    FIGURE(REENTRY_SET, "re-entries, set")                         \
+    FIGURE(REENTRY_QUEUED, "re-entries of those who waited")       \
+    FIGURE(TURN, "readers' turns")                                 \
+    FIGURE(TURN_READERS, "readers who went before a writer")       \
+    FIGURE(SHARED_PASSED, "readers who passed a set that waits")   \
+    FIGURE(DOWNGRADED, "downgrades")                               \
+    FIGURE(PRIORITY, "requests queued before others")              \
+    FIGURE(EXPIRED, "grants expired")                              \
+    FIGURE(EXPIRED_SET, "sets expired")                            \
+    FIGURE(LOST, "grants lost with a session")                     \
+    FIGURE(REVOKED, "grants revoked")                              \
+    FIGURE(MAXHOLD, "ends moved forward by MAXHOLD")               \
+    FIGURE(SEALED, "ends that could not be moved any more")        \
+    FIGURE(CLOSED, "names closed by DELAY")                        \
+    FIGURE(OPENED, "waits served when a delay ended")              \
+    FIGURE(DONE, "names done")                                     \
+    FIGURE(DONE_TOLD, "requests refused with DONE")                \
+    FIGURE(DONE_WAITS, "waits answered with DONE")                 \
+    FIGURE(TIMEOUT, "waits answered with TIMEOUT")                 \
+    FIGURE(WAIT_LOST, "waits answered with LOST")                  \
+    FIGURE(SESSION_EXPIRED, "sessions expired")                    \
+    FIGURE(SESSION_CLOSED, "sessions closed")                      \
+    FIGURE(SESSION_LEFT, "bound sessions left")                    \
+    FIGURE(SESSION_PARTS, "parts ended with a session")            \
+    FIGURE(SETTLED, "names settled on their own")                  \
+    FIGURE(STATE_MODE, "STATE: held in another mode")              \
+    FIGURE(STATE_MEMBER, "STATE: a member of a set")               \
+    FIGURE(STATE_MAXIMUM, "STATE: another maximum")                \
+    FIGURE(STATE_COUNT, "STATE: done, but held more than once")    \
+    FIGURE(YOUNGER, "DEADLOCK, younger: a grant")                  \
+    FIGURE(YOUNGER_WAIT, "DEADLOCK, younger: a wait")              \
+    FIGURE(WOUND, "wounds, single")                                \
+    FIGURE(WOUND_SET, "wounds, set")                               \
+    FIGURE(CYCLE_2, "DEADLOCK, cycle of 2")                        \
+    FIGURE(CYCLE_3, "DEADLOCK, cycle of 3")                        \
+    FIGURE(CYCLE_4, "DEADLOCK, cycle of 4")                        \
+    FIGURE(CYCLE_5, "DEADLOCK, cycle of 5")                        \
+    FIGURE(CYCLE_6, "DEADLOCK, cycle of 6")                        \
+    FIGURE(CYCLE_MORE, "DEADLOCK, longer cycle")                   \
+    FIGURE(CYCLE_SET, "DEADLOCK, cycle through a set")             \
+    FIGURE(CYCLE_SHARED, "DEADLOCK, cycle through a shared lock")  \
+    FIGURE(CYCLE_COUNTING, "DEADLOCK, cycle through a counting")   \
+    FIGURE(CYCLE_WAIT, "DEADLOCK, cycle through a place in queue") \
+    FIGURE(CYCLE_BEHIND, "DEADLOCK, cycle closed by priority")     \
+    FIGURE(NOT_STUCK, "paths back that are no deadlock")           \
+    FIGURE(SEARCHED, "requests searched for cycles")
+
+#define MODEL_FIGURE_OF(figure, text) FIGURE_##figure,
+enum model_figure { MODEL_FIGURES(MODEL_FIGURE_OF) MODEL_FIGURE_COUNT };
+#undef MODEL_FIGURE_OF
 
 struct model_product {
     struct model_text sku;
@@ -106,6 +219,8 @@ struct model_event {
     enum hold_event_kind kind;
     uint64_t lag_us;
     uint64_t age_us; /* HOLD_NO_AGE: nothing ended */
+    uint64_t token;
+    enum model_mode mode;
     struct model_text name;
 };
 
@@ -115,18 +230,28 @@ struct model {
     struct hold_bounds bounds;
     uint64_t order; /* of what ended and what was stored */
 
-    size_t lock_count;
-    size_t waiter_count;
+    size_t name_count;
+    size_t grant_count;
+    size_t wait_count;
+    size_t session_count;
+    size_t mark_count;
+    size_t call_count;
     size_t product_count;
     size_t reservation_count;
     size_t fence_count;
     size_t request_count;
-    struct model_lock locks[MODEL_MAX];
-    struct model_waiter waiters[MODEL_MAX];
+    struct model_text names[MODEL_MAX]; /* of all locks there ever were */
+    struct model_grant grants[MODEL_MAX];
+    struct model_wait waits[MODEL_MAX];
+    struct model_session sessions[MODEL_MAX];
+    struct model_mark marks[MODEL_MAX];
+    struct model_call calls[MODEL_MAX];
     struct model_product products[MODEL_MAX];
     struct model_reservation reservations[MODEL_MAX];
     struct model_fence fences[MODEL_MAX];
     struct model_request requests[MODEL_MAX];
+
+    unsigned steps; /* of the sweep that is under way */
 
     /* What the last call gave. */
     enum hold_code code;
@@ -135,10 +260,11 @@ struct model {
     size_t answer_count;
     struct model_answer answers[MODEL_MAX];
     size_t event_count;
-    struct model_event events[MODEL_MAX];
+    struct model_event events[MODEL_EVENTS_MAX];
 
     uint64_t dropped; /* refusals that made room, so far */
     uint64_t full;    /* requests that found no room */
+    uint64_t figures[MODEL_FIGURE_COUNT];
 };
 
 /* What the model knows of a group of commands (`hold_operation.group`). A new
@@ -220,24 +346,14 @@ void model_remember_told(struct model *model, const struct hold_command *c,
 /* Closes the gap that item `at` of an array leaves. */
 void model_close_gap(void *array, size_t item_bytes, size_t *count, size_t at);
 
-struct model_lock *model_find_lock(struct model *model, struct hf_bytes name);
-size_t model_waiting(const struct model *model, struct hf_bytes name);
-/* Gives a hold back whose holder is gone; the reply is of no account. */
-void model_abandon_lock(struct model *model, const struct hold_command *c);
-/* Ends the hold of an expired lock and passes it on. */
-void model_expire_lock(struct model *model, struct model_lock *lock);
-/* More may be due than one sweep takes: this one is looked at on its own. */
-void model_settle_lock(struct model *model, struct hf_bytes name);
-void model_time_out(struct model *model, struct model_waiter *waiter);
-
 struct model_product *model_find_product(struct model *model,
                                          struct hf_bytes sku);
 void model_write_product(struct hf_buf *out, const struct model_product *p);
 
 struct model_reservation *model_find_reservation(struct model *model,
                                                  struct hf_bytes id);
-void model_expire_reservation(struct model *model,
-                              struct model_reservation *reservation);
+/* Its time is over. */
+void model_reservation_due(struct model *model, void *reservation);
 void model_settle_reservation(struct model *model, struct hf_bytes id);
 void model_forget_reservation(struct model *model,
                               struct model_reservation *reservation);

@@ -1,336 +1,413 @@
-/* model_lock.c - locks and fences in the model. */
+/* model_lock.c - the commands of locks in the model. */
 #include <assert.h>
 
-#include "sim/engine/model.h"
+#include "sim/engine/model_lock.h"
 
-struct model_lock *model_find_lock(struct model *model, struct hf_bytes name)
-{
-    for (size_t i = 0; i < model->lock_count; i++) {
-        if (model_is(&model->locks[i].name, name))
-            return &model->locks[i];
-    }
-    return NULL;
-}
+#define POSITION_MAX 1000u
 
-size_t model_waiting(const struct model *model, struct hf_bytes name)
-{
-    size_t count = 0;
+/* Refusals. */
 
-    for (size_t i = 0; i < model->waiter_count; i++)
-        count += model_is(&model->waiters[i].lock, name);
-    return count;
-}
-
-static void write_grant(struct hf_buf *out, const struct model_lock *lock,
-                        uint64_t now_us, uint64_t waited_us)
-{
-    reply_map(out, 4);
-    reply_field_number(out, FIELD_TOKEN, (int64_t)lock->token);
-    reply_field_number(out, FIELD_SAFE_MS,
-                       (int64_t)((lock->expires_us - now_us) / 1000));
-    reply_field_number(out, FIELD_COUNT, (int64_t)lock->count);
-    reply_field_number(out, FIELD_WAITED_MS, (int64_t)(waited_us / 1000));
-}
-
-static void grant(struct model *model, struct model_lock *lock,
-                  struct hf_bytes owner, uint64_t ttl_ms)
-{
-    lock->owner = model_text(owner);
-    lock->count = 1;
-    lock->acquired_us = model->now_us;
-    lock->expires_us = model->now_us + ttl_ms * 1000;
-    lock->token =
-        model_event(model, EVENT_LOCK_GRANTED, model_bytes(&lock->name), 0);
-}
-
-static void reenter(struct model *model, struct model_lock *lock,
-                    uint64_t ttl_ms)
-{
-    uint64_t expires_us = model->now_us + ttl_ms * 1000;
-
-    lock->count++;
-    if (expires_us > lock->expires_us)
-        lock->expires_us = expires_us;
-    model_event(model, EVENT_LOCK_REENTERED, model_bytes(&lock->name), 0);
-}
-
-static struct model_waiter *front_waiter(struct model *model,
-                                         struct hf_bytes name)
-{
-    for (size_t i = 0; i < model->waiter_count; i++) {
-        if (model_is(&model->waiters[i].lock, name))
-            return &model->waiters[i];
-    }
-    return NULL;
-}
-
-/* The answer of `waiter` is written: stores it under its REQ, and it goes. */
-static void finish_waiter(struct model *model, struct model_waiter *waiter)
-{
-    if (waiter->request.len > 0)
-        model_store_answer(model, model_bytes(&waiter->request));
-    model_close_gap(model->waiters, sizeof *waiter, &model->waiter_count,
-                    (size_t)(waiter - model->waiters));
-}
-
-void model_time_out(struct model *model, struct model_waiter *waiter)
-{
-    struct hf_buf *out = model_answer(model, HOLD_TIMED_OUT, waiter->ticket);
-    size_t behind = 0;
-
-    for (size_t i = 0; i < model->waiter_count; i++)
-        behind += &model->waiters[i] != waiter &&
-                  model_is(&model->waiters[i].lock, model_bytes(&waiter->lock));
-    reply_map(out, 2);
-    reply_field_number(out, FIELD_WAITED_MS,
-                       (int64_t)((model->now_us - waiter->queued_us) / 1000));
-    reply_field_number(out, FIELD_WAITING, (int64_t)behind);
-    finish_waiter(model, waiter);
-}
-
-static void answer_grant(struct model *model, struct model_lock *lock,
-                         struct model_waiter *waiter)
-{
-    write_grant(model_answer(model, HOLD_OK, waiter->ticket), lock,
-                model->now_us, model->now_us - waiter->queued_us);
-    finish_waiter(model, waiter);
-}
-
-/* Nobody holds `lock` any more: the next in the queue does, or it goes. */
-static void pass_on(struct model *model, struct model_lock *lock)
-{
-    struct hf_bytes name = model_bytes(&lock->name);
-    struct model_waiter *next = front_waiter(model, name);
-
-    while (next != NULL && next->deadline_us <= model->now_us) {
-        model_time_out(model, next);
-        next = front_waiter(model, name);
-    }
-    if (next == NULL) {
-        model_close_gap(model->locks, sizeof *lock, &model->lock_count,
-                        (size_t)(lock - model->locks));
-        return;
-    }
-    grant(model, lock, model_bytes(&next->owner), next->ttl_ms);
-    answer_grant(model, lock, next);
-    next = front_waiter(model, name);
-    while (next != NULL && next->deadline_us > model->now_us &&
-           model_is(&next->owner, model_bytes(&lock->owner))) {
-        reenter(model, lock, next->ttl_ms);
-        answer_grant(model, lock, next);
-        next = front_waiter(model, name);
-    }
-}
-
-void model_expire_lock(struct model *model, struct model_lock *lock)
-{
-    model_event(model, EVENT_LOCK_EXPIRED, model_bytes(&lock->name),
-                model->now_us - lock->expires_us);
-    model_age(model, lock->acquired_us);
-    pass_on(model, lock);
-}
-
-void model_settle_lock(struct model *model, struct hf_bytes name)
-{
-    struct model_lock *lock = model_find_lock(model, name);
-
-    if (lock != NULL && lock->expires_us <= model->now_us)
-        model_expire_lock(model, lock);
-}
-
-static void busy(struct model *model, const struct model_lock *lock)
-{
-    struct hf_buf *out = model_reply(model, HOLD_BUSY);
-
-    reply_map(out, 4);
-    reply_field_text(out, FIELD_NAME, model_bytes(&lock->name));
-    reply_field_text(out, FIELD_OWNER, model_bytes(&lock->owner));
-    reply_field_number(out, FIELD_EXPIRES_MS,
-                       (int64_t)((lock->expires_us - model->now_us) / 1000));
-    reply_field_number(out, FIELD_WAITING,
-                       (int64_t)model_waiting(model, model_bytes(&lock->name)));
-}
-
-static void start_waiting(struct model *model, const struct hold_command *c)
-{
-    if (model_waiting(model, c->name) >= model->bounds.waiters_max) {
-        model_overloaded(model, "waiters-max", model->bounds.waiters_max);
-        return;
-    }
-    assert(model->waiter_count < MODEL_MAX);
-    struct model_waiter *waiter = &model->waiters[model->waiter_count++];
-    *waiter = (struct model_waiter){
-        .lock = model_text(c->name),
-        .owner = model_text(c->owner),
-        .request = model_text(c->request),
-        .ticket = ++model->seq,
-        .ttl_ms = c->ttl_ms,
-        .queued_us = model->now_us,
-        .deadline_us = model->now_us + c->wait_ms * 1000,
-    };
-    model_reply(model, HOLD_WAITING);
-    model->ticket = waiter->ticket;
-}
-
-static void acquire(struct model *model, struct model_lock *lock,
-                    const struct hold_command *c)
-{
-    if (lock == NULL && model->lock_count >= model->bounds.locks_max) {
-        model_overloaded(model, "locks-max", model->bounds.locks_max);
-        return;
-    }
-    if (lock != NULL && !model_is(&lock->owner, c->owner)) {
-        if (c->wait_ms == 0)
-            busy(model, lock);
-        else
-            start_waiting(model, c);
-        return;
-    }
-    if (lock != NULL) {
-        reenter(model, lock, c->ttl_ms);
-    } else {
-        assert(model->lock_count < MODEL_MAX);
-        lock = &model->locks[model->lock_count++];
-        lock->name = model_text(c->name);
-        grant(model, lock, c->owner, c->ttl_ms);
-    }
-    write_grant(model_reply(model, HOLD_OK), lock, model->now_us, 0);
-}
-
-/* The refusal of UNLOCK and RENEW. */
-static void not_held(struct model *model, enum hold_code code,
-                     const struct hold_command *c)
+static struct hf_buf *refuse_name(struct model *model, enum hold_code code,
+                                  uint32_t count, uint32_t name)
 {
     struct hf_buf *out = model_reply(model, code);
 
-    reply_map(out, 2);
-    reply_field_text(out, FIELD_NAME, c->name);
+    reply_map(out, count);
+    reply_field_text(out, FIELD_NAME, model_name_bytes(model, name));
+    return out;
+}
+
+static void refuse_token(struct model *model, enum hold_code code,
+                         const struct hold_command *c)
+{
+    struct hf_buf *out = model_reply(model, code);
+
+    reply_map(out, c->name.len > 0 ? 2 : 1);
+    if (c->name.len > 0)
+        reply_field_text(out, FIELD_NAME, c->name);
     reply_field_number(out, FIELD_TOKEN, (int64_t)c->token);
 }
 
-static void unlock(struct model *model, struct model_lock *lock,
-                   const struct hold_command *c)
+static void refuse_mode(struct model *model, const struct model_grant *grant,
+                        uint32_t name)
 {
-    if (lock == NULL || lock->token != c->token) {
-        not_held(model, HOLD_NOTHELD, c);
-        return;
-    }
-    struct hf_buf *out = model_reply(model, HOLD_OK);
-    lock->count--;
-    reply_map(out, 1);
-    reply_field_number(out, FIELD_REMAINING, (int64_t)lock->count);
-    model_event(model, EVENT_LOCK_RELEASED, c->name, 0);
-    if (lock->count == 0) {
-        model_age(model, lock->acquired_us);
-        pass_on(model, lock);
-    }
+    struct hf_buf *out = refuse_name(model, HOLD_STATE, 2, name);
+    enum model_mode mode = model_want_of(&grant->claim, name)->mode;
+
+    reply_field_text(out, FIELD_MODE, hf_bytes_text(model_mode_name(mode)));
+    model->figures[grant->claim.is_set ? FIGURE_STATE_MEMBER
+                                       : FIGURE_STATE_MODE]++;
 }
 
-void model_abandon_lock(struct model *model, const struct hold_command *c)
+static void refuse_busy(struct model *model, const struct model_wait *wait,
+                        uint32_t name)
 {
-    model_settle_lock(model, c->name);
-    unlock(model, model_find_lock(model, c->name), c);
-}
+    const struct model_grant *oldest = model_oldest_grant(model, name);
+    const struct model_wait *queue[MODEL_MAX];
+    size_t waiting = model_queue(model, name, queue);
+    size_t before = model_count_before(model, wait, name);
+    struct hf_bytes owner = hf_bytes("", 0);
+    uint64_t left_us = 0;
 
-static void renew(struct model *model, struct model_lock *lock,
-                  const struct hold_command *c)
-{
-    if (lock == NULL || lock->token != c->token) {
-        not_held(model, HOLD_LOST, c);
-        return;
+    if (oldest != NULL) {
+        owner = model_bytes(&oldest->claim.owner);
+        left_us = model_left_us(model, oldest, model->now_us);
+    } else if (model_is_closed(model, name)) {
+        left_us = model_find_mark(model, name)->delay_us - model->now_us;
+    } else {
+        owner = model_bytes(&queue[0]->claim.owner);
     }
-    struct hf_buf *out = model_reply(model, HOLD_OK);
-    lock->expires_us = model->now_us + c->ttl_ms * 1000;
-    model_event(model, EVENT_LOCK_RENEWED, c->name, 0);
-    reply_map(out, 1);
-    reply_field_number(out, FIELD_SAFE_MS, (int64_t)c->ttl_ms);
+    struct hf_buf *out = refuse_name(model, HOLD_BUSY, 5, name);
+    reply_field_text(out, FIELD_OWNER, owner);
+    reply_field_number(out, FIELD_EXPIRES_MS, (int64_t)(left_us / 1000));
+    reply_field_number(out, FIELD_WAITING, (int64_t)waiting);
+    reply_field_number(out, FIELD_POSITION,
+                       before < POSITION_MAX ? (int64_t)before + 1
+                                             : POSITION_MAX);
 }
 
-static struct model_fence *find_fence(struct model *model, struct hf_bytes name)
+/* LOCK and LOCKSET, rule by rule: each function returns true if it settled the
+ * request. */
+
+/* The session is over, or the work is done. */
+static bool is_too_late(struct model *model, const struct model_claim *claim)
 {
-    for (size_t i = 0; i < model->fence_count; i++) {
-        if (model_is(&model->fences[i].name, name))
-            return &model->fences[i];
+    uint64_t left_us;
+
+    if (model_session_is_over(model, claim->session, model->now_us)) {
+        model_refuse_session(model, HOLD_LOST, claim->session);
+        return true;
+    }
+    for (size_t i = 0; i < claim->want_count; i++) {
+        uint32_t name = claim->wants[i].name;
+        if (!model_is_done(model, name, &left_us))
+            continue;
+        model_write_done(model, model_reply(model, HOLD_DONE), name);
+        model->figures[FIGURE_DONE_TOLD]++;
+        return true;
+    }
+    return false;
+}
+
+/* The first name that the holder has, and its grant there; or NULL. */
+static struct model_grant *
+find_own(struct model *model, const struct model_claim *claim, uint32_t *name)
+{
+    for (size_t i = 0; i < claim->want_count; i++) {
+        *name = claim->wants[i].name;
+        for (size_t j = 0; j < model->grant_count; j++) {
+            struct model_grant *grant = &model->grants[j];
+            if (model_want_of(&grant->claim, *name) != NULL &&
+                model_same_holder(claim, &grant->claim))
+                return grant;
+        }
     }
     return NULL;
 }
 
-static void check_fence(struct model *model, const struct hold_command *c)
+static bool differs_in_maximum(struct model *model,
+                               const struct model_claim *claim)
 {
-    struct model_fence *fence = find_fence(model, c->name);
-    uint64_t newest = fence == NULL ? 0 : fence->newest;
+    const struct model_want *want = &claim->wants[0];
+    const struct model_grant *grant = model_oldest_grant(model, want->name);
+    const struct model_want *held =
+        grant == NULL ? NULL : model_want_of(&grant->claim, want->name);
 
-    if (c->token > model->seq) {
-        struct hf_buf *out = model_reply(model, HOLD_BADARG);
-        reply_map(out, 2);
-        reply_field_number(out, FIELD_TOKEN, (int64_t)c->token);
-        reply_field_number(out, FIELD_NEWEST, (int64_t)model->seq);
-        return;
-    }
-    if (c->token < newest) {
-        struct hf_buf *out = model_reply(model, HOLD_STALE);
-        reply_map(out, 3);
-        reply_field_text(out, FIELD_NAME, c->name);
-        reply_field_number(out, FIELD_TOKEN, (int64_t)c->token);
-        reply_field_number(out, FIELD_NEWEST, (int64_t)newest);
-        return;
-    }
-    model_reply(model, HOLD_OK);
-    if (c->token == newest)
-        return;
-    if (fence == NULL && model->fence_count >= model->bounds.fences_max) {
-        model_overloaded(model, "fences-max", model->bounds.fences_max);
-        return;
-    }
-    if (fence == NULL) {
-        assert(model->fence_count < MODEL_MAX);
-        fence = &model->fences[model->fence_count++];
-        fence->name = model_text(c->name);
-    }
-    fence->newest = c->token;
-    model_event(model, EVENT_FENCE_RAISED, c->name, 0);
+    if (want->mode != MODEL_COUNTING || held == NULL ||
+        held->mode != MODEL_COUNTING || held->of == want->of)
+        return false;
+    reply_field_number(refuse_name(model, HOLD_STATE, 2, want->name),
+                       FIELD_MAXIMUM, (int64_t)held->of);
+    model->figures[FIGURE_STATE_MAXIMUM]++;
+    return true;
 }
 
-static void delete_fence(struct model *model, const struct hold_command *c)
+/* The first that cannot be granted now, or NULL. */
+static const struct model_want *first_taken(struct model *model,
+                                            const struct model_wait *wait)
 {
-    struct model_fence *fence = find_fence(model, c->name);
-
-    if (fence == NULL) {
-        struct hf_buf *out = model_reply(model, HOLD_NOTFOUND);
-        reply_map(out, 1);
-        reply_field_text(out, FIELD_RESOURCE, c->name);
-        return;
+    for (size_t i = 0; i < wait->claim.want_count; i++) {
+        const struct model_want *want = &wait->claim.wants[i];
+        if (!model_is_free(model, wait, want, !wait->claim.barge))
+            return want;
     }
-    model_close_gap(model->fences, sizeof *fence, &model->fence_count,
-                    (size_t)(fence - model->fences));
-    model_event(model, EVENT_FENCE_DELETED, c->name, 0);
-    model_reply(model, HOLD_OK);
+    return NULL;
 }
 
-static void lock_command(struct model *model, const struct hold_command *c)
+static bool exceeds_bounds(struct model *model, const struct model_claim *claim)
 {
-    if (c->kind == HOLD_FENCE) {
-        check_fence(model, c);
+    const struct hold_bounds *bounds = &model->bounds;
+    size_t new = 0;
+
+    for (size_t i = 0; i < claim->want_count; i++)
+        new += !model_is_in_use(model, claim->wants[i].name);
+    if (new > 0 && new + model_names_in_use(model) > bounds->locks_max) {
+        model_overloaded(model, "locks-max", bounds->locks_max);
+        return true;
+    }
+    for (size_t i = 0; i < claim->want_count; i++) {
+        uint32_t name = claim->wants[i].name;
+        if (!model_is_in_use(model, name) ||
+            model_count_grants(model, name) < bounds->holders_max)
+            continue;
+        model_overloaded(model, "holders-max", bounds->holders_max);
+        return true;
+    }
+    return false;
+}
+
+static bool queue_is_full(struct model *model, const struct model_claim *claim)
+{
+    for (size_t i = 0; i < claim->want_count; i++) {
+        if (model_waiting(model, claim->wants[i].name) <
+            model->bounds.waiters_max)
+            continue;
+        model_overloaded(model, "waiters-max", model->bounds.waiters_max);
+        return true;
+    }
+    return false;
+}
+
+static void start_waiting(struct model *model, struct model_wait *wait)
+{
+    for (size_t i = 0; i < wait->claim.want_count; i++) {
+        uint32_t name = wait->claim.wants[i].name;
+        if (model_count_before(model, wait, name) < model_waiting(model, name))
+            model->figures[FIGURE_PRIORITY]++;
+    }
+    wait->ticket = ++model->seq;
+    wait->order = wait->ticket;
+    assert(model->wait_count < MODEL_MAX);
+    model->waits[model->wait_count++] = *wait;
+    model_reply(model, HOLD_WAITING);
+    model->ticket = wait->ticket;
+}
+
+/* True if the claim's memory is in use now. */
+static bool acquire(struct model *model, struct model_wait *wait, bool may_wait)
+{
+    struct model_claim *claim = &wait->claim;
+    uint32_t name;
+
+    if (is_too_late(model, claim))
+        return false;
+    struct model_grant *own = find_own(model, claim, &name);
+    if (own != NULL && !model_reenters(claim, own)) {
+        refuse_mode(model, own, name);
+        return false;
+    }
+    if (own == NULL) {
+        if (differs_in_maximum(model, claim))
+            return false;
+        const struct model_want *taken = first_taken(model, wait);
+        if (taken != NULL && !may_wait) {
+            refuse_busy(model, wait, taken->name);
+            return false;
+        }
+        if (taken != NULL) {
+            if (queue_is_full(model, claim) ||
+                model_refuse_deadlock(model, wait))
+                return false;
+            start_waiting(model, wait);
+            return true;
+        }
+        if (exceeds_bounds(model, claim))
+            return false;
+        for (size_t i = 0; i < claim->want_count; i++) {
+            if (!model_is_free(model, wait, &claim->wants[i], true)) {
+                model->figures[FIGURE_BARGED]++;
+                break;
+            }
+        }
+    }
+    own = model_take(model, claim);
+    model_write_grant(model, model_reply(model, HOLD_OK), own, 0);
+    return true;
+}
+
+static void lock(struct model *model, const struct hold_command *c)
+{
+    bool forever = (c->flags & HOLD_FOREVER) != 0;
+    struct model_wait wait = {
+        .claim = model_claim(model, c),
+        .order = UINT64_MAX, /* behind all */
+        .queued_us = model->now_us,
+        .deadline_us = forever ? UINT64_MAX : model->now_us + c->wait_ms * 1000,
+        .request = model_text(c->request),
+    };
+
+    if (!acquire(model, &wait, hold_may_wait(c)))
+        model_claim_free(&wait.claim);
+}
+
+/* What is done with a grant. */
+
+static void unlock(struct model *model, struct model_grant *grant,
+                   const struct hold_command *c)
+{
+    uint32_t name = grant->claim.wants[0].name;
+
+    if (c->done_ms > 0 && grant->count > 1) {
+        reply_field_number(refuse_name(model, HOLD_STATE, 2, name), FIELD_COUNT,
+                           (int64_t)grant->count);
+        model->figures[FIGURE_STATE_COUNT]++;
         return;
     }
-    if (c->kind == HOLD_FENCE_DEL) {
-        delete_fence(model, c);
+    struct hf_buf *out = model_reply(model, HOLD_OK);
+    reply_map(out, 1);
+    reply_field_number(out, FIELD_REMAINING, (int64_t)grant->count - 1);
+    model_give(model, grant);
+    if (c->done_ms > 0) {
+        model_mark_done(model, name, c->done_ms, c->note);
+        model_end_done(model, name);
+    }
+    model_serve(model);
+}
+
+static void write_safe(struct model *model, struct hf_buf *out,
+                       const struct model_grant *grant)
+{
+    reply_field_number(
+        out, FIELD_SAFE_MS,
+        (int64_t)(model_left_us(model, grant, model->now_us) / 1000));
+}
+
+static void renew(struct model *model, struct model_grant *grant,
+                  const struct hold_command *c)
+{
+    struct hf_buf *out = model_reply(model, HOLD_OK);
+
+    model_grant_event(model, grant, 0, EVENT_LOCK_RENEWED, 0);
+    model_set_end(model, grant, c->ttl_ms, false);
+    reply_map(out, 1);
+    write_safe(model, out, grant);
+}
+
+static void downgrade(struct model *model, struct model_grant *grant,
+                      const struct hold_command *c)
+{
+    (void)c;
+    struct model_want *want = &grant->claim.wants[0];
+
+    if (want->mode == MODEL_COUNTING) {
+        refuse_mode(model, grant, want->name);
         return;
     }
-    struct model_lock *lock = model_find_lock(model, c->name);
-    if (c->kind == HOLD_LOCK)
-        acquire(model, lock, c);
-    else if (c->kind == HOLD_UNLOCK)
-        unlock(model, lock, c);
+    if (want->mode == MODEL_EXCLUSIVE) {
+        want->mode = MODEL_SHARED;
+        model_grant_event(model, grant, 0, EVENT_LOCK_DOWNGRADED, 0);
+        want->fence = grant->token;
+        model->figures[FIGURE_DOWNGRADED]++;
+        model_call(model, want->name, false);
+    }
+    struct hf_buf *out = model_reply(model, HOLD_OK);
+    reply_map(out, 3);
+    reply_field_number(out, FIELD_TOKEN, (int64_t)grant->token);
+    write_safe(model, out, grant);
+    reply_field_number(out, FIELD_FENCE, (int64_t)want->fence);
+    model_serve(model);
+}
+
+static void revoke(struct model *model, struct model_grant *grant,
+                   const struct hold_command *c)
+{
+    uint64_t end_us = model->now_us + c->grace_ms * 1000;
+
+    model->figures[FIGURE_REVOKED]++;
+    if (c->grace_ms == 0)
+        model_end_grant(model, grant, EVENT_LOCK_LOST, 0);
     else
-        renew(model, lock, c);
+        model_seal(model, grant, end_us);
+    model_serve(model);
+    model_reply(model, HOLD_OK);
+}
+
+static void proclaim(struct model *model, struct model_grant *grant,
+                     const struct hold_command *c)
+{
+    model_grant_event(model, grant, 0, EVENT_LEADER_PROCLAIMED, 0);
+    grant->claim.note = model_text(c->note);
+    model_reply(model, HOLD_OK);
+}
+
+void model_abandon_grant(struct model *model, const struct hold_command *c)
+{
+    model_settle_lock(model, c->name);
+    struct model_grant *grant =
+        model_find_grant(model, model_name(model, c->name), c->token);
+    if (grant != NULL)
+        model_give(model, grant);
+}
+
+void model_restart_locks(struct model *model)
+{
+    while (model->wait_count > 0)
+        model_drop_wait(model, &model->waits[0]);
+    model->call_count = 0; /* nobody is left to be served */
+    for (size_t i = 0; i < model->session_count; i++) {
+        struct model_session *session = &model->sessions[i];
+        if (session->expires_us == UINT64_MAX)
+            session->expires_us = model->now_us + session->ttl_ms * 1000;
+    }
+}
+
+/* What is done with one grant, and how it is refused without it. */
+static const struct {
+    void (*run)(struct model *model, struct model_grant *grant,
+                const struct hold_command *c);
+    enum hold_code missing;
+    bool of_set;
+    bool of_member;
+} acts[HOLD_KINDS] = {
+    [HOLD_UNLOCK] = {unlock, HOLD_NOTHELD, false, false},
+    [HOLD_RENEW] = {renew, HOLD_LOST, false, false},
+    [HOLD_DOWNGRADE] = {downgrade, HOLD_LOST, false, false},
+    [HOLD_REVOKE] = {revoke, HOLD_NOTHELD, false, true},
+    [HOLD_RESIGN] = {unlock, HOLD_NOTHELD, false, false},
+    [HOLD_PROCLAIM] = {proclaim, HOLD_LOST, false, false},
+    [HOLD_UNLOCKSET] = {unlock, HOLD_NOTHELD, true, true},
+    [HOLD_RENEWSET] = {renew, HOLD_LOST, true, true},
+};
+
+static void grant_command(struct model *model, const struct hold_command *c)
+{
+    struct model_grant *grant = NULL;
+
+    if (acts[c->kind].of_set)
+        grant = model_find_set(model, c->token);
+    else
+        grant = model_find_grant(model, model_name(model, c->name), c->token);
+    if (grant == NULL)
+        refuse_token(model, acts[c->kind].missing, c);
+    else if (grant->claim.is_set && !acts[c->kind].of_member)
+        refuse_mode(model, grant, model_name(model, c->name));
+    else
+        acts[c->kind].run(model, grant, c);
+}
+
+void model_lock_command(struct model *model, const struct hold_command *c)
+{
+    if (c->kind == HOLD_FENCE)
+        model_check_fence(model, c);
+    else if (c->kind == HOLD_FENCE_DEL)
+        model_delete_fence(model, c);
+    else if (acts[c->kind].run != NULL)
+        grant_command(model, c);
+    else
+        lock(model, c);
 }
 
 static void clear(struct model *model)
 {
-    model->lock_count = 0;
-    model->waiter_count = 0;
+    for (size_t i = 0; i < model->grant_count; i++)
+        model_claim_free(&model->grants[i].claim);
+    for (size_t i = 0; i < model->wait_count; i++)
+        model_claim_free(&model->waits[i].claim);
+    model->grant_count = 0;
+    model->wait_count = 0;
+    model->mark_count = 0;
+    model->name_count = 0;
     model->fence_count = 0;
 }
 
-MODEL_PART("lock", lock_command, clear);
+MODEL_PART("lock", model_lock_command, clear);

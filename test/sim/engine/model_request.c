@@ -1,7 +1,7 @@
 /* model_request.c - requests with an id in the model. */
 #include <assert.h>
 
-#include "sim/engine/model.h"
+#include "sim/engine/model_lock.h"
 
 static void append(struct hf_buf *out, struct hf_bytes bytes)
 {
@@ -56,17 +56,17 @@ void model_store_answer(struct model *model, struct hf_bytes id)
 /* Somebody asks again for what is still waiting: the wait is theirs now. */
 static void move_wait(struct model *model, struct hf_bytes id)
 {
-    for (size_t i = 0; i < model->waiter_count; i++) {
-        struct model_waiter *waiter = &model->waiters[i];
-        if (!model_is(&waiter->request, id))
+    for (size_t i = 0; i < model->wait_count; i++) {
+        struct model_wait *wait = &model->waits[i];
+        if (!model_is(&wait->request, id))
             continue;
-        model_answer(model, HOLD_MOVED, waiter->ticket);
-        waiter->ticket = ++model->seq;
+        model_answer(model, HOLD_MOVED, wait->ticket);
+        wait->ticket = ++model->seq;
         model_reply(model, HOLD_WAITING);
-        model->ticket = waiter->ticket;
+        model->ticket = wait->ticket;
         return;
     }
-    abort(); /* a request that waits has a waiter */
+    abort(); /* a request that waits has a wait */
 }
 
 bool model_request_over(const struct model *model,
@@ -80,16 +80,27 @@ bool model_request_over(const struct model *model,
 static void bound_safe(struct model *model, const struct hold_command *c)
 {
     struct hf_bytes body = hf_buf_bytes(&model->body);
-    uint64_t token = c->token;
+    bool locks = hold_kind_waits(c->kind);
+    uint64_t token =
+        locks ? (uint64_t)reply_get_number(body, FIELD_TOKEN) : c->token;
     int64_t left_ms = 0;
 
-    if (c->kind == HOLD_LOCK)
-        token = (uint64_t)reply_get_number(body, FIELD_TOKEN);
-    struct model_lock *lock = model_find_lock(model, c->name);
-    if (lock != NULL && lock->token == token)
-        left_ms = (int64_t)((lock->expires_us - model->now_us) / 1000);
+    for (size_t i = 0; i < model->grant_count; i++) {
+        const struct model_grant *grant = &model->grants[i];
+        if (grant->token == token &&
+            !model_grant_is_over(model, grant, model->now_us))
+            left_ms =
+                (int64_t)(model_left_us(model, grant, model->now_us) / 1000);
+    }
     if (left_ms < reply_get_number(body, FIELD_SAFE_MS))
         reply_set_number(&model->body, FIELD_SAFE_MS, left_ms);
+}
+
+/* Does its answer tell how long it is safe? */
+static bool tells_safe(enum hold_kind kind)
+{
+    return hold_kind_waits(kind) || kind == HOLD_RENEW ||
+           kind == HOLD_RENEWSET || kind == HOLD_DOWNGRADE;
 }
 
 static void no_room(struct model *model)
@@ -158,14 +169,31 @@ bool model_answer_from_request(struct model *model,
         move_wait(model, command->request);
     } else {
         append(model_reply(model, known->code), hf_buf_bytes(&known->body));
-        if (known->code == HOLD_OK || known->code == HOLD_BUSY)
+        if (known->code == HOLD_OK || known->code == HOLD_BUSY ||
+            known->code == HOLD_DONE)
             reply_age(&model->body,
                       (model->now_us - known->stored_us + 999) / 1000);
-        if (known->code == HOLD_OK &&
-            (command->kind == HOLD_LOCK || command->kind == HOLD_RENEW))
+        if (known->code == HOLD_OK && tells_safe(command->kind))
             bound_safe(model, command);
     }
     return true;
+}
+
+/* Of a deadlock only its name and its reason are kept, the first two fields. */
+static void store_deadlock(struct model *model, struct model_request *request)
+{
+    char space[HOLD_NAME_MAX + 64];
+    struct hf_buf kept = {space, 0, sizeof space};
+    struct hf_bytes body = hf_buf_bytes(&model->body);
+    size_t at = 0;
+
+    reply_next(body, &at);
+    reply_map(&kept, 2);
+    for (unsigned i = 0; i < 2; i++) {
+        enum hold_field field = reply_next_field(body, &at);
+        reply_field_text(&kept, field, reply_next(body, &at).text);
+    }
+    model_store(model, request, HOLD_DEADLOCK, hf_buf_bytes(&kept));
 }
 
 void model_remember_request(struct model *model, struct hf_bytes id,
@@ -178,6 +206,8 @@ void model_remember_request(struct model *model, struct hf_bytes id,
     append(&request->record, shared);
     if (model->code == HOLD_WAITING)
         request->waiting = true;
+    else if (model->code == HOLD_DEADLOCK)
+        store_deadlock(model, request);
     else
         model_store(model, request, model->code, hf_buf_bytes(&model->body));
 }

@@ -95,9 +95,9 @@ static void end(struct model *model, struct model_reservation *r,
     r->ended_order = ++model->order;
 }
 
-void model_expire_reservation(struct model *model,
-                              struct model_reservation *reservation)
+void model_reservation_due(struct model *model, void *thing)
 {
+    struct model_reservation *reservation = thing;
     uint64_t seq = model_event(model, EVENT_RESERVATION_EXPIRED,
                                model_bytes(&reservation->id),
                                model->now_us - reservation->expires_us);
@@ -112,7 +112,7 @@ void model_settle_reservation(struct model *model, struct hf_bytes id)
 
     if (r != NULL && r->status == MODEL_PENDING &&
         r->expires_us <= model->now_us)
-        model_expire_reservation(model, r);
+        model_reservation_due(model, r);
 }
 
 static bool same_items(const struct model_reservation *r,

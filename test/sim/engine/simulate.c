@@ -8,8 +8,9 @@
  * loaded under another hash seed, rebuilt from its records, and starved of
  * memory.
  *
- *   build/test/sim/engine [--seed N] [--steps N]
+ *   build/test/sim/engine [--seed N] [--steps N] [--figures]
  *
+ * --figures tells how often each thing that can happen to locks did.
  * Exits 1 and tells seed, step and command if they differ.
  */
 #include <assert.h>
@@ -262,6 +263,18 @@ static void compare_refusal(struct sim *sim, const struct hold_out *out,
                       refusal->digest, sim->engine);
 }
 
+/* With DETECT nobody comes to wait in a circle. */
+static void check_circle(struct sim *sim)
+{
+    if (sim->profile.wide)
+        return; /* too many for the model */
+    enum model_circle circle = model_find_circle(sim->model);
+    if (circle == MODEL_CIRCLE && sim->circle == MODEL_NO_CIRCLE)
+        sim_fail(sim, "deadlock", "found: one that no request was told of");
+    sim->circle = circle == MODEL_NO_CIRCLE ? circle : MODEL_ALLOWED_CIRCLE;
+    sim->circles += circle != MODEL_NO_CIRCLE;
+}
+
 /* One call; NULL if it failed. */
 static const struct hold_out *apply_once(struct sim *sim,
                                          const struct sim_command *c)
@@ -284,6 +297,8 @@ static const struct hold_out *apply_once(struct sim *sim,
     sim_compare(sim, out);
     if (!sim->failed)
         sim_compare_totals(sim, &before);
+    if (!sim->failed)
+        check_circle(sim);
     return sim->failed ? NULL : out;
 }
 
@@ -436,6 +451,19 @@ static void print_text(const struct sim *sim)
     printf("digest %016llx\n", (unsigned long long)hold_digest(sim->engine));
 }
 
+static void print_figures(const struct sim *sim)
+{
+#define FIGURE_TEXT(figure, text) text,
+    static const char *const texts[] = {MODEL_FIGURES(FIGURE_TEXT)};
+#undef FIGURE_TEXT
+
+    for (unsigned i = 0; i < MODEL_FIGURE_COUNT; i++)
+        printf("%10llu  %s\n", (unsigned long long)sim->model->figures[i],
+               texts[i]);
+    printf("%10llu  steps after which there was a deadlock that is allowed\n",
+           (unsigned long long)sim->circles);
+}
+
 static struct sim *start(uint64_t seed, uint64_t step_count)
 {
     struct sim *sim = hf_alloc_zeroed(sizeof *sim);
@@ -467,7 +495,7 @@ static void stop(struct sim *sim)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: engine [--seed N] [--steps N]\n");
+    fprintf(stderr, "usage: engine [--seed N] [--steps N] [--figures]\n");
     return 2;
 }
 
@@ -475,17 +503,22 @@ int main(int argc, char **argv)
 {
     uint64_t seed = 1;
     uint64_t step_count = 100000;
+    bool figures = false;
 
-    for (int i = 1; i < argc; i += 2) {
+    for (int i = 1; i < argc; i++) {
         uint64_t *out = strcmp(argv[i], "--seed") == 0    ? &seed
                         : strcmp(argv[i], "--steps") == 0 ? &step_count
                                                           : NULL;
-        if (out == NULL || i + 1 == argc ||
-            hf_parse_u64(hf_bytes_text(argv[i + 1]), out) != HF_OK)
+        if (strcmp(argv[i], "--figures") == 0)
+            figures = true;
+        else if (out == NULL || ++i == argc ||
+                 hf_parse_u64(hf_bytes_text(argv[i]), out) != HF_OK)
             return usage();
     }
     struct sim *sim = start(seed, step_count);
     run(sim);
+    if (figures)
+        print_figures(sim);
     if (!sim->failed)
         print_text(sim);
     int result = sim->failed ? 1 : 0;

@@ -87,6 +87,20 @@ static void print_command(const struct hold_command *c)
     print_number("token", c->token);
     print_number("ttl_ms", c->ttl_ms);
     print_number("wait_ms", c->wait_ms);
+    print_number("shared", c->flags & HOLD_SHARED);
+    print_number("forever", c->flags & HOLD_FOREVER);
+    print_number("barge", c->flags & HOLD_BARGE);
+    print_number("bind", c->flags & HOLD_BIND);
+    print_number("policy", hold_policy(c));
+    print_number("priority", hold_priority(c));
+    print_number("session", c->session);
+    print_number("permits", c->permits & UINT32_MAX);
+    print_number("of", c->permits >> 32);
+    print_number("maxhold_ms", c->maxhold_ms);
+    print_number("delay_ms", c->delay_ms);
+    print_number("done_ms", c->done_ms);
+    print_number("grace_ms", c->grace_ms);
+    print_name("note", c->note);
     if (c->amount != 0)
         printf(" amount %lld", (long long)c->amount);
     print_number("cursor", c->cursor);
@@ -183,18 +197,25 @@ static void compare_events(struct sim *sim, const struct hold_out *out)
         if (expected->seq == found->seq && expected->kind == found->kind &&
             expected->lag_us == found->lag_us &&
             expected->age_us == found->age_us &&
+            expected->token == found->token &&
+            (int)expected->mode == (int)found->mode &&
             model_is(&expected->name, found->name))
             continue;
-        sim_fail(sim, "event",
-                 "expected: %llu kind %d lag %llu age %llu name %.*s\n"
-                 "found:    %llu kind %d lag %llu age %llu name %.*s",
-                 (unsigned long long)expected->seq, (int)expected->kind,
-                 (unsigned long long)expected->lag_us,
-                 (unsigned long long)expected->age_us, (int)expected->name.len,
-                 expected->name.data, (unsigned long long)found->seq,
-                 (int)found->kind, (unsigned long long)found->lag_us,
-                 (unsigned long long)found->age_us, (int)found->name.len,
-                 found->name.data);
+        sim_fail(
+            sim, "event",
+            "expected: %llu %s lag %llu age %llu token %llu mode %d "
+            "name %.*s\n"
+            "found:    %llu %s lag %llu age %llu token %llu mode %d "
+            "name %.*s",
+            (unsigned long long)expected->seq, hold_event_name(expected->kind),
+            (unsigned long long)expected->lag_us,
+            (unsigned long long)expected->age_us,
+            (unsigned long long)expected->token, (int)expected->mode,
+            (int)expected->name.len, expected->name.data,
+            (unsigned long long)found->seq, hold_event_name(found->kind),
+            (unsigned long long)found->lag_us,
+            (unsigned long long)found->age_us, (unsigned long long)found->token,
+            (int)found->mode, (int)found->name.len, found->name.data);
     }
 }
 
@@ -246,6 +267,15 @@ static void compare_stock(struct sim *sim, const struct hold_counts *found)
                        (double)sold == found->stock_sold);
 }
 
+static uint64_t count_sets(const struct model *model)
+{
+    uint64_t count = 0;
+
+    for (size_t i = 0; i < model->grant_count; i++)
+        count += model->grants[i].claim.is_set;
+    return count;
+}
+
 void sim_compare_totals(struct sim *sim, const struct hold_counts *base)
 {
     const struct model *model = sim->model;
@@ -259,8 +289,10 @@ void sim_compare_totals(struct sim *sim, const struct hold_counts *base)
     compare_number(sim, "sequence", model->seq, hold_seq(sim->engine));
     compare_number(sim, "next due", model_next_due_us(model),
                    hold_next_due_us(sim->engine));
-    compare_number(sim, "locks", model->lock_count, found.locks);
-    compare_number(sim, "waiters", model->waiter_count, found.waiters);
+    compare_number(sim, "locks", model_names_held(model), found.locks);
+    compare_number(sim, "waiters", model->wait_count, found.waiters);
+    compare_number(sim, "sets", count_sets(model), found.sets);
+    compare_number(sim, "sessions", model->session_count, found.sessions);
     compare_number(sim, "products", model->product_count, found.products);
     compare_number(sim, "reservations", model->reservation_count,
                    found.reservations);
@@ -317,32 +349,54 @@ static uint64_t now_of(const struct sim *sim, const struct hold_command *c)
     return c->now_us > sim->model->now_us ? c->now_us : sim->model->now_us;
 }
 
+/* How many places the model has for what is listed. */
+static size_t count_places(const struct model *model, enum hold_kind kind)
+{
+    return kind == HOLD_LOCK_LIST      ? model->name_count
+           : kind == HOLD_SESSION_LIST ? model->session_count
+                                       : model->product_count;
+}
+
+static void write_lock(struct sim *sim, uint32_t name, uint64_t now_us,
+                       struct hf_buf *out)
+{
+    struct model *model = sim->model;
+    const struct model_grant *grant = model_oldest_grant(model, name);
+
+    reply_map(out, 6);
+    reply_field_text(out, FIELD_NAME, model_name_bytes(model, name));
+    reply_field_text(out, FIELD_OWNER, model_bytes(&grant->claim.owner));
+    reply_field_number(out, FIELD_TOKEN, (int64_t)grant->token);
+    reply_field_number(out, FIELD_EXPIRES_MS,
+                       (int64_t)(model_left_us(model, grant, now_us) / 1000));
+    reply_field_number(out, FIELD_COUNT, (int64_t)grant->count);
+    reply_field_number(out, FIELD_WAITING, (int64_t)model_waiting(model, name));
+}
+
 /* What the model would list at place `i`: false if it would not. */
 static bool make_entry(struct sim *sim, const struct hold_command *c, size_t i,
                        struct hf_buf *out)
 {
     struct model *model = sim->model;
     uint64_t now_us = now_of(sim, c);
-    bool locks = c->kind == HOLD_LOCK_LIST;
-    const struct model_lock *lock = &model->locks[i];
-    struct hf_bytes name =
-        locks ? model_bytes(&lock->name) : model_bytes(&model->products[i].sku);
 
     out->len = 0;
+    if (c->kind == HOLD_SESSION_LIST) {
+        model_write_session(model, out, &model->sessions[i], now_us);
+        return true;
+    }
+    bool locks = c->kind == HOLD_LOCK_LIST;
+    struct hf_bytes name = locks ? model_name_bytes(model, (uint32_t)i)
+                                 : model_bytes(&model->products[i].sku);
     if (c->name.len > 0 && !hf_bytes_match(c->name, name))
         return false;
     if (!locks) {
         model_write_product(out, &model->products[i]);
         return true;
     }
-    reply_map(out, 6);
-    reply_field_text(out, FIELD_NAME, name);
-    reply_field_text(out, FIELD_OWNER, model_bytes(&lock->owner));
-    reply_field_number(out, FIELD_TOKEN, (int64_t)lock->token);
-    reply_field_number(out, FIELD_EXPIRES_MS,
-                       (int64_t)((lock->expires_us - now_us) / 1000));
-    reply_field_number(out, FIELD_COUNT, (int64_t)lock->count);
-    reply_field_number(out, FIELD_WAITING, (int64_t)model_waiting(model, name));
+    if (model_count_grants(model, (uint32_t)i) == 0)
+        return false;
+    write_lock(sim, (uint32_t)i, now_us, out);
     return true;
 }
 
@@ -350,8 +404,7 @@ void sim_compare_list(struct sim *sim, struct hold_command *command)
 {
     static char space[4096];
     struct hf_buf entry = {space, 0, sizeof space};
-    size_t count = command->kind == HOLD_LOCK_LIST ? sim->model->lock_count
-                                                   : sim->model->product_count;
+    size_t count = count_places(sim->model, command->kind);
     bool found[MODEL_MAX] = {false};
     size_t listed = 0;
 

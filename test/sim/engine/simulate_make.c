@@ -3,7 +3,8 @@
 
 #include "sim/engine/simulate_parts.h"
 
-#define DAY_US (24u * 3600 * 1000000ull)
+#define DAY_US  (24u * 3600 * 1000000ull)
+#define BACKLOG 320u /* more than one step sweeps */
 
 uint64_t sim_below(struct sim *sim, uint64_t bound)
 {
@@ -45,14 +46,30 @@ void sim_make_profile(struct sim *sim)
     p->requests = p->wide ? SIM_NAMES_MAX : 1 + sim_below(sim, 8 * spread);
     p->fences = 1 + sim_below(sim, 5);
     p->ttl_max_ms = 2 + sim_below(sim, sim_chance(sim, 50) ? 20 : 5000);
-    p->request_percent = sim_below(sim, 40);
+    p->request_percent = sim_below(sim, 25);
     p->wait_percent = sim_below(sim, 100);
     p->jump_percent = 10 + sim_below(sim, 70);
     if (p->wide)
         p->ttl_max_ms += 100;
+    sim_make_lock_profile(sim);
     sim->profile_until =
         sim->step + (p->wide ? 5000 : 200) + sim_below(sim, 1500);
     sim->bounds_due = true;
+}
+
+/* How much will be due at a time. */
+static size_t count_due(const struct model *model, uint64_t when_us)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < model->grant_count; i++)
+        count += model->grants[i].expires_us <= when_us;
+    for (size_t i = 0; i < model->wait_count; i++)
+        count += model->waits[i].deadline_us <= when_us;
+    for (size_t i = 0; i < model->reservation_count; i++)
+        count += model->reservations[i].status == MODEL_PENDING &&
+                 model->reservations[i].expires_us <= when_us;
+    return count;
 }
 
 /* Time: a backlog grows while it nearly stands still, and is due at once. Else
@@ -66,8 +83,10 @@ static uint64_t make_time(struct sim *sim)
     if (sim_chance(sim, 2) && sim_chance(sim, 50))
         return now_us - sim_below(sim, 5000000);
     if (sim->profile.wide) {
-        sim->now_us += sim_below(sim, 700) == 0 ? sim->profile.ttl_max_ms * 2000
-                                                : sim_below(sim, 3);
+        uint64_t far_us = sim->profile.ttl_max_ms * 2000;
+        bool backlog = count_due(sim->model, now_us + far_us) > BACKLOG;
+        bool jump = sim_below(sim, backlog ? 10 : 5000) == 0;
+        sim->now_us += jump ? far_us : sim_below(sim, 3);
         return sim->now_us;
     }
     if (!sim_chance(sim, sim->profile.jump_percent))
@@ -96,35 +115,48 @@ static uint64_t make_time(struct sim *sim)
     return now_us;
 }
 
-static struct hf_bytes pick_name(struct sim *sim, uint64_t count)
+struct hf_bytes sim_pick_name(struct sim *sim, uint64_t count)
 {
     return model_bytes(&sim->names[sim_below(sim, count)]);
 }
 
-/* The name of the pool that is equal to `text`, which may go away. */
-static struct hf_bytes pool_name(struct sim *sim, const struct model_text *text)
+struct hf_bytes sim_pool_name(struct sim *sim, struct hf_bytes text)
 {
     unsigned i = 0;
 
-    while (!model_is(text, model_bytes(&sim->names[i])))
+    while (!model_is(&sim->names[i], text))
         i++;
     return model_bytes(&sim->names[i]);
 }
 
-static struct hf_bytes pick_owner(struct sim *sim)
+struct hf_bytes sim_owner(uint64_t i)
 {
     static const char *const owners[SIM_OWNERS_MAX - 1] = {
-        "ann", "bob", "worker-17.rack-4.example:4711:thread-12", "d", "e"};
+        "ann", "bob", "worker-17.rack-4.example:4711:thread-12", "d", "e",
+        "f",   "go"};
     static char longest[HOLD_OWNER_MAX];
-    uint64_t owner = sim_below(sim, sim->profile.owners);
 
-    if (owner < SIM_OWNERS_MAX - 1)
-        return hf_bytes_text(owners[owner]);
+    if (i < SIM_OWNERS_MAX - 1)
+        return hf_bytes_text(owners[i]);
     memset(longest, 'o', sizeof longest);
     return hf_bytes(longest, sizeof longest);
 }
 
-static uint64_t pick_ttl_ms(struct sim *sim)
+struct hf_bytes sim_pick_owner(struct sim *sim)
+{
+    return sim_owner(sim_below(sim, sim->profile.owners));
+}
+
+struct hf_bytes sim_pool_owner(const struct model_text *text)
+{
+    uint64_t i = 0;
+
+    while (!model_is(text, sim_owner(i)))
+        i++;
+    return sim_owner(i);
+}
+
+uint64_t sim_pick_ttl_ms(struct sim *sim)
 {
     uint64_t kind = sim_below(sim, 100);
 
@@ -133,62 +165,6 @@ static uint64_t pick_ttl_ms(struct sim *sim)
     if (kind < 10 || sim->profile.wide)
         return sim->profile.ttl_max_ms;
     return 1 + sim_below(sim, sim->profile.ttl_max_ms);
-}
-
-/* A lock, by chance one that is held. */
-static struct hf_bytes pick_lock(struct sim *sim)
-{
-    const struct model *model = sim->model;
-
-    if (model->lock_count == 0 || !sim_chance(sim, sim->profile.wide ? 20 : 50))
-        return pick_name(sim, sim->profile.locks);
-    return pool_name(sim,
-                     &model->locks[sim_below(sim, model->lock_count)].name);
-}
-
-/* Mostly one that is right; then the name mostly is, too, if it is a lock's. */
-static void make_token(struct sim *sim, struct hold_command *c, bool of_lock)
-{
-    const struct model *model = sim->model;
-
-    c->token = sim_below(sim, model->seq + 2);
-    if (model->lock_count > 0 && sim_chance(sim, 80)) {
-        const struct model_lock *lock =
-            &model->locks[sim_below(sim, model->lock_count)];
-        if (of_lock && sim_chance(sim, 90))
-            c->name = pool_name(sim, &lock->name);
-        c->token = lock->token;
-    }
-    if (!of_lock && sim_chance(sim, 5))
-        c->token = sim_chance(sim, 50) ? model->seq + 1 : (uint64_t)INT64_MAX;
-}
-
-/* Gives up a wait, or a hold. */
-static void make_abandon(struct sim *sim, struct hold_command *c)
-{
-    const struct model *model = sim->model;
-
-    if (sim_chance(sim, 40)) {
-        c->name = pick_name(sim, sim->profile.locks);
-        make_token(sim, c, true);
-        return;
-    }
-    c->token = sim_below(sim, model->seq + 2);
-    if (model->waiter_count > 0 && sim_chance(sim, 80))
-        c->token = model->waiters[sim_below(sim, model->waiter_count)].ticket;
-}
-
-/* TIMEOUT was told: to a wait, a hold or a request, or several of them. */
-static void make_timeout(struct sim *sim, struct hold_command *c)
-{
-    const struct model *model = sim->model;
-
-    if (sim_chance(sim, 80))
-        make_abandon(sim, c);
-    if (model->request_count == 0 || !sim_chance(sim, 60))
-        return;
-    c->request = pool_name(
-        sim, &model->requests[sim_below(sim, model->request_count)].id);
 }
 
 static int64_t pick_total(struct sim *sim)
@@ -215,15 +191,17 @@ static void make_items(struct sim *sim, struct hold_command *c)
 
     if (known != NULL && sim_chance(sim, 50)) {
         for (size_t i = 0; i < known->item_count; i++)
-            hold_add_item(c, pool_name(sim, &known->items[i].sku),
+            hold_add_item(c,
+                          sim_pool_name(sim, model_bytes(&known->items[i].sku)),
                           known->items[i].quantity);
         return;
     }
     for (uint64_t i = 0; i < count; i++) {
         uint64_t extreme = sim_below(sim, 300);
         uint64_t quantity = extreme == 0 ? INT64_MAX : 1 + sim_below(sim, 5);
-        hold_add_item(c, pick_name(sim, sim->profile.products + (extreme == 1)),
-                      quantity);
+        hold_add_item(
+            c, sim_pick_name(sim, sim->profile.products + (extreme == 1)),
+            quantity);
     }
 }
 
@@ -234,7 +212,7 @@ static void make_id(struct sim *sim, struct sim_command *out, bool is_new)
     struct hold_command *c = &out->command;
     const struct model *model = sim->model;
 
-    c->name = pick_name(sim, sim->profile.ids);
+    c->name = sim_pick_name(sim, sim->profile.ids);
     if (is_new) {
         if (sim_chance(sim, 3)) {
             model_make_id(out->id, sim->now_us,
@@ -257,11 +235,17 @@ static uint64_t usual_bound(struct sim *sim, const char *name)
     const struct sim_profile *p = &sim->profile;
 
     if (strcmp(name, "locks_max") == 0)
-        return p->locks - p->locks / 4;
+        return p->deadlock || p->wide ? SIM_NAMES_MAX : p->locks - p->locks / 4;
     if (strcmp(name, "products_max") == 0)
         return p->products - p->products / 6;
     if (strcmp(name, "fences_max") == 0)
         return p->fences;
+    if (strcmp(name, "sessions_max") == 0)
+        return p->sessions + 2;
+    if (strcmp(name, "wound_grace_ms") == 0)
+        return sim_below(sim, 4);
+    if (strcmp(name, "holders_max") == 0)
+        return 3 + sim_below(sim, p->wide ? 1000 : 10);
     if (strstr(name, "_keep_ms") != NULL)
         return sim_below(sim, p->ttl_max_ms * 3);
     if (p->wide)
@@ -300,13 +284,30 @@ static const struct {
     uint64_t weight;
     void (*make)(struct sim *sim, struct hold_command *c);
 } mix[HOLD_KINDS] = {
-    [HOLD_TICK] = {40, make_tick},    [HOLD_ABANDON] = {15, make_abandon},
-    [HOLD_BOUNDS] = {0, make_bounds}, [HOLD_TIMEOUT] = {20, make_timeout},
-    [HOLD_LOCK] = {230, NULL},        [HOLD_UNLOCK] = {120, NULL},
-    [HOLD_RENEW] = {40, NULL},        [HOLD_FENCE_DEL] = {5, NULL},
-    [HOLD_STOCK_SET] = {60, NULL},    [HOLD_STOCK_ADD] = {50, NULL},
-    [HOLD_STOCK_DEL] = {5, NULL},     [HOLD_RESERVE] = {160, NULL},
-    [HOLD_CONFIRM] = {50, NULL},      [HOLD_CANCEL] = {50, NULL},
+    [HOLD_TICK] = {40, make_tick},
+    [HOLD_ABANDON] = {25, sim_make_abandon},
+    [HOLD_BOUNDS] = {0, make_bounds},
+    [HOLD_TIMEOUT] = {20, sim_make_timeout},
+    [HOLD_LOCK] = {400, sim_make_lock},
+    [HOLD_UNLOCK] = {140, sim_make_lock},
+    [HOLD_RENEW] = {40, NULL},
+    [HOLD_FENCE_DEL] = {5, NULL},
+    [HOLD_LOCKSET] = {120, sim_make_lock},
+    [HOLD_UNLOCKSET] = {40, NULL},
+    [HOLD_REVOKE] = {15, NULL},
+    [HOLD_ELECT] = {20, sim_make_lock},
+    [HOLD_RESIGN] = {10, NULL},
+    [HOLD_PROCLAIM] = {10, sim_make_proclaim},
+    [HOLD_SESSION_OPEN] = {30, sim_make_open},
+    [HOLD_SESSION_KEEP] = {20, NULL},
+    [HOLD_SESSION_CLOSE] = {8, NULL},
+    [HOLD_SESSION_LEFT] = {8, sim_make_left},
+    [HOLD_STOCK_SET] = {40, NULL},
+    [HOLD_STOCK_ADD] = {30, NULL},
+    [HOLD_STOCK_DEL] = {5, NULL},
+    [HOLD_RESERVE] = {100, NULL},
+    [HOLD_CONFIRM] = {30, NULL},
+    [HOLD_CANCEL] = {30, NULL},
 };
 #define WEIGHT_USUAL 30u
 
@@ -328,8 +329,15 @@ static enum hold_kind pick_kind(struct sim *sim)
         return HOLD_RESTART;
     if (sim_below(sim, 3000) == 0)
         return HOLD_FLUSH;
-    if (sim->profile.wide && sim_chance(sim, 70))
-        return sim_chance(sim, 60) ? HOLD_LOCK : HOLD_RESERVE;
+    if (model_is_behind(sim->model, sim->now_us) && sim_chance(sim, 80))
+        return sim_pick_settling(sim);
+    if (sim->profile.wide && sim_chance(sim, 85))
+        return sim_chance(sim, 70)   ? HOLD_LOCK
+               : sim_chance(sim, 70) ? HOLD_RESERVE
+                                     : HOLD_LOCKSET;
+    if (sim->profile.deadlock && sim_chance(sim, 70))
+        return sim->profile.ring || sim_chance(sim, 80) ? HOLD_LOCK
+                                                        : HOLD_LOCKSET;
     for (unsigned i = 0; i < HOLD_KINDS; i++)
         total += weight_of(i);
     uint64_t at = sim_below(sim, total);
@@ -365,13 +373,13 @@ static void make_word(struct sim *sim, struct sim_command *out,
 
     switch (word) {
     case WORD_NAME:
-        c->name = pick_lock(sim);
+        c->name = sim_pick_lock(sim);
         break;
     case WORD_RESOURCE:
-        c->name = pick_name(sim, sim->profile.fences);
+        c->name = sim_pick_name(sim, sim->profile.fences);
         break;
     case WORD_SKU:
-        c->name = pick_name(sim, sim->profile.products);
+        c->name = sim_pick_name(sim, sim->profile.products);
         break;
     case WORD_ID:
     case WORD_NEW_ID:
@@ -382,7 +390,10 @@ static void make_word(struct sim *sim, struct sim_command *out,
             patterns[sim_below(sim, sizeof patterns / sizeof patterns[0])]);
         break;
     case WORD_TOKEN:
-        make_token(sim, c, hold_operations[c->kind].words[0] == WORD_NAME);
+        sim_make_token(sim, c, hold_operations[c->kind].words[0] == WORD_NAME);
+        break;
+    case WORD_SESSION:
+        c->token = sim_pick_session(sim);
         break;
     case WORD_TOTAL:
         c->amount = pick_total(sim);
@@ -393,7 +404,7 @@ static void make_word(struct sim *sim, struct sim_command *out,
     case WORD_SKUS:
         c->item_count = 1 + (uint32_t)sim_below(sim, 4);
         for (uint32_t i = 0; i < c->item_count; i++)
-            c->items[i].sku = pick_name(sim, sim->profile.products + 1);
+            c->items[i].sku = sim_pick_name(sim, sim->profile.products + 1);
         break;
     case WORD_SKIP:
         c->amount = (int64_t)sim_below(sim, 5);
@@ -410,19 +421,19 @@ static void make_option(struct sim *sim, struct hold_command *c,
     switch (option) {
     case ARG_OWNER:
         if (required || sim_chance(sim, 50))
-            c->owner = pick_owner(sim);
+            c->owner = sim_pick_owner(sim);
         break;
     case ARG_REASON:
         if (sim_chance(sim, 40))
             c->reason = hf_bytes_text("changed my mind");
         break;
     case ARG_TTL:
-        c->ttl_ms = pick_ttl_ms(sim);
+        c->ttl_ms = sim_pick_ttl_ms(sim);
         break;
     case ARG_WAIT:
         if (sim_chance(sim, sim->profile.wait_percent) &&
-            sim->model->waiter_count < MODEL_MAX / 2)
-            c->wait_ms = pick_ttl_ms(sim);
+            sim->model->wait_count < MODEL_MAX / 2)
+            c->wait_ms = sim_pick_ttl_ms(sim);
         break;
     case ARG_COUNT:
         c->count = sim_below(sim, 6);
@@ -431,6 +442,7 @@ static void make_option(struct sim *sim, struct hold_command *c,
         make_items(sim, c);
         break;
     default: /* REQ comes with any of them; pages begin at the front */
+        sim_make_lock_option(sim, c, option);
         break;
     }
 }
@@ -472,7 +484,7 @@ void sim_make_write(struct sim *sim, struct sim_command *out)
     c->kind = pick_kind(sim);
     fill(sim, out);
     if (sim_chance(sim, sim->profile.request_percent))
-        c->request = pick_name(sim, sim->profile.requests);
+        c->request = sim_pick_name(sim, sim->profile.requests);
     out->record_len = hold_encode(c, out->record);
     if (c->request.len == 0)
         return;
@@ -491,7 +503,8 @@ void sim_make_ask(struct sim *sim, struct sim_command *out)
 
     for (unsigned i = 0; i < HOLD_KINDS; i++) {
         if (hold_operations[i].class != CLASS_NONE &&
-            !hold_kind_is_write((enum hold_kind)i))
+            !hold_kind_is_write((enum hold_kind)i) && i != HOLD_EXPLAIN &&
+            i != HOLD_WAITGRAPH)
             kinds[count++] = (enum hold_kind)i;
     }
     clear(c);

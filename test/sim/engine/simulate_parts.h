@@ -2,6 +2,7 @@
  *
  *   simulate.c          the loop: apply, ask, save, load, replay, starve
  *   simulate_make.c     random commands and times
+ *   simulate_locks.c    what is random about locks and sessions
  *   simulate_compare.c  engine against model, and the report of a difference
  */
 #ifndef SIM_ENGINE_SIMULATE_PARTS_H
@@ -10,10 +11,10 @@
 #include "base/random.h"
 #include "cli/proof.h"
 #include "hold/image.h"
-#include "sim/engine/model.h"
+#include "sim/engine/model_lock.h"
 
 #define SIM_NAMES_MAX  700u
-#define SIM_OWNERS_MAX 6u
+#define SIM_OWNERS_MAX 8u
 #define SIM_RECENT     16u
 
 /* A command with the bytes that its texts may point to. */
@@ -37,7 +38,18 @@ struct sim_profile {
     uint64_t request_percent;
     uint64_t wait_percent;
     uint64_t jump_percent; /* how often time moves on */
+    uint64_t sessions;
+    uint64_t session_percent;
+    uint64_t shared_percent;
+    uint64_t counting_percent;
+    uint64_t forever_percent; /* of those who wait */
+    uint64_t priority_percent;
+    enum hold_policy policy;
+    uint64_t patience; /* how seldom those who wait ask for more */
     bool wide;
+    bool deadlock; /* owners take one name after the other */
+    bool ring;     /* each its own first, then that of the next */
+    bool mixed;    /* every other name is a counting lock */
 };
 
 struct sim {
@@ -74,6 +86,8 @@ struct sim {
     uint64_t early;   /* questions for which time had to pass first */
     uint64_t cut;     /* pages of listings that ended by their steps */
     bool failed;
+    enum model_circle circle; /* that the last step left */
+    uint64_t circles;         /* steps that left one that is allowed */
     const struct hold_command *current; /* for the report */
 };
 
@@ -87,6 +101,37 @@ void sim_make_profile(struct sim *sim);
 void sim_make_write(struct sim *sim, struct sim_command *out);
 /* A question; with no record. */
 void sim_make_ask(struct sim *sim, struct sim_command *out);
+
+struct hf_bytes sim_pick_name(struct sim *sim, uint64_t count);
+/* One of SIM_OWNERS_MAX. */
+struct hf_bytes sim_owner(uint64_t i);
+struct hf_bytes sim_pick_owner(struct sim *sim);
+uint64_t sim_pick_ttl_ms(struct sim *sim);
+/* The name of the pool that is equal to `text`, which may go away. */
+struct hf_bytes sim_pool_name(struct sim *sim, struct hf_bytes text);
+struct hf_bytes sim_pool_owner(const struct model_text *text);
+
+/* simulate_locks.c */
+void sim_make_lock_profile(struct sim *sim);
+/* A lock, by chance one that is held. */
+struct hf_bytes sim_pick_lock(struct sim *sim);
+/* Mostly one that is right; then the name mostly is, too, if it is a lock's. */
+void sim_make_token(struct sim *sim, struct hold_command *c, bool of_lock);
+uint64_t sim_pick_session(struct sim *sim);
+/* A command that settles what it names, while not all is swept. */
+enum hold_kind sim_pick_settling(struct sim *sim);
+/* Gives up a wait, or a hold. */
+void sim_make_abandon(struct sim *sim, struct hold_command *c);
+/* TIMEOUT was told: to a wait, a hold or a request, or several of them. */
+void sim_make_timeout(struct sim *sim, struct hold_command *c);
+/* An option that only locks and sessions have. */
+void sim_make_lock_option(struct sim *sim, struct hold_command *c,
+                          enum hold_arg_bit option);
+/* What one option says about the others. */
+void sim_make_lock(struct sim *sim, struct hold_command *c);
+void sim_make_proclaim(struct sim *sim, struct hold_command *c);
+void sim_make_open(struct sim *sim, struct hold_command *c);
+void sim_make_left(struct sim *sim, struct hold_command *c);
 
 /* simulate_compare.c. Each prints the first difference and sets `failed`. */
 void sim_fail(struct sim *sim, const char *what, const char *format, ...)

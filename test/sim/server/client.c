@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/server/session.h"
+#include "sim/server/visit.h"
 
 #define AGAIN_MAX 16
 #define BULK      300u
@@ -22,7 +22,7 @@ struct client {
     uint64_t number;
     uint64_t turn;
     struct dice dice; /* of when, not of what */
-    struct session *session;
+    struct visit *visit;
     struct knows knows;
     struct words again[AGAIN_MAX]; /* to be asked again */
     size_t again_count;
@@ -60,14 +60,48 @@ static bool turn_is_masked(const struct client *client)
            (masks->turns[client->number][turn / 8] >> (turn % 8) & 1) != 0;
 }
 
+static void keep_again(struct client *client, const struct words *words)
+{
+    if (client->again_count < AGAIN_MAX)
+        client->again[client->again_count++] = *words;
+}
+
+static bool is_idle(const struct client *client)
+{
+    const struct visit *visit = client->visit;
+
+    return visit != NULL && visit->connected && !visit->finished &&
+           !client->leaving && visit_open_calls(visit) == 0;
+}
+
+/* Another one asks the same soon, on a connection of its own. */
+static void share(struct client *client, const struct words *words,
+                  uint64_t from_ns, uint64_t to_ns)
+{
+    uint64_t count = clients.mix->clients;
+    uint64_t at = dice_below(&client->dice, count);
+    struct client *other = &clients.list[at];
+
+    for (uint64_t i = 1; i < count && !is_idle(other); i++)
+        other = &clients.list[(at + i) % count];
+    if (other == client)
+        return;
+    keep_again(other, words);
+    if (is_idle(other))
+        plan(other, dice_scale(&client->dice, from_ns, to_ns));
+}
+
 static void ask(struct client *client, struct dice *dice,
                 const struct words *words)
 {
     const struct mix *mix = clients.mix;
 
-    session_ask(client->session, words, dice_hit(dice, mix->inline_));
+    visit_ask(client->visit, words, dice_hit(dice, mix->inline_));
     if (++clients.sent % EPOCH == 0)
         make_epoch++;
+    if (mix->twins > 0 && words_has(words, "REQ") &&
+        dice_hit(&client->dice, mix->twins))
+        share(client, words, 1 * US, 5 * MS);
 }
 
 static void ask_again(struct client *client, struct dice *dice)
@@ -78,12 +112,6 @@ static void ask_again(struct client *client, struct dice *dice)
     memmove(client->again, client->again + 1,
             client->again_count * sizeof words);
     ask(client, dice, &words);
-}
-
-static void keep_again(struct client *client, const struct words *words)
-{
-    if (client->again_count < AGAIN_MAX)
-        client->again[client->again_count++] = *words;
 }
 
 static void send_garbage(struct client *client, struct dice *dice)
@@ -99,7 +127,7 @@ static void send_garbage(struct client *client, struct dice *dice)
     };
     const char *text = texts[dice_below(dice, 7)];
 
-    session_send(client->session, text, strlen(text));
+    visit_send(client->visit, text, strlen(text));
 }
 
 /* Hundreds of requests in one breath. */
@@ -124,7 +152,7 @@ static void send_flood(struct client *client)
     memset(text + at, 'x', FLOOD_BYTES - 64);
     memcpy(text + at + FLOOD_BYTES - 64, "\r\n", 2);
     for (int i = 0; i < FLOOD_COUNT; i++)
-        session_send(client->session, text, (size_t)at + FLOOD_BYTES - 62);
+        visit_send(client->visit, text, (size_t)at + FLOOD_BYTES - 62);
 }
 
 /* Its part in a sale; false: there is none for it now. */
@@ -138,6 +166,27 @@ static bool send_sale(struct client *client, struct dice *dice)
         i++;
     }
     return i > 0;
+}
+
+/* A LOCK that it does not wait for. Perhaps it sends more behind it, and
+ * another client asks for the same lock as the same owner. */
+static void send_parting(struct client *client, struct dice *dice)
+{
+    const struct mix *mix = clients.mix;
+    struct words words;
+
+    make_parting(mix, dice, &words);
+    ask(client, dice, &words);
+    if (dice_hit(dice, mix->twins)) {
+        share(client, &words, 50 * MS, 400 * MS);
+        words.count = words.len = 0;
+        words_add(&words, "FENCE");
+        words_add(&words, "f0");
+        words_add(&words, "1");
+        ask(client, dice, &words);
+    }
+    if (dice_hit(dice, mix->flood))
+        send_flood(client);
 }
 
 static void send_turn(struct client *client, struct dice *dice)
@@ -156,10 +205,7 @@ static void send_turn(struct client *client, struct dice *dice)
     }
     client->parting = dice_hit(dice, mix->leave);
     if (client->parting) {
-        make_parting(mix, dice, &words);
-        ask(client, dice, &words);
-        if (dice_hit(dice, mix->flood))
-            send_flood(client);
+        send_parting(client, dice);
         return;
     }
     for (uint64_t i = 0; i < count && clients.sent < clients.limit; i++) {
@@ -186,12 +232,12 @@ static void end_turn(struct client *client, struct dice *dice)
     if (client->parting) {
         client->leaving = true;
         if (dice_hit(dice, 200))
-            session_finish(client->session); /* its reset is not read then */
+            visit_finish(client->visit); /* its reset is not read then */
         plan(client, dice_scale(dice, 1 * US, 20 * MS));
         return;
     }
     if (dice_hit(dice, mix->half)) {
-        session_finish(client->session);
+        visit_finish(client->visit);
     } else if (dice_hit(dice, mix->leave)) {
         client->leaving = true;
         plan(client, dice_scale(dice, 1 * US, 100 * MS));
@@ -206,7 +252,7 @@ static void read_all(struct client *client, struct dice *dice)
     struct words words;
 
     client->read = true;
-    for (uint64_t i = 0; i < mix->names + mix->skus + mix->ids + 2; i++) {
+    for (uint64_t i = 0; i < mix->names + mix->skus + mix->ids + 3; i++) {
         words.count = words.len = 0;
         if (i < mix->names) {
             words_add(&words, "LOCKINFO");
@@ -220,16 +266,15 @@ static void read_all(struct client *client, struct dice *dice)
             words_add(
                 &words, "r%u",
                 (unsigned)(make_epoch * mix->ids + i - mix->names - mix->skus));
-        } else if (i % 2 == 0) {
-            words_add(&words, "LOCKS");
         } else {
-            words_add(&words, "STOCK");
-            words_add(&words, "LIST");
+            static const char *const lists[] = {"STOCK", "SESSION", "LOCKS"};
+            words_add(&words, "%s", lists[i % 3]);
+            words_add(&words, "%s", i % 3 == 2 ? "*" : "LIST");
         }
         ask(client, dice, &words);
     }
     for (size_t i = 0; i < knows_all.id_count; i++) {
-        words.count = words.len = 0;
+        words = (struct words){.count = 0};
         words_add(&words, "RESERVATION");
         words_add(&words, "%s", knows_all.ids[i].name);
         ask(client, dice, &words);
@@ -262,38 +307,41 @@ static void take_turn(struct client *client)
 
 static void leave(struct client *client, bool reset)
 {
-    struct session *session = client->session;
+    struct visit *visit = client->visit;
+    struct words words;
 
-    for (size_t i = session->answered; i < session->count; i++) {
-        if (words_has(&session->calls[i]->words, "REQ"))
-            keep_again(client, &session->calls[i]->words);
+    for (size_t i = visit->answered; i < visit->count; i++) {
+        if (words_has(&visit->calls[i]->words, "REQ"))
+            keep_again(client, &visit->calls[i]->words);
     }
-    client->session = NULL;
+    if (make_keep(&client->knows, &words) && dice_hit(&client->dice, 500))
+        keep_again(client, &words); /* from the next connection */
+    client->visit = NULL;
     client->leaving = client->hard = false;
-    session_close(session, reset);
+    visit_close(visit, reset);
 }
 
-static void on_ended(struct session *session)
+static void on_ended(struct visit *visit)
 {
-    struct client *client = session->client;
+    struct client *client = visit->client;
 
-    if (client->session != session)
+    if (client->visit != visit)
         return;
     leave(client, false);
     client->read = false;
     plan(client, dice_scale(&client->dice, 1 * MS, 1 * S));
 }
 
-static void on_connected(struct session *session)
+static void on_connected(struct visit *visit)
 {
-    if (session->client->session == session)
-        plan(session->client, 1);
+    if (visit->client->visit == visit)
+        plan(visit->client, 1);
 }
 
-static void on_answered(struct session *session, struct call *call,
+static void on_answered(struct visit *visit, struct call *call,
                         struct hf_bytes reply)
 {
-    struct client *client = session->client;
+    struct client *client = visit->client;
     const struct mix *mix = clients.mix;
 
     if (call->id == 0)
@@ -304,7 +352,7 @@ static void on_answered(struct session *session, struct call *call,
     if (!clients.healed && words_has(&call->words, "REQ") &&
         dice_hit(&client->dice, late ? 4 * mix->again : mix->again))
         keep_again(client, &call->words);
-    if (client->session == session && session_open_calls(session) == 0 &&
+    if (client->visit == visit && visit_open_calls(visit) == 0 &&
         !client->leaving)
         plan(client,
              dice_scale(&client->dice, mix->pace_ns,
@@ -315,13 +363,13 @@ static void on_answered(struct session *session, struct call *call,
  * its way; or a little every second. */
 static void hear_little(struct client *client)
 {
-    struct session *session = client->session;
+    struct visit *visit = client->visit;
 
-    session->wire->window = 600;
+    visit->wire->window = 600;
     if (dice_hit(&client->dice, 300))
-        session->sip_ns = dice_between(&client->dice, 500 * MS, 1200 * MS);
+        visit->sip_ns = dice_between(&client->dice, 500 * MS, 1200 * MS);
     else
-        session->deaf_ns =
+        visit->deaf_ns =
             world_now_ns() + dice_between(&client->dice, 10 * S, 130 * S);
     client->talks = dice_hit(&client->dice, 500);
     client->hard = true;
@@ -330,13 +378,13 @@ static void hear_little(struct client *client)
 /* One that hears little is patient; it asks for more than it can take. */
 static bool go_on_deaf(struct client *client)
 {
-    struct session *session = client->session;
+    struct visit *visit = client->visit;
     struct words words = {0};
-    bool first = session->count == 0;
+    bool first = visit->count == 0;
 
-    if (!client->hard || !session->connected || clients.healed ||
+    if (!client->hard || !visit->connected || clients.healed ||
         clients.sent >= clients.limit ||
-        (session->count > 0 && session_open_calls(session) == 0))
+        (visit->count > 0 && visit_open_calls(visit) == 0))
         return false;
     if (first || client->talks) {
         words_add(&words, first ? "METRICS" : "PING");
@@ -352,7 +400,7 @@ static void connect(struct client *client)
     bool local = client->reader || !dice_hit(&client->dice, mix->foreign);
     bool slow = !client->reader && dice_hit(&client->dice, mix->slow);
 
-    client->session = session_open(client, local, slow);
+    client->visit = visit_open(client, local, slow);
     if (slow && dice_hit(&client->dice, mix->deaf))
         hear_little(client);
     plan(client, dice_scale(&client->dice, mix->patience_ns, 90 * S));
@@ -361,7 +409,7 @@ static void connect(struct client *client)
 static void on_wake(void *context, uint64_t wake)
 {
     struct client *client = context;
-    struct session *session = client->session;
+    struct visit *visit = client->visit;
 
     if (wake != client->wake || client->masked)
         return;
@@ -369,7 +417,7 @@ static void on_wake(void *context, uint64_t wake)
         plan(client, clients.paused_until_ns - world_now_ns());
         return;
     }
-    if (session == NULL) {
+    if (visit == NULL) {
         bool more = clients.sent < clients.limit || client->again_count > 0;
         if (client->reader || (more && !clients.healed))
             connect(client);
@@ -377,8 +425,8 @@ static void on_wake(void *context, uint64_t wake)
     }
     if (!client->leaving && go_on_deaf(client))
         return;
-    bool waits = !session->connected || session_open_calls(session) > 0;
-    if (session->finished && !waits) {
+    bool waits = !visit->connected || visit_open_calls(visit) > 0;
+    if (visit->finished && !waits) {
         leave(client, false);
         plan(client, 1);
         return;
@@ -416,7 +464,7 @@ static void add_client(uint64_t number, bool reader)
 void clients_begin(const struct mix *mix, const struct client_masks *masks,
                    uint64_t limit)
 {
-    static const struct session_calls calls = {
+    static const struct visit_calls calls = {
         .answered = on_answered,
         .connected = on_connected,
         .ended = on_ended,
@@ -430,15 +478,15 @@ void clients_begin(const struct mix *mix, const struct client_masks *masks,
     clients.masks = masks;
     clients.limit = limit;
     sale_begin();
-    sessions_begin(&calls);
-    sessions_bounds(mix->idle_ms * MS, mix->clients_max < 1000);
+    visits_begin(&calls);
+    visits_bounds(mix->idle_ms * MS, mix->clients_max < 1000);
     for (uint64_t i = 0; i < mix->clients; i++)
         add_client(i, false);
 }
 
 void clients_end(void)
 {
-    sessions_end();
+    visits_end();
 }
 
 uint64_t clients_sent(void)
@@ -464,7 +512,7 @@ bool clients_quiet(void)
             continue;
         if (client->reader && !client->read)
             return false;
-        if (client->session != NULL && session_open_calls(client->session) > 0)
+        if (client->visit != NULL && visit_open_calls(client->visit) > 0)
             return false;
     }
     return true;
@@ -473,10 +521,10 @@ bool clients_quiet(void)
 void clients_heal(void)
 {
     clients.healed = true;
-    sessions_heal();
+    visits_heal();
     for (size_t i = 0; i < clients.count; i++) {
         struct client *client = &clients.list[i];
-        if (client->session != NULL && session_is_stuck(client->session))
+        if (client->visit != NULL && visit_is_stuck(client->visit))
             leave(client, true);
     }
 }
@@ -498,10 +546,7 @@ bool clients_ask_one(const struct words *words)
 {
     for (size_t i = 0; i < clients.count && !clients.healed; i++) {
         struct client *client = &clients.list[i];
-        struct session *session = client->session;
-        if (client->masked || client->leaving || session == NULL ||
-            !session->connected || session->finished ||
-            session_open_calls(session) > 0)
+        if (client->masked || !is_idle(client))
             continue;
         ask(client, &client->dice, words);
         return true;
@@ -514,7 +559,7 @@ void clients_read_all(void)
     struct client *client = &clients.list[clients.count - 1];
 
     for (size_t i = 0; i < clients.count; i++) { /* there is room for it */
-        if (!clients.list[i].reader && clients.list[i].session != NULL)
+        if (!clients.list[i].reader && clients.list[i].visit != NULL)
             leave(&clients.list[i], false);
     }
     if (!client->reader)
@@ -526,27 +571,27 @@ void clients_read_all(void)
 
 void clients_stopped(uint64_t asked_ns)
 {
-    sessions_stopped(asked_ns);
+    visits_stopped(asked_ns);
 }
 
 void clients_failed(uint64_t failed_ns)
 {
-    sessions_failed(failed_ns);
+    visits_failed(failed_ns);
 }
 
 uint64_t clients_next_id(void)
 {
-    return sessions_next_id();
+    return visits_next_id();
 }
 
 void clients_excuse(bool on, bool stops)
 {
-    sessions_excuse(on, stops);
+    visits_excuse(on, stops);
 }
 
 const char *clients_wrong(void)
 {
-    return sessions_wrong();
+    return visits_wrong();
 }
 
 uint64_t clients_turns(uint64_t client)

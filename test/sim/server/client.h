@@ -5,7 +5,7 @@
  * seed, the client's number and the turn's, so that a turn that is left out
  * changes nothing in the others but their luck.
  *
- * A session is one connection of a client. What was asked with a REQ and not
+ * A visit is one connection of a client. What was asked with a REQ and not
  * answered when it ended is asked again in the next one, as a rule.
  */
 #ifndef SIM_SERVER_CLIENT_H

@@ -32,6 +32,18 @@ static void drop_known(struct known *list, size_t *count, struct hf_bytes name)
     }
 }
 
+static void drop_number(struct known *list, size_t *count,
+                        struct hf_bytes number)
+{
+    uint64_t wanted;
+
+    for (size_t i = 0; hf_parse_u64(number, &wanted) == HF_OK && i < *count;
+         i++) {
+        if (list[i].number == wanted)
+            list[i--] = list[--*count];
+    }
+}
+
 static void learn(struct knows *knows, const struct words *words,
                   struct hf_bytes reply)
 {
@@ -44,6 +56,21 @@ static void learn(struct knows *knows, const struct words *words,
         keep_known(knows->locks, &knows->lock_count, name, token);
         if (token > knows->token_max)
             knows->token_max = token;
+    } else if (words_is(words, 0, "LOCKSET") &&
+               resp_field(reply, "token", &value) == HF_OK) {
+        keep_known(knows->sets, &knows->set_count, hf_bytes("set", 3),
+                   (uint64_t)value.number);
+    } else if (words_is(words, 0, "UNLOCKSET") &&
+               resp_field(reply, "remaining", &value) == HF_OK &&
+               value.number == 0) {
+        drop_number(knows->sets, &knows->set_count, name);
+    } else if (words_is(words, 1, "OPEN") &&
+               resp_field(reply, "session", &value) == HF_OK) {
+        keep_known(knows->sessions, &knows->session_count, hf_bytes("s", 1),
+                   (uint64_t)value.number);
+    } else if (words_is(words, 1, "CLOSE") && reply.data[0] == '+') {
+        drop_number(knows->sessions, &knows->session_count,
+                    hf_bytes(words->text + words->at[2], words->lens[2]));
     } else if (words_is(words, 0, "UNLOCK") &&
                resp_field(reply, "remaining", &value) == HF_OK &&
                value.number == 0) {
@@ -58,11 +85,35 @@ static void learn(struct knows *knows, const struct words *words,
     }
 }
 
+/* What has ended is used no more, by this client. */
+static void unlearn(struct knows *knows, const struct words *words,
+                    struct hf_bytes reply)
+{
+    struct hf_bytes session;
+    struct hf_bytes name = hf_bytes(words->text + words->at[1], words->lens[1]);
+    static const char lost[] = "-LOST session ";
+
+    if (reply.len > sizeof lost && memcmp(reply.data, lost, 14) == 0) {
+        const char *end = memchr(reply.data + 14, ' ', reply.len - 14);
+        session = hf_bytes(reply.data + 14,
+                           end == NULL ? 0 : (size_t)(end - reply.data) - 14);
+        drop_number(knows->sessions, &knows->session_count, session);
+    } else if (memcmp(reply.data, "-LOST", 5) == 0 ||
+               memcmp(reply.data, "-NOTH", 5) == 0) {
+        drop_number(knows->sets, &knows->set_count, name);
+        drop_known(knows->locks, &knows->lock_count, name);
+    }
+}
+
 void knows_learn(struct knows *knows, const struct words *words,
                  struct hf_bytes reply)
 {
-    if (words->count < 2 || reply.len == 0 || reply.data[0] == '-')
+    if (words->count < 2 || reply.len < 5)
         return;
+    if (reply.data[0] == '-') {
+        unlearn(knows, words, reply);
+        return;
+    }
     learn(knows, words, reply);
     learn(&knows_all, words, reply);
 }

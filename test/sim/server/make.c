@@ -1,5 +1,5 @@
 /* make.c - draws requests. */
-#include "sim/server/make.h"
+#include "sim/server/making.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -8,18 +8,7 @@
 
 #define BULK_ITEMS 15u
 
-#define ULL(number) ((unsigned long long)(number))
-
 uint64_t make_epoch;
-
-/* What a request is made from. */
-struct making {
-    const struct mix *mix;
-    struct dice *dice;
-    const struct knows *knows;
-    uint64_t client;
-    struct words *out;
-};
 
 /* Names of reservations come into use and go out of it: one that was forgotten
  * and is used again would stand for two. */
@@ -68,7 +57,7 @@ bool words_has(const struct words *words, const char *word)
 
 /* ---- Parts. ---- */
 
-static void add_name(struct making *m)
+void add_name(struct making *m)
 {
     words_add(m->out, "%c", (char)('a' + dice_below(m->dice, m->mix->names)));
 }
@@ -78,7 +67,7 @@ static void add_sku(struct making *m)
     words_add(m->out, "s%llu", ULL(dice_below(m->dice, m->mix->skus)));
 }
 
-static void add_owner(struct making *m)
+void add_owner(struct making *m)
 {
     uint64_t owner = m->client;
 
@@ -88,40 +77,19 @@ static void add_owner(struct making *m)
     words_add(m->out, "o%llu", ULL(owner));
 }
 
-static void add_ms(struct making *m, const char *option, uint64_t most)
+void add_ms(struct making *m, const char *option, uint64_t most)
 {
     words_add(m->out, "%s", option);
     words_add(m->out, "%llu", ULL(dice_scale(m->dice, 10, most)));
 }
 
-static const struct known *pick(struct making *m, const struct known *own,
-                                size_t count, const struct known *all,
-                                size_t all_count)
+const struct known *pick(struct making *m, const struct known *own,
+                         size_t count, const struct known *all,
+                         size_t all_count)
 {
     if (count > 0 && !dice_hit(m->dice, 150))
         return &own[dice_below(m->dice, count)];
     return all_count > 0 ? &all[dice_below(m->dice, all_count)] : NULL;
-}
-
-#define NEVER_GIVEN (UINT64_C(1) << 31) /* from the newest told on */
-
-/* A lock with its token, as a rule its own. Nobody guesses one that was given
- * and not told: such a hold may be on its way back. */
-static void add_held(struct making *m)
-{
-    const struct known *known = pick(m, m->knows->locks, m->knows->lock_count,
-                                     knows_all.locks, knows_all.lock_count);
-
-    if (known == NULL || dice_hit(m->dice, 30)) {
-        bool told = known != NULL && dice_hit(m->dice, 700);
-        add_name(m);
-        words_add(
-            m->out, "%llu",
-            ULL(told ? known->number : knows_all.token_max + NEVER_GIVEN));
-        return;
-    }
-    words_add(m->out, "%s", known->name);
-    words_add(m->out, "%llu", ULL(known->number));
 }
 
 static void add_id(struct making *m)
@@ -135,7 +103,7 @@ static void add_id(struct making *m)
         words_add(m->out, "%s", known->name);
 }
 
-static void add_pattern(struct making *m)
+void add_pattern(struct making *m)
 {
     static const char *const patterns[] = {
         "*", "a*", "s*", "[ab]", "?", "*a*a*a*a*a*a*z", "nothing",
@@ -156,50 +124,6 @@ static void add_pattern(struct making *m)
 }
 
 /* ---- Families. ---- */
-
-static void make_lock(struct making *m, enum make_kind kind)
-{
-    switch (kind) {
-    case MAKE_LOCK:
-    case MAKE_LOCK_WAIT:
-        words_add(m->out, "LOCK");
-        add_name(m);
-        if (dice_hit(m->dice, 200)) { /* one that nobody else is */
-            words_add(m->out, "OWNER");
-            words_add(m->out, "u%llu", ULL(dice_below(m->dice, 1u << 30)));
-        } else {
-            add_owner(m);
-        }
-        if (!dice_hit(m->dice, 100))
-            add_ms(m, "TTL", m->mix->ttl_ms);
-        if (kind == MAKE_LOCK_WAIT)
-            add_ms(m, "WAIT", m->mix->wait_ms);
-        break;
-    case MAKE_UNLOCK:
-        words_add(m->out, "UNLOCK");
-        add_held(m);
-        break;
-    case MAKE_RENEW:
-        words_add(m->out, "RENEW");
-        add_held(m);
-        add_ms(m, "TTL", m->mix->ttl_ms);
-        break;
-    case MAKE_LOCKINFO:
-        words_add(m->out, "LOCKINFO");
-        add_name(m);
-        break;
-    case MAKE_LOCKS:
-        words_add(m->out, "LOCKS");
-        add_pattern(m);
-        break;
-    default:
-        words_add(m->out, "FENCE");
-        words_add(m->out, "f%llu", ULL(dice_below(m->dice, 2)));
-        words_add(m->out, "%llu",
-                  ULL(1 + dice_below(m->dice, knows_all.token_max + 2)));
-        break;
-    }
-}
 
 static void make_stock(struct making *m, enum make_kind kind)
 {
@@ -510,6 +434,12 @@ static bool takes_request(enum make_kind kind)
     case MAKE_UNLOCK:
     case MAKE_RENEW:
     case MAKE_FENCE:
+    case MAKE_LOCKSET:
+    case MAKE_UNLOCKSET:
+    case MAKE_RENEWSET:
+    case MAKE_DOWNGRADE:
+    case MAKE_REVOKE:
+    case MAKE_SESSION_CLOSE:
     case MAKE_STOCK_SET:
     case MAKE_STOCK_ADD:
     case MAKE_STOCK_DEL:
@@ -533,7 +463,7 @@ void make_request(const struct mix *mix, struct dice *dice,
     enum make_kind kind = draw_kind(mix, dice);
 
     out->count = out->len = 0;
-    if (kind <= MAKE_FENCE)
+    if (kind <= MAKE_LOCKS_LAST)
         make_lock(&making, kind);
     else if (kind <= MAKE_STOCK_DEL)
         make_stock(&making, kind);
@@ -567,8 +497,12 @@ void make_first(const struct mix *mix, uint64_t sku, struct words *out)
 
 void make_parting(const struct mix *mix, struct dice *dice, struct words *out)
 {
+    bool set = mix->weights[MAKE_LOCKSET] > 0 && dice_hit(dice, 300);
+
     out->count = out->len = 0;
-    words_add(out, "LOCK");
+    words_add(out, set ? "LOCKSET" : "LOCK");
+    if (set)
+        words_add(out, "NAME");
     words_add(out, "%c", (char)('a' + dice_below(dice, mix->names)));
     words_add(out, "OWNER");
     words_add(out, "p%llu", ULL(dice_below(dice, 1u << 30)));

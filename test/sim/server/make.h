@@ -32,6 +32,10 @@ struct known {
 struct knows {
     struct known locks[KNOWN_MAX];
     size_t lock_count;
+    struct known sets[KNOWN_MAX];
+    size_t set_count;
+    struct known sessions[KNOWN_MAX];
+    size_t session_count;
     struct known ids[KNOWN_MAX];
     size_t id_count;
     struct known holds[KNOWN_MAX];
@@ -62,6 +66,8 @@ void make_parting(const struct mix *mix, struct dice *dice, struct words *out);
 /* One of many of the same kind, sent at once: 0 listings, 1 reservations, 2
  * long ones. */
 void make_bulk(const struct mix *mix, uint64_t style, struct words *out);
+/* KEEP of a session that the client knows; false: of none. */
+bool make_keep(const struct knows *knows, struct words *out);
 /* Learns from a reply. */
 void knows_learn(struct knows *knows, const struct words *words,
                  struct hf_bytes reply);

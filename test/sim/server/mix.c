@@ -21,15 +21,25 @@ const char *const fault_names[FAULT_KINDS] = {
 
 /* How often a kind is asked when nothing speaks against it. */
 static const uint8_t usual[MAKE_KINDS] = {
-    [MAKE_LOCK] = 60,         [MAKE_LOCK_WAIT] = 60,   [MAKE_UNLOCK] = 70,
-    [MAKE_RENEW] = 30,        [MAKE_LOCKINFO] = 40,    [MAKE_LOCKS] = 8,
-    [MAKE_FENCE] = 12,        [MAKE_STOCK_SET] = 12,   [MAKE_STOCK_ADD] = 20,
-    [MAKE_STOCK_GET] = 40,    [MAKE_STOCK_LIST] = 8,   [MAKE_STOCK_DEL] = 4,
-    [MAKE_RESERVE] = 80,      [MAKE_CONFIRM] = 30,     [MAKE_CANCEL] = 20,
-    [MAKE_EXTEND] = 20,       [MAKE_RESERVATION] = 40, [MAKE_LIMIT] = 40,
-    [MAKE_LIMIT_POLICY] = 20, [MAKE_LIMIT_ADMIN] = 10, [MAKE_LIMIT_OTHER] = 8,
-    [MAKE_PING] = 10,         [MAKE_INFO] = 2,         [MAKE_CONFIG] = 4,
-    [MAKE_DESCRIBE] = 2,      [MAKE_WRONG] = 6,        [MAKE_QUIT] = 2,
+    [MAKE_LOCK] = 60,         [MAKE_LOCK_WAIT] = 60,
+    [MAKE_UNLOCK] = 70,       [MAKE_RENEW] = 30,
+    [MAKE_LOCKINFO] = 40,     [MAKE_LOCKS] = 8,
+    [MAKE_FENCE] = 12,        [MAKE_LOCKSET] = 30,
+    [MAKE_UNLOCKSET] = 25,    [MAKE_RENEWSET] = 8,
+    [MAKE_DOWNGRADE] = 10,    [MAKE_HELD] = 20,
+    [MAKE_REVOKE] = 3,        [MAKE_SESSION_OPEN] = 20,
+    [MAKE_SESSION_KEEP] = 20, [MAKE_SESSION_CLOSE] = 4,
+    [MAKE_SESSION_INFO] = 8,  [MAKE_SESSION_LIST] = 2,
+    [MAKE_STOCK_SET] = 12,    [MAKE_STOCK_ADD] = 20,
+    [MAKE_STOCK_GET] = 40,    [MAKE_STOCK_LIST] = 8,
+    [MAKE_STOCK_DEL] = 4,     [MAKE_RESERVE] = 80,
+    [MAKE_CONFIRM] = 30,      [MAKE_CANCEL] = 20,
+    [MAKE_EXTEND] = 20,       [MAKE_RESERVATION] = 40,
+    [MAKE_LIMIT] = 40,        [MAKE_LIMIT_POLICY] = 20,
+    [MAKE_LIMIT_ADMIN] = 10,  [MAKE_LIMIT_OTHER] = 8,
+    [MAKE_PING] = 10,         [MAKE_INFO] = 2,
+    [MAKE_CONFIG] = 4,        [MAKE_DESCRIBE] = 2,
+    [MAKE_WRONG] = 6,         [MAKE_QUIT] = 2,
     [MAKE_FLUSH] = 1,
 };
 
@@ -40,8 +50,8 @@ static void draw_weights(struct mix *mix, struct dice *dice)
 
     for (int i = 0; i < MAKE_KINDS; i++) {
         uint64_t weight = usual[i] * dice_scale(dice, 1, 8);
-        bool lock = i <= MAKE_FENCE;
-        bool stock = i > MAKE_FENCE && i <= MAKE_RESERVATION;
+        bool lock = i <= MAKE_LOCKS_LAST;
+        bool stock = i > MAKE_LOCKS_LAST && i <= MAKE_RESERVATION;
         bool limit = i > MAKE_RESERVATION && i <= MAKE_LIMIT_OTHER;
         if ((families == 0 && !lock) || (families == 1 && !stock) ||
             (families == 2 && !lock && !stock) || (families == 3 && limit))
@@ -193,6 +203,50 @@ static void draw_remote(struct mix *mix, uint64_t seed)
     mix->remote.taken = ONE_OF(&dice, 0, 100, 500);
 }
 
+/* In a quarter of the seeds a REQ is on its way on two connections at once. */
+static void draw_twins(struct mix *mix, uint64_t seed)
+{
+    struct dice dice = dice_make(seed, "mix", 2, 0);
+
+    if (dice_hit(&dice, 250))
+        mix->twins = ONE_OF(&dice, 50, 300, 1000);
+}
+
+/* In a third of the seeds locks are plain. In the others each has something of
+ * its own, and leaves something out. */
+static void draw_locks(struct mix *mix, uint64_t seed)
+{
+    struct dice dice = dice_make(seed, "mix", 3, 0);
+    bool sets = !dice_hit(&dice, 300);
+    bool sessions = !dice_hit(&dice, 300);
+
+    if (dice_hit(&dice, 333))
+        sets = sessions = false;
+    for (int i = MAKE_LOCKSET; i <= MAKE_LOCKS_LAST; i++) {
+        if ((i <= MAKE_RENEWSET && !sets) ||
+            (i >= MAKE_SESSION_OPEN && !sessions) || (!sets && !sessions))
+            mix->weights[i] = 0;
+    }
+    if (!sets && !sessions)
+        return;
+    if (dice_hit(&dice, 500)) /* as a rule they are forced out by others */
+        mix->weights[MAKE_REVOKE] = 0;
+    if (sessions && mix->weights[MAKE_SESSION_OPEN] == 0)
+        mix->weights[MAKE_SESSION_OPEN] = usual[MAKE_SESSION_OPEN];
+    mix->shared = ONE_OF(&dice, 0, 300, 300, 700);
+    mix->permits = ONE_OF(&dice, 0, 0, 300, 800);
+    mix->sessions = sessions ? ONE_OF(&dice, 300, 600, 900) : 0;
+    mix->bind = ONE_OF(&dice, 0, 500, 1000);
+    mix->forever = ONE_OF(&dice, 0, 200, 700);
+    mix->barge = ONE_OF(&dice, 0, 0, 200);
+    mix->priority = ONE_OF(&dice, 0, 0, 300);
+    mix->policy = ONE_OF(&dice, 0, 0, 300, 900);
+    mix->terms = ONE_OF(&dice, 0, 100, 400);
+    mix->done = ONE_OF(&dice, 0, 0, 100);
+    mix->few = dice_hit(&dice, 100) ? 3 : 0;
+    mix->wound_grace_ms = ONE_OF(&dice, 0, 100, 5000);
+}
+
 void mix_draw(struct mix *mix, uint64_t seed, uint64_t commands, uint32_t off)
 {
     struct dice dice = dice_make(seed, "mix", 0, 0);
@@ -209,4 +263,21 @@ void mix_draw(struct mix *mix, uint64_t seed, uint64_t commands, uint32_t off)
         mix->net.refuse = 0;
     }
     draw_remote(mix, seed);
+    draw_twins(mix, seed);
+    draw_locks(mix, seed);
+}
+
+void mix_bounds(const struct mix *mix, struct hold_bounds *bounds)
+{
+    if (mix->requests_max)
+        bounds->requests_max = mix->requests_max;
+    if (mix->request_keep_ms)
+        bounds->request_keep_ms = mix->request_keep_ms;
+    if (mix->ended_keep_ms)
+        bounds->ended_keep_ms = mix->ended_keep_ms;
+    if (mix->waiters_max)
+        bounds->waiters_max = mix->waiters_max;
+    if (mix->few)
+        bounds->holders_max = bounds->sessions_max = mix->few;
+    bounds->wound_grace_ms = mix->wound_grace_ms;
 }

@@ -6,6 +6,7 @@
 #ifndef SIM_SERVER_MIX_H
 #define SIM_SERVER_MIX_H
 
+#include "hold/bounds.h"
 #include "journal/journal.h"
 #include "sim/server/disk.h"
 #include "sim/server/net.h"
@@ -21,6 +22,18 @@ enum make_kind {
     MAKE_LOCKINFO,
     MAKE_LOCKS,
     MAKE_FENCE,
+    MAKE_LOCKSET,
+    MAKE_UNLOCKSET,
+    MAKE_RENEWSET,
+    MAKE_DOWNGRADE,
+    MAKE_HELD,
+    MAKE_REVOKE,
+    MAKE_SESSION_OPEN,
+    MAKE_SESSION_KEEP,
+    MAKE_SESSION_CLOSE,
+    MAKE_SESSION_INFO,
+    MAKE_SESSION_LIST,
+    MAKE_LOCKS_LAST = MAKE_SESSION_LIST,
     MAKE_STOCK_SET,
     MAKE_STOCK_ADD,
     MAKE_STOCK_GET,
@@ -94,17 +107,30 @@ struct mix {
     /* of 1000 */
     uint64_t request;  /* writes with a REQ */
     uint64_t again;    /* REQ asked again after an answer */
+    uint64_t twins;    /* REQ that another client asks as well, at once */
     uint64_t pipeline; /* turns that send several */
     uint64_t bulk;     /* turns that send hundreds */
     uint64_t leave;    /* turns that end with the connection cut */
     uint64_t flood;    /* of those that leave, so many send too much before */
     uint64_t half;     /* turns that end with the sending side closed */
-    uint64_t slow;     /* sessions that read slowly */
+    uint64_t slow;     /* visits that read slowly */
     uint64_t deaf;     /* of those, so many next to nothing for a minute */
     uint64_t inline_;  /* requests as a line */
     uint64_t garbage;  /* turns that send what is no request */
     uint64_t share;    /* locks taken in another client's name */
-    uint64_t foreign;  /* sessions from another machine */
+    uint64_t foreign;  /* visits from another machine */
+
+    /* of 1000 locks that are asked for */
+    uint64_t shared;
+    uint64_t permits;  /* counting ones, of a maximum by the name */
+    uint64_t sessions; /* in a session */
+    uint64_t bind;     /* of the sessions, so many are bound */
+    uint64_t forever;  /* of those that wait */
+    uint64_t barge;
+    uint64_t priority;
+    uint64_t policy; /* of deadlocks, other than usual */
+    uint64_t terms;  /* MAXHOLD, DELAY, NOTE */
+    uint64_t done;   /* of what is unlocked */
 
     struct net_mix net;
     struct disk_mix disk;
@@ -121,6 +147,8 @@ struct mix {
     uint64_t request_keep_ms; /* 0: the default */
     uint64_t ended_keep_ms;   /* 0: the default */
     uint64_t waiters_max;     /* 0: the default */
+    uint64_t few;             /* holders of a lock, and sessions; 0: many */
+    uint64_t wound_grace_ms;
 
     struct fault faults[FAULTS_MAX];
     size_t fault_count;
@@ -129,5 +157,7 @@ struct mix {
 /* Everything that the seed decides beforehand. `off`: a bit for each kind of
  * fault that is left out. */
 void mix_draw(struct mix *mix, uint64_t seed, uint64_t commands, uint32_t off);
+/* Those of the engine that are other than usual. */
+void mix_bounds(const struct mix *mix, struct hold_bounds *bounds);
 
 #endif

@@ -115,6 +115,13 @@ void record_mark(uint64_t wire, uint64_t id, enum history_event event)
     (void)add(wire, id, (int)event);
 }
 
+void record_run_end(enum history_event how, bool failed)
+{
+    if (failed)
+        record_mark(0, 0, HISTORY_FAILED);
+    record_mark(0, 0, how);
+}
+
 void record_say(const char *format, ...)
 {
     char text[SAY_BYTES];
@@ -287,12 +294,11 @@ static void print_item(size_t at, FILE *out)
     }
     if (item->wire == 0) {
         fprintf(out, "** server %s\n",
-                item->event == HISTORY_START   ? "starts"
-                : item->event == HISTORY_CRASH ? "crashes"
-                : item->event == HISTORY_DATE  ? "has another date"
-                : item->event == HISTORY_FAILED
-                    ? "has a batch on disk whose write failed"
-                    : "is stopped");
+                item->event == HISTORY_START    ? "starts"
+                : item->event == HISTORY_CRASH  ? "crashes"
+                : item->event == HISTORY_DATE   ? "has another date"
+                : item->event == HISTORY_FAILED ? "has a journal that failed"
+                                                : "is stopped");
         return;
     }
     fprintf(out, "client %llu", (unsigned long long)item->wire);

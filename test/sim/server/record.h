@@ -19,6 +19,9 @@ void record_call(uint64_t wire, uint64_t id, const struct hf_bytes *words,
                  size_t count);
 void record_answer(uint64_t wire, uint64_t id, struct hf_bytes reply);
 void record_mark(uint64_t wire, uint64_t id, enum history_event event);
+/* The run of the server ends. Its journal may have failed though no client has
+ * heard of it: what it told may be undone. */
+void record_run_end(enum history_event how, bool failed);
 /* What the harness did to the server, or the server to its log. */
 void record_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -107,7 +107,7 @@ static void on_killed(void)
     record_say(run.power ? "power fails" : "SIGKILL");
     if (run.power && run.mix.sync != JOURNAL_ALWAYS)
         lose();
-    record_mark(0, 0, HISTORY_CRASH);
+    record_run_end(HISTORY_CRASH, run.server->failed);
     run.result->crashes++;
 }
 
@@ -369,14 +369,7 @@ static struct config make_config(void)
     config.memory_max_bytes = mix->memory_max;
     config.limit_keys_max = 1000;
     config.limit_log_bytes = 1u << 20;
-    if (mix->requests_max)
-        config.bounds.requests_max = mix->requests_max;
-    if (mix->request_keep_ms)
-        config.bounds.request_keep_ms = mix->request_keep_ms;
-    if (mix->ended_keep_ms)
-        config.bounds.ended_keep_ms = mix->ended_keep_ms;
-    if (mix->waiters_max)
-        config.bounds.waiters_max = mix->waiters_max;
+    mix_bounds(mix, &config.bounds);
     return config;
 }
 
@@ -416,7 +409,7 @@ static void end_server(void)
         disk_restart(run.power);
         world_revive();
     } else {
-        record_mark(0, 0, HISTORY_STOP);
+        record_run_end(HISTORY_STOP, run.server->failed);
         run.result->stops++;
         disk_restart(false);
     }
@@ -587,7 +580,7 @@ void run_describe(const struct run_opts *opts, FILE *out)
 
     fprintf(out, "seed %llu: %llu clients, %s, %llu KiB segments",
             (unsigned long long)opts->seed, (unsigned long long)mix->clients,
-            config_durability_name(mix->sync),
+            config_durabilities[mix->sync],
             (unsigned long long)mix->segment_bytes / 1024);
     if (mix->remote.flights > 0)
         fprintf(out, ", a log elsewhere, %llu commits at once",

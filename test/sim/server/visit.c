@@ -1,5 +1,5 @@
-/* session.c - sends requests, matches answers, records both. */
-#include "sim/server/session.h"
+/* visit.c - sends requests, matches answers, records both. */
+#include "sim/server/visit.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -21,8 +21,8 @@
 #define TURN_SLACK_NS (100 * MS)
 
 static struct {
-    struct session *sessions;
-    const struct session_calls *calls;
+    struct visit *visits;
+    const struct visit_calls *calls;
     uint64_t ids;
     uint64_t idle_ns;
     bool full;
@@ -32,157 +32,165 @@ static struct {
     char wrong[400];
 } all;
 
-void sessions_begin(const struct session_calls *calls)
+void visits_begin(const struct visit_calls *calls)
 {
     memset(&all, 0, sizeof all);
     all.calls = calls;
 }
 
-void sessions_end(void)
+void visits_end(void)
 {
-    while (all.sessions != NULL) {
-        struct session *session = all.sessions;
-        all.sessions = session->next;
-        for (size_t i = 0; i < session->count; i++)
-            free(session->calls[i]);
-        free(session->calls);
-        free(session->in);
-        free(session);
+    while (all.visits != NULL) {
+        struct visit *visit = all.visits;
+        all.visits = visit->next;
+        for (size_t i = 0; i < visit->count; i++)
+            free(visit->calls[i]);
+        free(visit->calls);
+        free(visit->in);
+        free(visit);
     }
 }
 
-const char *sessions_wrong(void)
+const char *visits_wrong(void)
 {
     return all.wrong[0] == '\0' ? NULL : all.wrong;
 }
 
-size_t session_open_calls(const struct session *session)
+size_t visit_open_calls(const struct visit *visit)
 {
-    return session->count - session->answered;
+    return visit->count - visit->answered;
 }
 
-bool session_is_stuck(const struct session *session)
+bool visit_is_stuck(const struct visit *visit)
 {
-    for (size_t i = session->answered; i < session->count; i++) {
-        if (session->calls[i]->id == 0)
+    for (size_t i = visit->answered; i < visit->count; i++) {
+        if (visit->calls[i]->id == 0 ||
+            words_has(&visit->calls[i]->words, "FOREVER"))
             return true;
     }
     return false;
 }
 
+static bool may_wait(const struct call *call)
+{
+    return words_has(&call->words, "WAIT") ||
+           words_has(&call->words, "FOREVER");
+}
+
 /* ---- Answers. ---- */
 
-static void take_answer(struct session *session, struct hf_bytes reply)
+static void take_answer(struct visit *visit, struct hf_bytes reply)
 {
     bool error = reply.len > 0 && reply.data[0] == '-';
 
-    if (session->answered == session->count) {
+    if (visit->answered == visit->count) {
         /* turned away, or given up for what was sent before */
         if (!error && all.wrong[0] == '\0')
             snprintf(all.wrong, sizeof all.wrong,
                      "client %llu was told something it did not ask: %.*s",
-                     (unsigned long long)session->wire->number,
+                     (unsigned long long)visit->wire->number,
                      (int)(reply.len < 200 ? reply.len : 200), reply.data);
         return;
     }
-    struct call *call = session->calls[session->answered++];
+    struct call *call = visit->calls[visit->answered++];
     call->answered = true;
     if (memmem(reply.data, reply.len, "does not keep up", 16) != NULL &&
         error && all.wrong[0] == '\0') /* nobody asks for so much */
         snprintf(all.wrong, sizeof all.wrong,
                  "client %llu's request #%llu was refused: %.*s",
-                 (unsigned long long)session->wire->number,
+                 (unsigned long long)visit->wire->number,
                  (unsigned long long)call->id, (int)reply.len - 2, reply.data);
     if (call->id != 0)
-        record_answer(session->wire->number, call->id, reply);
-    all.calls->answered(session, call, reply);
+        record_answer(visit->wire->number, call->id, reply);
+    all.calls->answered(visit, call, reply);
 }
 
-static void take_answers(struct session *session)
+static void take_answers(struct visit *visit)
 {
     size_t at = 0;
     size_t from = 0;
 
-    while (session->open && from < session->in_len) {
-        struct hf_bytes input = hf_bytes(session->in, session->in_len);
+    while (visit->open && from < visit->in_len) {
+        struct hf_bytes input = hf_bytes(visit->in, visit->in_len);
         at = from;
         enum hf_status status = resp_skip(input, &at);
         if (status == HF_MORE)
             break;
         if (status != HF_OK) {
-            snprintf(all.wrong, sizeof all.wrong,
-                     "client %llu was told what is not RESP: %.*s",
-                     (unsigned long long)session->wire->number,
-                     (int)(session->in_len - from < 100 ? session->in_len - from
-                                                        : 100),
-                     session->in + from);
-            from = session->in_len;
+            snprintf(
+                all.wrong, sizeof all.wrong,
+                "client %llu was told what is not RESP: %.*s",
+                (unsigned long long)visit->wire->number,
+                (int)(visit->in_len - from < 100 ? visit->in_len - from : 100),
+                visit->in + from);
+            from = visit->in_len;
             break;
         }
-        take_answer(session, hf_bytes(session->in + from, at - from));
+        if (visit->in[from] != '>') /* else it is a push */
+            take_answer(visit, hf_bytes(visit->in + from, at - from));
         from = at;
     }
-    memmove(session->in, session->in + from, session->in_len - from);
-    session->in_len -= from;
+    memmove(visit->in, visit->in + from, visit->in_len - from);
+    visit->in_len -= from;
 }
 
-static size_t read_some(struct session *session, size_t most)
+static size_t read_some(struct visit *visit, size_t most)
 {
-    if (session->in_cap < session->in_len + most) {
-        session->in_cap = 2 * (session->in_len + most);
-        session->in = realloc(session->in, session->in_cap);
-        assert(session->in != NULL);
+    if (visit->in_cap < visit->in_len + most) {
+        visit->in_cap = 2 * (visit->in_len + most);
+        visit->in = realloc(visit->in, visit->in_cap);
+        assert(visit->in != NULL);
     }
-    size_t got = wire_read(session->wire, session->in + session->in_len, most);
-    session->in_len += got;
+    size_t got = wire_read(visit->wire, visit->in + visit->in_len, most);
+    visit->in_len += got;
     return got;
 }
 
 static void on_sip(void *context, uint64_t number);
 
-static void read_on(struct session *session)
+static void read_on(struct visit *visit)
 {
-    bool slow = session->slow && !all.healed;
+    bool slow = visit->slow && !all.healed;
 
-    if (session->reading || !session->open)
+    if (visit->reading || !visit->open)
         return;
     if (slow) {
         uint64_t now_ns = world_now_ns();
-        uint64_t ns = dice_scale(&session->wire->dice, 10 * US, 500 * MS);
-        if (session->sip_ns > 0)
-            ns = session->sip_ns;
-        if (session->deaf_ns > now_ns)
-            ns = session->deaf_ns - now_ns;
-        session->reading = true;
-        world_after(ns, on_sip, session, 0);
+        uint64_t ns = dice_scale(&visit->wire->dice, 10 * US, 500 * MS);
+        if (visit->sip_ns > 0)
+            ns = visit->sip_ns;
+        if (visit->deaf_ns > now_ns)
+            ns = visit->deaf_ns - now_ns;
+        visit->reading = true;
+        world_after(ns, on_sip, visit, 0);
         return;
     }
-    while (read_some(session, 65536) > 0)
-        take_answers(session);
+    while (read_some(visit, 65536) > 0)
+        take_answers(visit);
 }
 
 static void on_sip(void *context, uint64_t number)
 {
-    struct session *session = context;
+    struct visit *visit = context;
 
     (void)number;
-    session->reading = false;
-    if (!session->open)
+    visit->reading = false;
+    if (!visit->open)
         return;
-    uint32_t more = session->sips++ / SIPS_ALIKE;
-    if (session->sip_ns > 0)
+    uint32_t more = visit->sips++ / SIPS_ALIKE;
+    if (visit->sip_ns > 0)
         more = 0; /* a little every second */
-    if (read_some(session, SIP_BYTES << (more < SIPS_MOST ? more : SIPS_MOST)) >
+    if (read_some(visit, SIP_BYTES << (more < SIPS_MOST ? more : SIPS_MOST)) >
         0) {
-        take_answers(session);
-        read_on(session);
+        take_answers(visit);
+        read_on(visit);
     }
 }
 
-void sessions_heal(void)
+void visits_heal(void)
 {
     all.healed = true;
-    for (struct session *s = all.sessions; s != NULL; s = s->next) {
+    for (struct visit *s = all.visits; s != NULL; s = s->next) {
         s->reading = false;
         if (s->open && s->slow)
             read_on(s);
@@ -191,7 +199,7 @@ void sessions_heal(void)
 
 /* The request that was read before that time and is not answered; NULL: none,
  * or it is not the only one. */
-static const struct call *owed_call(const struct session *s, uint64_t asked_ns)
+static const struct call *owed_call(const struct visit *s, uint64_t asked_ns)
 {
     const struct wire *wire = s->wire;
 
@@ -210,7 +218,7 @@ static bool is_listing(const struct call *call)
            words_is(&call->words, 1, "LIST");
 }
 
-static void say_owed(const struct session *s, const struct call *call,
+static void say_owed(const struct visit *s, const struct call *call,
                      const char *what)
 {
     if (all.wrong[0] == '\0')
@@ -221,9 +229,9 @@ static void say_owed(const struct session *s, const struct call *call,
                  (unsigned long long)call->id, what);
 }
 
-void sessions_stopped(uint64_t asked_ns)
+void visits_stopped(uint64_t asked_ns)
 {
-    for (const struct session *s = all.sessions; s != NULL; s = s->next) {
+    for (const struct visit *s = all.visits; s != NULL; s = s->next) {
         const struct call *call = owed_call(s, asked_ns);
         if (call != NULL && !is_listing(call))
             say_owed(s, call, "stop");
@@ -231,9 +239,9 @@ void sessions_stopped(uint64_t asked_ns)
 }
 
 /* Only permits are still waited for then. */
-void sessions_failed(uint64_t failed_ns)
+void visits_failed(uint64_t failed_ns)
 {
-    for (const struct session *s = all.sessions; s != NULL; s = s->next) {
+    for (const struct visit *s = all.visits; s != NULL; s = s->next) {
         const struct call *call = owed_call(s, failed_ns);
         if (call != NULL && !words_is(&call->words, 0, "LIMIT"))
             say_owed(s, call, "failure of the journal");
@@ -242,22 +250,22 @@ void sessions_failed(uint64_t failed_ns)
 
 /* ---- What the wire says. ---- */
 
-static void end(struct session *session)
+static void end(struct visit *visit)
 {
-    if (!session->open)
+    if (!visit->open)
         return;
-    session->open = false;
-    if (session->connected)
-        record_mark(session->wire->number, 0, HISTORY_CLOSED);
+    visit->open = false;
+    if (visit->connected)
+        record_mark(visit->wire->number, 0, HISTORY_CLOSED);
 }
 
 static void on_connected(struct wire *wire)
 {
-    struct session *session = wire->owner;
+    struct visit *visit = wire->owner;
 
-    session->connected = true;
+    visit->connected = true;
     record_mark(wire->number, 0, HISTORY_OPEN);
-    all.calls->connected(session);
+    all.calls->connected(visit);
 }
 
 static void on_readable(struct wire *wire)
@@ -268,70 +276,69 @@ static void on_readable(struct wire *wire)
 /* What has arrived is read first, also by those who read slowly. */
 static void on_ended(struct wire *wire)
 {
-    struct session *session = wire->owner;
+    struct visit *visit = wire->owner;
 
-    if (!session->open)
+    if (!visit->open)
         return;
-    while (session->open && read_some(session, 65536) > 0)
-        take_answers(session);
-    if (!session->open)
+    while (visit->open && read_some(visit, 65536) > 0)
+        take_answers(visit);
+    if (!visit->open)
         return;
-    end(session);
-    all.calls->ended(session);
+    end(visit);
+    all.calls->ended(visit);
 }
 
 /* Only a request that nothing stands before was surely looked at when it was
  * read. */
 static void on_taken(struct wire *wire)
 {
-    struct session *session = wire->owner;
+    struct visit *visit = wire->owner;
 
-    while (session->taken < session->count &&
-           session->calls[session->taken]->end <= wire->up.taken) {
-        struct call *call = session->calls[session->taken];
+    while (visit->taken < visit->count &&
+           visit->calls[visit->taken]->end <= wire->up.taken) {
+        struct call *call = visit->calls[visit->taken];
         call->taken_ns = world_now_ns();
-        call->alone = session->replied == session->taken && !all.stops;
+        call->alone = visit->replied == visit->taken && !all.stops;
         if (call->id != 0 && call->alone)
             record_mark(wire->number, call->id, HISTORY_ARRIVED);
-        session->taken++;
+        visit->taken++;
     }
 }
 
 static void on_replied(struct wire *wire)
 {
-    struct session *session = wire->owner;
+    struct visit *visit = wire->owner;
 
-    if (session->replied >= session->count)
+    if (visit->replied >= visit->count)
         return;
-    struct call *call = session->calls[session->replied++];
+    struct call *call = visit->calls[visit->replied++];
     if (call->id != 0)
         record_mark(wire->number, call->id, HISTORY_SENT);
 }
 
 static void on_gone(struct wire *wire)
 {
-    struct session *session = wire->owner;
+    struct visit *visit = wire->owner;
 
-    if (!session->gone)
+    if (!visit->gone)
         record_mark(wire->number, 0, HISTORY_GONE);
-    session->gone = true;
+    visit->gone = true;
 }
 
 /* Before somebody who waited is granted a lock, the server asks whether its
  * connection stands. */
 static void on_cut(struct wire *wire)
 {
-    const struct session *session = wire->owner;
+    const struct visit *visit = wire->owner;
 
-    if (session->taken > session->replied && wire->tcp != NULL &&
-        words_is(&session->calls[session->replied]->words, 0, "LOCK") &&
-        words_has(&session->calls[session->replied]->words, "WAIT") &&
-        !world_is_dead())
+    if (visit->taken > visit->replied && wire->tcp != NULL &&
+        !words_is(&visit->calls[visit->replied]->words, 0, "LIMIT") &&
+        may_wait(visit->calls[visit->replied]) && !world_is_dead())
         on_gone(wire);
 }
 
 /* Is there a reason to close the connection? */
-static bool is_excused(const struct session *s)
+static bool is_excused(const struct visit *s)
 {
     const struct wire *wire = s->wire;
     uint64_t now_ns = world_now_ns() + TURN_SLACK_NS;
@@ -346,7 +353,7 @@ static bool is_excused(const struct session *s)
     }
     /* One that sends no more gets its answers, but does not wait. */
     for (size_t i = s->replied; i < s->taken && wire->up.fin; i++) {
-        if (words_has(&s->calls[i]->words, "WAIT"))
+        if (may_wait(s->calls[i]))
             return true;
     }
     if (wire->up.fin && !owes)
@@ -367,13 +374,13 @@ static void on_shut(struct wire *wire)
     record_say("%s", all.wrong);
 }
 
-void sessions_excuse(bool on, bool stops)
+void visits_excuse(bool on, bool stops)
 {
     all.excused = on;
     all.stops = stops;
 }
 
-void sessions_bounds(uint64_t idle_ns, bool full)
+void visits_bounds(uint64_t idle_ns, bool full)
 {
     all.idle_ns = idle_ns;
     all.full = full;
@@ -392,31 +399,30 @@ static const struct wire_calls wire_calls = {
 
 /* ---- What the client does. ---- */
 
-struct session *session_open(struct client *client, bool local, bool slow)
+struct visit *visit_open(struct client *client, bool local, bool slow)
 {
-    struct session *session = calloc(1, sizeof *session);
+    struct visit *visit = calloc(1, sizeof *visit);
 
-    assert(session != NULL);
-    session->client = client;
-    session->open = true;
-    session->slow = slow;
-    session->next = all.sessions;
-    all.sessions = session;
-    session->wire = wire_connect(&wire_calls, session, local);
-    return session;
+    assert(visit != NULL);
+    visit->client = client;
+    visit->open = true;
+    visit->slow = slow;
+    visit->next = all.visits;
+    all.visits = visit;
+    visit->wire = wire_connect(&wire_calls, visit, local);
+    return visit;
 }
 
-static struct call *add_call(struct session *session)
+static struct call *add_call(struct visit *visit)
 {
-    if (session->count == session->cap) {
-        session->cap = session->cap ? 2 * session->cap : 8;
-        session->calls =
-            realloc(session->calls, session->cap * sizeof *session->calls);
-        assert(session->calls != NULL);
+    if (visit->count == visit->cap) {
+        visit->cap = visit->cap ? 2 * visit->cap : 8;
+        visit->calls = realloc(visit->calls, visit->cap * sizeof *visit->calls);
+        assert(visit->calls != NULL);
     }
     struct call *call = calloc(1, sizeof *call);
     assert(call != NULL);
-    session->calls[session->count++] = call;
+    visit->calls[visit->count++] = call;
     return call;
 }
 
@@ -441,46 +447,45 @@ static size_t encode(const struct words *words, bool inline_, char *out,
     return at;
 }
 
-uint64_t sessions_next_id(void)
+uint64_t visits_next_id(void)
 {
     return ++all.ids;
 }
 
-void session_ask(struct session *session, const struct words *words,
-                 bool inline_)
+void visit_ask(struct visit *visit, const struct words *words, bool inline_)
 {
     char bytes[WORDS_TEXT_MAX + WORDS_MAX * 16];
     struct hf_bytes list[WORDS_MAX];
-    struct call *call = add_call(session);
+    struct call *call = add_call(visit);
     size_t len = encode(words, inline_, bytes, sizeof bytes);
 
     call->words = *words;
     call->id = ++all.ids;
-    session->stream += len;
-    call->end = session->stream;
-    record_call(session->wire->number, call->id, list, words_list(words, list));
-    wire_write(session->wire, bytes, len);
+    visit->stream += len;
+    call->end = visit->stream;
+    record_call(visit->wire->number, call->id, list, words_list(words, list));
+    wire_write(visit->wire, bytes, len);
 }
 
-void session_send(struct session *session, const char *data, size_t len)
+void visit_send(struct visit *visit, const char *data, size_t len)
 {
-    struct call *call = add_call(session);
+    struct call *call = add_call(visit);
 
-    session->stream += len;
-    call->end = session->stream;
-    wire_write(session->wire, data, len);
+    visit->stream += len;
+    call->end = visit->stream;
+    wire_write(visit->wire, data, len);
 }
 
-void session_finish(struct session *session)
+void visit_finish(struct visit *visit)
 {
-    session->finished = true;
-    wire_finish(session->wire);
+    visit->finished = true;
+    wire_finish(visit->wire);
 }
 
-void session_close(struct session *session, bool reset)
+void visit_close(struct visit *visit, bool reset)
 {
-    if (!session->open)
+    if (!visit->open)
         return;
-    end(session);
-    wire_close(session->wire, reset);
+    end(visit);
+    wire_close(visit->wire, reset);
 }

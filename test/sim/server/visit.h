@@ -1,6 +1,6 @@
-/* session.h - one connection of a client, and what was asked on it. */
-#ifndef SIM_SERVER_SESSION_H
-#define SIM_SERVER_SESSION_H
+/* visit.h - one connection of a client, and what was asked on it. */
+#ifndef SIM_SERVER_VISIT_H
+#define SIM_SERVER_VISIT_H
 
 #include "sim/server/make.h"
 #include "sim/server/net.h"
@@ -16,8 +16,8 @@ struct call {
     struct words words;
 };
 
-struct session {
-    struct session *next; /* of all */
+struct visit {
+    struct visit *next; /* of all */
     struct client *client;
     struct wire *wire;
     struct call **calls;
@@ -41,42 +41,42 @@ struct session {
     uint64_t deaf_ns; /* until then it reads nothing */
 };
 
-/* What a client hears of its session. */
-struct session_calls {
-    void (*answered)(struct session *session, struct call *call,
+/* What a client hears of its visit. */
+struct visit_calls {
+    void (*answered)(struct visit *visit, struct call *call,
                      struct hf_bytes reply);
-    void (*connected)(struct session *session);
-    void (*ended)(struct session *session);
+    void (*connected)(struct visit *visit);
+    void (*ended)(struct visit *visit);
 };
 
-void sessions_begin(const struct session_calls *calls);
-void sessions_end(void);
-void sessions_heal(void);
+void visits_begin(const struct visit_calls *calls);
+void visits_end(void);
+void visits_heal(void);
 /* The server may close any connection: it stops, or has no memory. One that
  * stops takes no more requests. */
-void sessions_excuse(bool on, bool stops);
+void visits_excuse(bool on, bool stops);
 /* What the server was told: how long one may be silent, 0: for ever; and that
  * there may be no room for everybody. */
-void sessions_bounds(uint64_t idle_ns, bool full);
-struct session *session_open(struct client *client, bool local, bool slow);
+void visits_bounds(uint64_t idle_ns, bool full);
+struct visit *visit_open(struct client *client, bool local, bool slow);
 /* Sends a request; `inline_`: as a line, if it can be one. */
-void session_ask(struct session *session, const struct words *words,
-                 bool inline_);
+void visit_ask(struct visit *visit, const struct words *words, bool inline_);
 /* Sends bytes that are no request. */
-void session_send(struct session *session, const char *data, size_t len);
-void session_finish(struct session *session);
-void session_close(struct session *session, bool reset);
-/* What is no request, and perhaps not enough of one, is unanswered. */
-bool session_is_stuck(const struct session *session);
+void visit_send(struct visit *visit, const char *data, size_t len);
+void visit_finish(struct visit *visit);
+void visit_close(struct visit *visit, bool reset);
+/* What is no request, and perhaps not enough of one, is unanswered; or it waits
+ * for ever. */
+bool visit_is_stuck(const struct visit *visit);
 /* Calls without an answer. */
-size_t session_open_calls(const struct session *session);
+size_t visit_open_calls(const struct visit *visit);
 /* The server has stopped cleanly after it was asked to at that time: whoever
  * had one request read by then has its answer. */
-void sessions_stopped(uint64_t asked_ns);
+void visits_stopped(uint64_t asked_ns);
 /* The journal failed at that time, a while ago: the same. */
-void sessions_failed(uint64_t failed_ns);
-uint64_t sessions_next_id(void);
+void visits_failed(uint64_t failed_ns);
+uint64_t visits_next_id(void);
 /* What no server may do; NULL: nothing of that kind. */
-const char *sessions_wrong(void);
+const char *visits_wrong(void);
 
 #endif

@@ -1,0 +1,53 @@
+/* proof_parts.h - the book that a proof keeps. */
+#ifndef CLI_PROOF_PARTS_H
+#define CLI_PROOF_PARTS_H
+
+#include "base/index.h"
+#include "cli/proof.h"
+#include "hold/image.h"
+
+/* Locks as their events tell them: grants by token and name, and the names that
+ * are held. */
+struct proof_locks {
+    struct hf_index grants;
+    struct hf_index names;
+};
+
+struct pending {
+    struct hf_named named;
+    uint64_t seq;
+};
+
+struct proof {
+    struct proof_result *result;
+    struct hold_engine *engine;
+    size_t account;
+    struct hf_texts texts;
+    struct proof_locks locks;
+    struct hf_index pending;
+    uint64_t unlisted; /* pending ones of the snapshot, whose ids are unknown */
+    bool started;
+    struct hold_command command; /* being applied */
+    struct hold_command ask;
+    struct hf_buf events; /* of the record being applied, copied */
+    struct hf_buf names;
+};
+
+__attribute__((format(printf, 2, 3))) enum hf_status
+proof_wrong(struct proof *proof, const char *format, ...);
+const struct hold_out *proof_ask(struct proof *proof, enum hold_kind kind,
+                                 struct hf_bytes name);
+
+enum hf_status proof_locks_open(struct proof_locks *locks,
+                                struct hf_texts *texts,
+                                struct hf_hash_seed seed, size_t *account);
+void proof_locks_close(struct proof_locks *locks);
+void proof_locks_clear(struct proof_locks *locks);
+/* A grant that a snapshot brought; `proof` is a struct proof. */
+hold_visit proof_lock_book;
+enum hf_status proof_lock_event(struct proof *proof,
+                                const struct hold_event *event);
+/* After the last event: the engine shows the lock as the book does. */
+enum hf_status proof_lock_compare(struct proof *proof, struct hf_bytes name);
+
+#endif

@@ -1,0 +1,277 @@
+/* check_graph.c - proves that the graph of locks is in order. */
+#include <stdarg.h>
+
+#include "hold/check_parts.h"
+#include "hold/part.h"
+
+#define ERROR_BYTES 256
+
+enum hf_status check_broken(const struct checker *checker, const char *format,
+                            ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(checker->error, ERROR_BYTES, format, args);
+    va_end(args);
+    return HF_CORRUPT;
+}
+
+bool check_in_heap(const struct hold_engine *e, uint32_t position,
+                   enum due_kind kind, uint32_t number, uint64_t when)
+{
+    if (position == 0 || position > e->due.count)
+        return false;
+    const struct hf_heap_entry *entry = &e->due.entries[position];
+    return entry->ref == ((uint32_t)kind << DUE_SHIFT | number) &&
+           entry->when == when;
+}
+
+/* What is summed up while the locks are walked. */
+struct sums {
+    uint64_t parts;
+    uint64_t waited;
+    uint64_t bytes;
+    uint64_t held;
+    uint64_t marks;
+};
+
+static enum hf_status check_single(struct checker *checker, uint32_t number)
+{
+    const struct hold_engine *e = checker->e;
+    const struct part *part = part_at(e, number);
+
+    checker->singles++;
+    if (part->token == 0 || part->token > e->seq || part->count == 0)
+        return check_broken(checker, "lock %.*s has token %llu, count %u",
+                            HF_SHOW(lock_name(e, part->lock)),
+                            (unsigned long long)part->token, part->count);
+    if (!check_in_heap(e, part->due, DUE_GRANT, number, part->expires_us))
+        return check_broken(checker, "lock %.*s is not due at its expiry",
+                            HF_SHOW(lock_name(e, part->lock)));
+    return HF_OK;
+}
+
+/* The grants of a lock go together: one exclusive, or all shared, or as many
+ * permits as there are. */
+static enum hf_status check_grants(struct checker *checker, uint32_t number,
+                                   struct sums *sums)
+{
+    const struct hold_engine *e = checker->e;
+    const struct lock *lock = lock_at(e, number);
+    struct hf_bytes name = hf_index_name(&e->locks, lock);
+    uint64_t last = 0;
+    uint64_t used = 0;
+    uint32_t count = 0;
+    uint32_t prev = 0;
+    enum hf_status status = HF_OK;
+
+    for (uint32_t n = lock->grants.first; n != 0 && status == HF_OK;
+         n = part_at(e, n)->place.next) {
+        const struct part *part = part_at(e, n);
+        const struct part *first = part_at(e, lock->grants.first);
+        if (part->lock != number || part->waits || part->place.prev != prev ||
+            part_token(e, part) <= last)
+            return check_broken(checker, "the grants of %.*s are not in order",
+                                HF_SHOW(name));
+        if (part->mode != first->mode ||
+            (part->mode == MODE_EXCLUSIVE && count > 0))
+            return check_broken(checker, "lock %.*s was granted twice",
+                                HF_SHOW(name));
+        last = part_token(e, part);
+        used += part->mode == MODE_COUNTING ? part->permits : 0;
+        count++;
+        prev = n;
+        if (part->group == 0)
+            status = check_single(checker, n);
+    }
+    if (status != HF_OK)
+        return status;
+    if (count != lock->granted || lock->grants.last != prev)
+        return check_broken(checker, "lock %.*s counts %u grants and has %u",
+                            HF_SHOW(name), lock->granted, count);
+    if (count > 0 && used > 0 && (used != lock->used || used > lock->max))
+        return check_broken(checker, "lock %.*s has %llu of %u permits out",
+                            HF_SHOW(name), (unsigned long long)used, lock->max);
+    sums->parts += count;
+    sums->held += count > 0;
+    return HF_OK;
+}
+
+static enum hf_status check_queue(struct checker *checker, uint32_t number,
+                                  struct sums *sums)
+{
+    const struct hold_engine *e = checker->e;
+    const struct lock *lock = lock_at(e, number);
+    uint32_t count = 0;
+    uint32_t several = 0;
+    uint32_t writer = 0;
+    uint32_t prev = 0;
+
+    for (uint32_t n = lock->queue.first; n != 0;
+         n = part_at(e, n)->place.next) {
+        const struct part *part = part_at(e, n);
+        if (part->lock != number || !part->waits || part->place.prev != prev)
+            return check_broken(checker, "a part is not linked to its lock");
+        const struct waiter *waiter = waiter_at(e, part->group);
+        struct wanted wanted = waiter_wants(e, waiter, part);
+        if (prev != 0 && !is_before(e, part_at(e, prev), &wanted))
+            return check_broken(checker, "a queue is not in order");
+        several += waiter->names > 1;
+        if (writer == 0 && part->mode != MODE_SHARED)
+            writer = n;
+        if (++count > lock->waiting)
+            break;
+        prev = n;
+    }
+    if (writer != lock->writer)
+        return check_broken(checker, "a queue has another first writer");
+    if (count != lock->waiting || lock->queue.last != prev ||
+        several != lock->several)
+        return check_broken(
+            checker, "a queue counts %u waiters and has %u, of several %u, %u",
+            lock->waiting, count, lock->several, several);
+    sums->parts += count;
+    sums->waited += count;
+    sums->bytes += count * (uint64_t)lock->named.name.len;
+    return HF_OK;
+}
+
+static enum hf_status check_mark(struct checker *checker, uint32_t number)
+{
+    const struct hold_engine *e = checker->e;
+    uint32_t mark = lock_at(e, number)->mark;
+
+    if (mark != 0 && (mark_at(e, mark)->lock != number ||
+                      !check_in_heap(e, mark_at(e, mark)->due, DUE_MARK, mark,
+                                     mark_due_us(mark_at(e, mark)))))
+        return check_broken(checker, "a mark is not in order");
+    return HF_OK;
+}
+
+static enum hf_status check_lock(struct checker *checker, uint32_t number,
+                                 struct sums *sums)
+{
+    const struct hold_engine *e = checker->e;
+    const struct lock *lock = lock_at(e, number);
+    struct hf_bytes name = hf_index_name(&e->locks, lock);
+
+    if (hf_index_find(&e->locks, name) != number)
+        return check_broken(checker, "lock %.*s is not found by its name",
+                            HF_SHOW(name));
+    if ((lock->granted | lock->waiting | lock->mark) == 0 || lock->is_listed)
+        return check_broken(checker, "lock %.*s is idle, but kept",
+                            HF_SHOW(name));
+    enum hf_status status = check_grants(checker, number, sums);
+    if (status == HF_OK)
+        status = check_queue(checker, number, sums);
+    sums->marks += lock->mark != 0;
+    return status == HF_OK ? check_mark(checker, number) : status;
+}
+
+static enum hf_status check_waiters(struct checker *checker)
+{
+    const struct hold_engine *e = checker->e;
+    uint64_t counted = 0;
+
+    for (uint32_t i = 1; i < hf_index_top(&e->waiters); i++) {
+        const struct waiter *waiter = hf_index_used(&e->waiters, i);
+        if (waiter == NULL)
+            continue;
+        if (waiter_find(e, waiter->ticket) != i ||
+            !check_in_heap(e, waiter->due, DUE_WAITER, i, waiter->deadline_us))
+            return check_broken(checker, "waiter %llu is not in order",
+                                (unsigned long long)waiter->ticket);
+        uint32_t names = 0;
+        for (uint32_t n = waiter->first; n != 0; n = part_at(e, n)->more) {
+            if (part_at(e, n)->group != i || !part_at(e, n)->waits ||
+                ++names > waiter->names)
+                return check_broken(checker, "waiter %llu has another's part",
+                                    (unsigned long long)waiter->ticket);
+        }
+    }
+    for (uint32_t i = 1; i < hf_index_top(&e->holders); i++) {
+        const struct holder *holder = hf_index_used(&e->holders, i);
+        uint32_t w = holder == NULL ? 0 : holder->waiters.first;
+        uint64_t last = 0; /* they are in order, so there is an end */
+        for (; w != 0 && waiter_at(e, w)->order > last;
+             w = waiter_at(e, w)->peers.next) {
+            counted += waiter_at(e, w)->holder == i;
+            last = waiter_at(e, w)->order;
+        }
+    }
+    if (counted != hf_index_count(&e->waiters))
+        return check_broken(checker, "%u waiters, of which %llu have a holder",
+                            hf_index_count(&e->waiters),
+                            (unsigned long long)counted);
+    return HF_OK;
+}
+
+static enum hf_status check_sets(struct checker *checker)
+{
+    const struct hold_engine *e = checker->e;
+
+    for (uint32_t i = 1; i < hf_index_top(&e->sets); i++) {
+        const struct set *set = hf_index_used(&e->sets, i);
+        uint32_t names = 0;
+        if (set == NULL)
+            continue;
+        for (uint32_t n = set->first; n != 0 && names <= set->names;
+             n = part_at(e, n)->more)
+            names += part_at(e, n)->group == i && !part_at(e, n)->waits;
+        if (names != set->names || set_find(e, set->token) != i ||
+            set->count == 0 ||
+            !check_in_heap(e, set->due, DUE_SET, i, set->expires_us))
+            return check_broken(checker, "set %llu is not in order",
+                                (unsigned long long)set->token);
+    }
+    return HF_OK;
+}
+
+static enum hf_status check_sessions(struct checker *checker)
+{
+    const struct hold_engine *e = checker->e;
+
+    for (uint32_t i = 1; i < hf_index_top(&e->sessions); i++) {
+        const struct session *session = hf_index_used(&e->sessions, i);
+        uint32_t parts = 0;
+        uint64_t last = 0;
+        if (session == NULL)
+            continue;
+        for (uint32_t n = session->parts.first;
+             n != 0 && session_order(e, part_at(e, n)) > last;
+             n = part_at(e, n)->kin.next) {
+            parts += part_claim(e, part_at(e, n))->session == i;
+            last = session_order(e, part_at(e, n));
+        }
+        if (parts != session->grants + session->waits ||
+            session_find(e, session->id) != i ||
+            !check_in_heap(e, session->due, DUE_SESSION, i,
+                           session->expires_us))
+            return check_broken(checker, "session %llu is not in order",
+                                (unsigned long long)session->id);
+    }
+    return HF_OK;
+}
+
+enum hf_status check_graph(struct checker *checker)
+{
+    const struct hold_engine *e = checker->e;
+    struct sums sums = {0};
+    enum hf_status status = HF_OK;
+
+    for (uint32_t i = 1; status == HF_OK && i < hf_index_top(&e->locks); i++) {
+        if (hf_index_used(&e->locks, i) != NULL)
+            status = check_lock(checker, i, &sums);
+    }
+    if (status != HF_OK)
+        return status;
+    if (sums.parts != e->parts.used || sums.waited != e->waited_parts ||
+        sums.bytes != e->waited_bytes || sums.held != e->held ||
+        sums.marks != e->marks.used || e->serve.first != 0)
+        return check_broken(checker, "the sums over all locks are wrong");
+    status = check_waiters(checker);
+    if (status == HF_OK)
+        status = check_sets(checker);
+    return status == HF_OK ? check_sessions(checker) : status;
+}

@@ -1,0 +1,25 @@
+/* check_parts.h - what the proofs of the invariants share. */
+#ifndef HOLD_CHECK_PARTS_H
+#define HOLD_CHECK_PARTS_H
+
+#include "hold/state.h"
+
+struct checker {
+    const struct hold_engine *e;
+    char *error;
+    uint64_t *reserved; /* by product number, summed from reservations */
+    uint64_t pending;
+    uint64_t singles; /* grants that are in no set */
+};
+
+/* Writes what is wrong; always HF_CORRUPT. */
+__attribute__((format(printf, 2, 3))) enum hf_status
+check_broken(const struct checker *checker, const char *format, ...);
+/* The entry at `position` is this thing's, at this time. */
+bool check_in_heap(const struct hold_engine *e, uint32_t position,
+                   enum due_kind kind, uint32_t number, uint64_t when);
+
+/* Locks, parts, sets, waiters, holders and sessions. */
+enum hf_status check_graph(struct checker *checker);
+
+#endif

@@ -1,0 +1,52 @@
+/* deadlock.h - requests that would wait; what both ways to judge them share. */
+#ifndef HOLD_DEADLOCK_H
+#define HOLD_DEADLOCK_H
+
+#include "hold/part.h"
+
+struct search {
+    struct hold_engine *e;
+    const struct hold_command *c;
+    struct wanted wanted;  /* of the request; its mode is that of a name */
+    const uint32_t *locks; /* that it names; 0: not in use */
+    uint32_t count;
+    /* Of a search for a circle. */
+    uint64_t steps;
+    uint32_t first; /* waits that were met, in that order */
+    uint32_t last;
+    bool counting;   /* it met a counting lock */
+    bool all;        /* look at everybody, whatever leads back */
+    bool stuck_only; /* others do not count */
+    bool stuck;      /* the request itself is */
+    bool own;        /* a grant of who looks was passed by */
+};
+
+/* The request, as far as it is about one of its names. */
+static inline const struct wanted *want(struct search *s, uint32_t i)
+{
+    if (s->c->item_count > 0)
+        s->wanted.mode = s->c->items[i].quantity == HOLD_PART_SHARED
+                             ? MODE_SHARED
+                             : MODE_EXCLUSIVE;
+    return &s->wanted;
+}
+
+static inline bool is_requester(const struct search *s,
+                                const struct claim *claim)
+{
+    return claim->session == s->wanted.session &&
+           hf_bytes_equal(hf_text_bytes(&s->e->texts, claim->owner),
+                          s->wanted.owner);
+}
+
+/* Begins the answer, at the list of its entries: a wait, or any part. */
+void deadlock_begin(struct hold_engine *e, struct hf_bytes owner, uint32_t lock,
+                    const char *reason, uint32_t length);
+void deadlock_waiter(struct hold_engine *e, uint32_t part);
+void deadlock_entry(struct hold_engine *e, const struct claim *claim,
+                    uint32_t lock, enum lock_mode mode, uint64_t since_us);
+
+/* age.c - WAITDIE and WOUNDWAIT */
+bool refuse_by_age(struct search *s);
+
+#endif

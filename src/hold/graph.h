@@ -1,0 +1,168 @@
+/* graph.h - who holds what, and who waits for it; for this folder only.
+ *
+ *   struct lock     a name that is held, waited for, or marked
+ *     | grants      parts that are granted, by token
+ *     | queue       parts that wait, in the order of their turn
+ *     | mark        closed for a while, or done
+ *     v
+ *   struct part     one name of a request: waits in the queue, then is the
+ *     |             grant. Taken when the request is, so that handing a lock
+ *     |             over needs no memory
+ *     +--group----> struct waiter   while it waits: ticket, deadline, REQ
+ *     '--group----> struct set      granted as one of several names
+ *                   (a single grant has no group, it is all in the part)
+ *
+ *   struct session  its parts: the first of each grant, set and waiter, oldest
+ *                   first
+ *   struct holder   one who waits, by session and owner: its waiters. Who holds
+ *                   and does not wait cannot be in a circle, and has none
+ *   struct terms    what few ask for: note, MAXHOLD, DELAY
+ */
+#ifndef HOLD_GRAPH_H
+#define HOLD_GRAPH_H
+
+#include "base/index.h"
+#include "hold/list.h"
+
+enum lock_mode { MODE_EXCLUSIVE, MODE_SHARED, MODE_COUNTING };
+
+/* A name in use. */
+struct lock {
+    struct hf_named named;
+    struct list grants;
+    struct list queue;
+    uint32_t granted; /* how many */
+    uint32_t waiting;
+    union {
+        uint64_t fence; /* of shared grants: of this phase */
+        struct {
+            uint32_t used; /* permits of counting grants */
+            uint32_t max;
+        };
+    };
+    uint32_t mark;    /* 0: none */
+    uint32_t writer;  /* the first in the queue that is not shared; 0: none */
+    uint32_t several; /* in the queue: parts of those who want several names */
+    uint32_t next;    /* to be served */
+    bool is_listed;   /* to be served */
+    bool turn;        /* of the readers: see serve.c */
+    bool is_kept;     /* for now, also without a grant */
+};
+
+/* Who asked, and on which terms. */
+struct claim {
+    struct hf_text owner;
+    uint32_t session; /* 0: none */
+    uint32_t terms;   /* 0: none */
+};
+
+struct part {
+    uint32_t lock;      /* never 0 */
+    uint32_t due;       /* of a single grant: its place in the heap */
+    struct links place; /* in the grants or the queue of its lock */
+    struct links kin;   /* of a first part with a session: in its parts */
+    struct claim claim; /* of a single grant */
+    uint32_t group;     /* number of waiter or set; 0: a single grant */
+    uint32_t more;      /* the next part of the same group */
+    uint32_t permits;   /* counting */
+    uint8_t mode;       /* enum lock_mode */
+    uint8_t priority;
+    bool waits;
+    bool sealed; /* wounded or revoked: its end stands */
+    union {
+        struct {
+            uint32_t count; /* how often the holder took it */
+            uint64_t token;
+            uint64_t expires_us; /* UINT64_MAX: with its session */
+            uint64_t acquired_us;
+        };
+        struct {              /* while it waits, for one search for deadlocks */
+            uint32_t skipped; /* see `followed` */
+            uint64_t met;     /* by that one: all waits before it */
+            uint64_t met_writers; /* those before it that are not shared */
+            uint64_t followed;    /* of the first in a queue: all grants of its
+                                   * lock, but for those of one holder */
+        };
+    };
+};
+
+/* Several names, granted as one. Found by its token. */
+struct set {
+    struct hf_named named;
+    struct claim claim;
+    uint64_t token;
+    uint64_t expires_us;
+    uint64_t acquired_us;
+    uint32_t first; /* of its parts, by name */
+    uint32_t names;
+    uint32_t count;
+    uint32_t due;
+    bool sealed; /* as a part's */
+};
+
+/* Found by its ticket. */
+struct waiter {
+    struct hf_named named;
+    struct claim claim;
+    uint64_t ticket;
+    uint64_t order; /* the first ticket: stays when a REQ is repeated */
+    uint64_t age;   /* its turn among equal priorities */
+    uint64_t deadline_us;
+    uint64_t queued_us;
+    uint64_t ttl_ms; /* 0: none */
+    uint32_t max;    /* counting: of how many */
+    uint32_t first;  /* of its parts, by name */
+    uint32_t names;
+    uint32_t due;
+    uint32_t request; /* 0: none */
+    uint32_t holder;
+    struct links peers; /* among the waiters of its holder */
+    uint64_t flags;     /* of its command */
+    /* For one search for deadlocks. */
+    uint64_t seen; /* by that one */
+    uint32_t from; /* the part that led to it; 0: the request */
+    uint32_t via;  /* the lock that it is waited for at */
+    uint32_t next; /* to be looked at */
+    bool stuck;
+};
+#define WAITER_IS_SET 0x10000u /* among the flags: it asks for a set */
+
+/* Named by session and owner. */
+struct holder {
+    struct hf_named named;
+    struct list waiters; /* by order */
+};
+
+struct session {
+    struct hf_named named;
+    struct list parts;
+    uint64_t id;
+    uint64_t ttl_ms;
+    uint64_t expires_us;
+    uint64_t kept; /* the number of the last OPEN or KEEP */
+    struct hf_text title;
+    uint32_t grants; /* a set is one */
+    uint32_t waits;
+    uint32_t due;
+    uint32_t bound; /* to a connection */
+    uint32_t ended; /* that was told: its parts end */
+};
+
+/* A name is closed by DELAY, or done. */
+struct mark {
+    uint32_t lock; /* never 0 */
+    uint32_t due;
+    uint64_t order; /* for ties */
+    uint64_t closed_us;
+    uint64_t done_us; /* until then; 0: not */
+    struct hf_text result;
+};
+
+struct terms {
+    uint64_t is_used;    /* never 0 */
+    uint64_t maxhold_us; /* from when it was acquired; UINT64_MAX: no bound */
+    uint64_t delay_ms;
+    struct hf_text note;
+};
+
+#endif

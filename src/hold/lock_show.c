@@ -1,0 +1,387 @@
+/* lock_show.c - questions about locks. */
+#include "hold/part.h"
+
+/* The longest list of holders, and of waiters. */
+#define SHOW_MAX 100u
+
+static uint32_t count_of(const struct hold_engine *e, const struct part *grant)
+{
+    return grant->group == 0 ? grant->count : set_at(e, grant->group)->count;
+}
+
+static int64_t passed_ms(const struct hold_engine *e, uint64_t since_us)
+{
+    return (int64_t)((e->now_us - since_us) / US_PER_MS);
+}
+
+static void reply_mode(struct hf_buf *body, const struct part *part)
+{
+    reply_field_text(body, FIELD_MODE,
+                     hf_bytes_text(mode_name((enum lock_mode)part->mode)));
+}
+
+static void reply_session(struct hf_buf *body, const struct hold_engine *e,
+                          const struct claim *claim)
+{
+    uint64_t id = claim->session == 0 ? 0 : session_at(e, claim->session)->id;
+
+    reply_field_number(body, FIELD_SESSION, (int64_t)id);
+}
+
+static void reply_note(struct hf_buf *body, const struct hold_engine *e,
+                       const struct claim *claim)
+{
+    struct hf_bytes note = hf_bytes("", 0);
+
+    if (claim->terms != 0)
+        note = hf_text_bytes(&e->texts, terms_at(e, claim->terms)->note);
+    reply_field_text(body, FIELD_NOTE, note);
+}
+
+/* The oldest grant of a lock; `more` fields follow. */
+static void reply_lock(struct hf_buf *body, const struct hold_engine *e,
+                       const struct lock *lock, uint32_t more)
+{
+    const struct part *grant = part_at(e, lock->grants.first);
+
+    reply_map(body, 6 + more);
+    reply_field_text(body, FIELD_NAME, hf_index_name(&e->locks, lock));
+    reply_field_text(body, FIELD_OWNER, part_owner(e, grant));
+    reply_field_number(body, FIELD_TOKEN, (int64_t)part_token(e, grant));
+    reply_field_number(body, FIELD_EXPIRES_MS, grant_safe_ms(e, grant));
+    reply_field_number(body, FIELD_COUNT, count_of(e, grant));
+    reply_field_number(body, FIELD_WAITING, lock->waiting);
+}
+
+static void show_lock(struct hold_engine *e, const void *record)
+{
+    reply_lock(&e->body, e, record, 0);
+}
+
+static bool is_held(const void *record)
+{
+    return ((const struct lock *)record)->granted > 0;
+}
+
+void lock_list(struct hold_engine *e, const struct hold_command *c)
+{
+    list_page(e, c, FIELD_LOCKS, &e->locks, is_held, show_lock);
+}
+
+static void reply_oldest(struct hf_buf *body, const struct hold_engine *e,
+                         const struct lock *lock)
+{
+    const struct part *grant = part_at(e, lock->grants.first);
+    const struct claim *claim = part_claim(e, grant);
+
+    reply_lock(body, e, lock, 7);
+    reply_field_number(body, FIELD_HELD_MS,
+                       passed_ms(e, part_acquired_us(e, grant)));
+    reply_mode(body, grant);
+    reply_session(body, e, claim);
+    reply_field_number(body, FIELD_NAMES,
+                       grant->group == 0 ? 0 : set_at(e, grant->group)->names);
+    reply_note(body, e, claim);
+}
+
+/* The same of a name that nobody holds. */
+static void reply_unheld(struct hf_buf *body, const struct hold_engine *e,
+                         const struct lock *lock)
+{
+    const struct mark *mark = lock->mark == 0 ? NULL : mark_at(e, lock->mark);
+    bool done = mark != NULL && mark->done_us > e->now_us;
+    uint64_t until_us = done ? mark->done_us : mark ? mark->closed_us : 0;
+    const char *mode = done ? "done" : is_closed(e, lock) ? "closed" : "free";
+
+    reply_map(body, 13);
+    reply_field_text(body, FIELD_NAME, hf_index_name(&e->locks, lock));
+    reply_field_text(body, FIELD_OWNER, hf_bytes("", 0));
+    reply_field_number(body, FIELD_TOKEN, 0);
+    reply_field_number(body, FIELD_EXPIRES_MS, left_ms(e, until_us));
+    reply_field_number(body, FIELD_COUNT, 0);
+    reply_field_number(body, FIELD_WAITING, lock->waiting);
+    reply_field_number(body, FIELD_HELD_MS, 0);
+    reply_field_text(body, FIELD_MODE, hf_bytes_text(mode));
+    reply_field_number(body, FIELD_SESSION, 0);
+    reply_field_number(body, FIELD_NAMES, 0);
+    reply_field_text(body, FIELD_NOTE,
+                     done ? hf_text_bytes(&e->texts, mark->result)
+                          : hf_bytes("", 0));
+}
+
+static void reply_holder(struct hf_buf *body, const struct hold_engine *e,
+                         const struct part *grant)
+{
+    const struct claim *claim = part_claim(e, grant);
+
+    reply_map(body, 9);
+    reply_field_text(body, FIELD_OWNER, part_owner(e, grant));
+    reply_session(body, e, claim);
+    reply_field_number(body, FIELD_TOKEN, (int64_t)part_token(e, grant));
+    reply_mode(body, grant);
+    reply_field_number(body, FIELD_PERMITS, grant->permits);
+    reply_field_number(body, FIELD_COUNT, count_of(e, grant));
+    reply_field_number(body, FIELD_EXPIRES_MS, grant_safe_ms(e, grant));
+    reply_field_number(body, FIELD_HELD_MS,
+                       passed_ms(e, part_acquired_us(e, grant)));
+    reply_note(body, e, claim);
+}
+
+static void reply_waiter(struct hf_buf *body, const struct hold_engine *e,
+                         const struct part *part)
+{
+    const struct waiter *waiter = waiter_at(e, part->group);
+
+    reply_map(body, 7);
+    reply_field_text(body, FIELD_OWNER, part_owner(e, part));
+    reply_session(body, e, &waiter->claim);
+    reply_mode(body, part);
+    reply_field_number(body, FIELD_PERMITS, part->permits);
+    reply_field_number(body, FIELD_PRIORITY, part->priority);
+    reply_field_number(body, FIELD_WAITED_MS, passed_ms(e, waiter->queued_us));
+    reply_note(body, e, &waiter->claim);
+}
+
+/* The first of a list of parts, each as `show` writes it. */
+static void reply_parts(struct hold_engine *e, enum hold_field field,
+                        uint32_t first, uint32_t count,
+                        void (*show)(struct hf_buf *body,
+                                     const struct hold_engine *e,
+                                     const struct part *part))
+{
+    uint32_t left = count < SHOW_MAX ? count : SHOW_MAX;
+
+    e->out.work += left * SHOW_STEPS;
+    reply_field(&e->body, field);
+    reply_list(&e->body, left);
+    for (uint32_t n = first; left-- > 0; n = part_at(e, n)->place.next)
+        show(&e->body, e, part_at(e, n));
+}
+
+void lock_info(struct hold_engine *e, const struct hold_command *c)
+{
+    uint32_t number = hf_index_find(&e->locks, c->name);
+
+    if (number == 0) {
+        reply_field_text(refuse(e, HOLD_NOTFOUND, 1), FIELD_NAME, c->name);
+        return;
+    }
+    const struct lock *lock = lock_at(e, number);
+    if (lock->granted > 0)
+        reply_oldest(&e->body, e, lock);
+    else
+        reply_unheld(&e->body, e, lock);
+    reply_parts(e, FIELD_HOLDERS, lock->grants.first, lock->granted,
+                reply_holder);
+    reply_parts(e, FIELD_WAITERS, lock->queue.first, lock->waiting,
+                reply_waiter);
+}
+
+/* ---- Who waits for whom. ---- */
+
+/* What a part waits for first: a grant that conflicts with it, or the wait
+ * before it; 0: for time to pass, or for another name of its set. */
+static uint32_t blocker_of(const struct hold_engine *e, const struct part *part)
+{
+    const struct lock *lock = lock_at(e, part->lock);
+    struct wanted wanted = waiter_wants(e, waiter_at(e, part->group), part);
+
+    if (lock->granted > 0 &&
+        conflicts(lock, &wanted, part_at(e, lock->grants.first)))
+        return lock->grants.first;
+    return part->place.prev;
+}
+
+/* The longest edge, as an entry and as a line: texts, escaped. */
+#define EDGE_BYTES (2 * HOLD_OWNER_MAX + HOLD_NAME_MAX + HOLD_NOTE_MAX + 160)
+#define DOT_BYTES  (2 * (2 * HOLD_OWNER_MAX + HOLD_NAME_MAX) + 64)
+/* A text that is longer takes no more lines. */
+#define DOT_FULL (HF_TEXT_MAX - DOT_BYTES - 32)
+
+struct graph {
+    uint64_t cursor; /* the waiter to go on with; 0: that was all */
+    uint32_t count;
+};
+
+/* Shows the edges of all who wait, from the cursor on. */
+static struct graph
+show_edges(struct hold_engine *e, const struct hold_command *c, uint32_t most,
+           size_t entry_max,
+           void (*show)(struct hold_engine *e, const struct part *part,
+                        const struct part *by))
+{
+    uint32_t top = hf_index_top(&e->waiters);
+    uint64_t number = c->cursor > 0 ? c->cursor : 1;
+    struct graph graph = {0, 0};
+
+    for (; number < top && graph.count < most && e->out.work < HOLD_STEPS_MAX &&
+           e->body.cap - e->body.len >= HOLD_SET_MAX * entry_max;
+         number++) {
+        const struct waiter *waiter =
+            hf_index_used(&e->waiters, (uint32_t)number);
+        e->out.work++;
+        uint32_t n = waiter == NULL ? 0 : waiter->first;
+        for (; n != 0; n = part_at(e, n)->more) {
+            uint32_t by = blocker_of(e, part_at(e, n));
+            if (by == 0)
+                continue;
+            show(e, part_at(e, n), part_at(e, by));
+            graph.count++;
+        }
+    }
+    graph.cursor = number < top ? number : 0;
+    return graph;
+}
+
+static void show_edge(struct hold_engine *e, const struct part *part,
+                      const struct part *by)
+{
+    const struct waiter *waiter = waiter_at(e, part->group);
+    struct hf_buf *body = &e->body;
+
+    reply_map(body, 8);
+    reply_field_text(body, FIELD_OWNER, part_owner(e, part));
+    reply_session(body, e, &waiter->claim);
+    reply_field_text(body, FIELD_NAME, lock_name(e, part->lock));
+    reply_mode(body, part);
+    reply_field_number(body, FIELD_WAITED_MS, passed_ms(e, waiter->queued_us));
+    reply_note(body, e, &waiter->claim);
+    reply_field_text(body, FIELD_BY,
+                     hf_bytes_text(by->waits ? "queue" : "grant"));
+    reply_field_text(body, FIELD_HOLDER, part_owner(e, by));
+}
+
+static void put(struct hold_engine *e, struct hf_bytes text)
+{
+    memcpy(e->body.data + e->body.len, text.data, text.len);
+    e->body.len += text.len;
+}
+
+/* In quotes, as Graphviz has it. */
+static void put_quoted(struct hold_engine *e, struct hf_bytes text)
+{
+    put(e, hf_bytes("\"", 1));
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.data[i];
+        if (c == '"' || c == '\\')
+            put(e, hf_bytes("\\", 1));
+        bool plain = (unsigned char)c >= ' ' && c != 127;
+        put(e, plain ? hf_bytes(&c, 1) : hf_bytes("?", 1));
+    }
+    put(e, hf_bytes("\"", 1));
+}
+
+static void show_dot(struct hold_engine *e, const struct part *part,
+                     const struct part *by)
+{
+    if (e->body.len > DOT_FULL)
+        return; /* a text is not longer */
+    put(e, hf_bytes_text("  "));
+    put_quoted(e, part_owner(e, part));
+    put(e, hf_bytes_text(" -> "));
+    put_quoted(e, part_owner(e, by));
+    put(e, hf_bytes_text(" [label="));
+    put_quoted(e, lock_name(e, part->lock));
+    put(e, hf_bytes_text(by->waits ? ", style=dashed];\n" : "];\n"));
+}
+
+void lock_waitgraph(struct hold_engine *e, const struct hold_command *c)
+{
+    uint64_t most = c->count > 0 ? c->count : HOLD_LIST_MAX;
+    bool dot = (c->flags & HOLD_DOT) != 0;
+
+    if (dot) {
+        reply_text(&e->body, hf_bytes("", 0));
+        size_t start = e->body.len;
+        put(e, hf_bytes_text("digraph waits {\n"));
+        struct graph graph = show_edges(e, c, HOLD_LIST_MAX, 0, show_dot);
+        if (graph.cursor != 0 || e->body.len > DOT_FULL)
+            put(e, hf_bytes_text("  /* and more */\n"));
+        put(e, hf_bytes_text("}\n"));
+        hf_put_u16(e->body.data + start - 2, (uint16_t)(e->body.len - start));
+        return;
+    }
+    reply_map(&e->body, 2);
+    reply_field(&e->body, FIELD_EDGES);
+    reply_list(&e->body, 0);
+    size_t count_at = e->body.len - 4;
+    struct graph graph =
+        show_edges(e, c, (uint32_t)most, EDGE_BYTES, show_edge);
+    hf_put_u32(e->body.data + count_at, graph.count);
+    reply_field_number(&e->body, FIELD_CURSOR, (int64_t)graph.cursor);
+}
+
+void lock_held(struct hold_engine *e, const struct hold_command *c)
+{
+    uint32_t lock = hf_index_find(&e->locks, c->name);
+
+    e->out.work += lock == 0 ? 0 : lock_at(e, lock)->granted;
+    if (grant_find(e, lock, c->token) == 0)
+        refuse_token(e, c, HOLD_LOST);
+}
+
+uint64_t hold_token_of(const struct hold_engine *e, struct hf_bytes name,
+                       uint64_t session, struct hf_bytes owner)
+{
+    uint32_t lock = hf_index_find(&e->locks, name);
+    uint32_t number = session == 0 ? 0 : session_find(e, session);
+
+    if (lock == 0 || (number == 0) != (session == 0))
+        return 0;
+    uint32_t grant = grant_of(e, lock_at(e, lock), number, owner);
+    return grant == 0 ? 0 : part_token(e, part_at(e, grant));
+}
+
+void lock_bound_safe(struct hold_engine *e, const struct hold_command *c)
+{
+    struct hf_bytes body = hf_buf_bytes(&e->body);
+    bool renews = c->kind == HOLD_RENEW || c->kind == HOLD_RENEWSET;
+    uint64_t token =
+        renews ? c->token : (uint64_t)reply_get_number(body, FIELD_TOKEN);
+    uint32_t set = set_find(e, token);
+    uint32_t number =
+        set != 0 ? set_at(e, set)->first
+                 : grant_find(e, hf_index_find(&e->locks, c->name), token);
+    int64_t safe_ms = 0;
+
+    if (number != 0 && !part_is_over(e, part_at(e, number)))
+        safe_ms = grant_safe_ms(e, part_at(e, number));
+    if (safe_ms < reply_get_number(body, FIELD_SAFE_MS))
+        reply_set_number(&e->body, FIELD_SAFE_MS, safe_ms);
+}
+
+/* The grant that the holder has on that lock at that time; 0: none. */
+static uint32_t own_at(const struct hold_engine *e, uint32_t lock,
+                       uint32_t session, const struct hold_command *c)
+{
+    uint32_t number =
+        lock == 0 ? 0 : grant_of(e, lock_at(e, lock), session, c->owner);
+
+    if (number == 0 || part_expires_us(e, part_at(e, number)) <= c->now_us ||
+        (session != 0 && session_at(e, session)->expires_us <= c->now_us))
+        return 0;
+    return number;
+}
+
+bool hold_reenters(const struct hold_engine *e, const struct hold_command *c)
+{
+    uint32_t session = c->session == 0 ? 0 : session_find(e, c->session);
+    uint32_t names = c->item_count > 0 ? c->item_count : 1;
+    bool found = false;
+
+    for (uint32_t i = 0; i < names && !found; i++) {
+        uint32_t lock = hf_index_find(
+            &e->locks, c->item_count > 0 ? c->items[i].sku : c->name);
+        found = own_at(e, lock, session, c) != 0;
+    }
+    return found;
+}
+
+uint64_t hold_oldest_token(const struct hold_engine *e, struct hf_bytes name)
+{
+    uint32_t lock = hf_index_find(&e->locks, name);
+
+    if (lock == 0 || lock_at(e, lock)->granted == 0)
+        return 0;
+    return part_token(e, part_at(e, lock_at(e, lock)->grants.first));
+}

@@ -1,0 +1,236 @@
+/* serve.c - who is next, when something has ended.
+ *
+ * A name is served from the front of its queue, in the same step that freed it,
+ * so that nobody can slip in:
+ *
+ *   held by A, queue B C D
+ *     UNLOCK by A, or A's time is over
+ *   held by B, queue C D          (new token)
+ *
+ * Readers and writers take turns: when a writer has ended, the readers who wait
+ * come before the next writer; readers who come later wait behind it.
+ *
+ * A wait for several names stands in several queues and is granted when it is
+ * at the front of all of them and all are free. Until then it lets nobody pass
+ * but readers where it is one. When it leaves, all its names are served.
+ */
+#include "hold/part.h"
+
+void serve_later(struct hold_engine *e, uint32_t number)
+{
+    struct lock *lock = lock_at(e, number);
+
+    if (lock->is_listed)
+        return;
+    lock->is_listed = true;
+    lock->next = 0;
+    if (e->serve.last == 0)
+        e->serve.first = number;
+    else
+        lock_at(e, e->serve.last)->next = number;
+    e->serve.last = number;
+}
+
+/* Is `own`, a grant of the same holder, just what the waiter asks for? */
+static bool is_same(const struct hold_engine *e, const struct waiter *waiter,
+                    const struct part *part, const struct part *own)
+{
+    if (own->mode != part->mode || own->permits != part->permits)
+        return false;
+    if (own->mode == MODE_COUNTING && lock_at(e, own->lock)->max != waiter->max)
+        return false;
+    bool is_set = (waiter->flags & WAITER_IS_SET) != 0;
+    return is_set == (own->group != 0) &&
+           (!is_set || set_at(e, own->group)->names == waiter->names);
+}
+
+/* May it be granted, as far as this name goes? `*own` is the grant that it
+ * re-enters, 0 for a new one. In the queue of `turn` its place does not count.
+ */
+static bool is_ready_at(const struct hold_engine *e,
+                        const struct waiter *waiter, const struct part *part,
+                        uint32_t turn, uint32_t *own)
+{
+    const struct lock *lock = lock_at(e, part->lock);
+    struct wanted wanted = waiter_wants(e, waiter, part);
+
+    *own = 0;
+    if (is_closed(e, lock) ||
+        (part->lock != turn && is_blocked(e, lock, &wanted)))
+        return false;
+    if (lock->granted == 0)
+        return true;
+    *own = grant_of(e, lock, wanted.session, wanted.owner);
+    if (*own != 0)
+        return !part_is_over(e, part_at(e, *own)) &&
+               is_same(e, waiter, part, part_at(e, *own));
+    return lock->granted < e->bounds.holders_max &&
+           !conflicts(lock, &wanted, part_at(e, lock->grants.first));
+}
+
+/* The same for all its names: all of them are free, or all are its own. */
+static bool is_ready(const struct hold_engine *e, const struct waiter *waiter,
+                     uint32_t turn, uint32_t *own)
+{
+    uint32_t first_own = 0;
+
+    if (waiter_is_over(e, waiter))
+        return false; /* it is ended in its turn, which serves again */
+    for (uint32_t n = waiter->first; n != 0; n = part_at(e, n)->more) {
+        if (!is_ready_at(e, waiter, part_at(e, n), turn, own))
+            return false;
+        if (n == waiter->first)
+            first_own = *own;
+        else if ((*own != 0) != (first_own != 0) ||
+                 (*own != 0 &&
+                  part_at(e, *own)->group != part_at(e, first_own)->group))
+            return false;
+    }
+    *own = first_own;
+    return true;
+}
+
+/* Its names are its own now; returns the part that stands for the grant. */
+static uint32_t take_over(struct hold_engine *e, const struct waiter *waiter)
+{
+    uint32_t number = waiter->first;
+
+    if ((waiter->flags & WAITER_IS_SET) != 0) {
+        hf_slab_unpromise(&e->sets.slab, 1);
+        set_begin(e, &waiter->claim, number, waiter->ttl_ms);
+        return number;
+    }
+    part_at(e, number)->claim = waiter->claim;
+    grant_begin(e, number, waiter->ttl_ms, waiter->max);
+    return number;
+}
+
+/* It has the same already: its parts go, the grant counts once more. */
+static void join_own(struct hold_engine *e, const struct waiter *waiter,
+                     uint32_t own)
+{
+    uint32_t next;
+
+    grant_reenter(e, own, waiter->ttl_ms);
+    waiter_unpromise(e, waiter);
+    claim_drop(e, &waiter->claim);
+    for (uint32_t n = waiter->first; n != 0; n = next) {
+        next = part_at(e, n)->more;
+        hf_slab_give(&e->parts, n);
+    }
+}
+
+static void grant_waiter(struct hold_engine *e, uint32_t number, uint32_t own,
+                         uint32_t here)
+{
+    struct waiter waiter = waiter_leave(e, number);
+
+    for (uint32_t n = waiter.first; n != 0; n = part_at(e, n)->more) {
+        if (part_at(e, n)->lock != here)
+            serve_later(e, part_at(e, n)->lock);
+    }
+    if (own != 0)
+        join_own(e, &waiter, own);
+    else
+        own = take_over(e, &waiter);
+    struct hf_buf *body = answer_begin(e, waiter.ticket, HOLD_OK);
+    reply_grant(body, e, own, waiter.queued_us);
+    waiter_answer_end(e, waiter.request);
+}
+
+/* Grants it, if it is ready. */
+static bool try_grant(struct hold_engine *e, uint32_t number, uint32_t here,
+                      bool turn)
+{
+    uint32_t waiter = part_at(e, number)->group;
+    uint32_t own;
+
+    if (!is_ready(e, waiter_at(e, waiter), turn ? here : 0, &own))
+        return false;
+    grant_waiter(e, waiter, own, here);
+    return true;
+}
+
+static bool is_by_age(const struct waiter *waiter)
+{
+    enum hold_policy policy = policy_of(waiter->flags);
+
+    return policy == POLICY_WAITDIE || policy == POLICY_WOUNDWAIT;
+}
+
+/* A writer has ended and the next one waits: the readers go before it. But they
+ * do not pass one who waits by age, which would come to wait for a senior or
+ * for a junior that it did not wound. */
+static void serve_readers(struct hold_engine *e, uint32_t here)
+{
+    uint32_t first = lock_at(e, here)->queue.first;
+    uint32_t next;
+
+    if (first == 0 || part_at(e, first)->mode == MODE_SHARED)
+        return;
+    uint32_t rank = rank_of(waiter_at(e, part_at(e, first)->group)->flags);
+
+    for (uint32_t n = first; n != 0; n = next) {
+        const struct part *part = part_at(e, n);
+        const struct waiter *waiter = waiter_at(e, part->group);
+        bool shared = part->mode == MODE_SHARED;
+        next = part->place.next;
+        e->out.work++;
+        if (rank_of(waiter->flags) > rank || (!shared && is_by_age(waiter)))
+            break;
+        if (shared)
+            (void)try_grant(e, n, here, true);
+    }
+}
+
+static void serve(struct hold_engine *e, uint32_t here)
+{
+    struct lock *lock = lock_at(e, here);
+    bool passed = false; /* a reader that waits elsewhere */
+    bool turn = lock->turn;
+    uint32_t next;
+
+    lock->turn = false;
+    if (is_closed(e, lock))
+        return;
+    if (turn && lock->granted == 0)
+        serve_readers(e, here);
+    for (uint32_t n = lock->queue.first; n != 0; n = next) {
+        const struct part *part = part_at(e, n);
+        bool shared = part->mode == MODE_SHARED;
+        next = part->place.next;
+        e->out.work++;
+        if ((shared || !passed) && try_grant(e, n, here, false))
+            continue;
+        if (!shared || (lock->granted > 0 &&
+                        part_at(e, lock->grants.first)->mode != MODE_SHARED))
+            break;
+        passed = true;
+    }
+}
+
+/* A name that nobody holds, waits for or marked costs nothing. */
+static void drop_idle(struct hold_engine *e, uint32_t number)
+{
+    const struct lock *lock = lock_at(e, number);
+
+    if (lock->granted == 0 && lock->waiting == 0 && lock->mark == 0)
+        hf_index_remove(&e->locks, number);
+}
+
+void serve_listed(struct hold_engine *e)
+{
+    while (e->serve.first != 0) {
+        uint32_t number = e->serve.first;
+        struct lock *lock = lock_at(e, number);
+        e->serve.first = lock->next;
+        if (e->serve.first == 0)
+            e->serve.last = 0;
+        lock->is_listed = false;
+        if (lock->waiting > 0)
+            serve(e, number);
+        lock->turn = false;
+        if (!lock->is_listed)
+            drop_idle(e, number);
+    }
+}

@@ -1,0 +1,173 @@
+/* hold_show.c - tests of LOCKINFO, LOCKS and HELD. */
+#include "support/engine.h"
+
+TEST_ONE_THREAD;
+
+TEST(a_lock_is_shown_with_its_holders_and_those_who_wait)
+{
+    engine_start();
+    engine_session(9000);
+    engine_do("LOCK pool OWNER ann SESSION 1 PERMITS 2 OF 4 NOTE first");
+    engine_now_us += 10 * MS;
+    engine_do("LOCK pool OWNER bob PERMITS 2 OF 4 TTL 500");
+    engine_do("LOCK pool OWNER eve SESSION 1 PERMITS 1 OF 4 WAIT 900 "
+              "PRIORITY 2 NOTE waits");
+    engine_now_us += 5 * MS;
+    engine_do("LOCK pool OWNER kim WAIT 900");
+    EXPECT(engine_do("LOCKINFO pool"),
+           "OK name=pool owner=ann token=2 expires_ms=8985 count=1 waiting=2 "
+           "held_ms=15 mode=counting session=1 names=0 note=first "
+           "holders=[{owner=ann session=1 token=2 mode=counting permits=2 "
+           "count=1 expires_ms=8985 held_ms=15 note=first} "
+           "{owner=bob session=0 token=3 mode=counting permits=2 count=1 "
+           "expires_ms=495 held_ms=5 note=}] "
+           "waiters=[{owner=kim session=0 mode=exclusive permits=0 priority=0 "
+           "waited_ms=0 note=} {owner=eve session=1 mode=counting permits=1 "
+           "priority=2 waited_ms=5 note=waits}]");
+}
+
+TEST(a_name_of_a_set_is_shown_as_such)
+{
+    engine_start();
+    engine_do("LOCKSET OWNER ann NAME a NAME b SHARED TTL 500 NOTE both");
+    engine_do("LOCKSET OWNER ann NAME a NAME b SHARED TTL 500");
+    EXPECT(engine_do("LOCKINFO b"),
+           "OK name=b owner=ann token=1 expires_ms=500 count=2 waiting=0 "
+           "held_ms=0 mode=shared session=0 names=2 note=both "
+           "holders=[{owner=ann session=0 token=1 mode=shared permits=0 "
+           "count=2 expires_ms=500 held_ms=0 note=both}] waiters=[]");
+    EXPECT(engine_do("LOCKS b"),
+           "OK locks=[{name=b owner=ann token=1 expires_ms=500 count=2 "
+           "waiting=0}] cursor=0");
+}
+
+TEST(names_that_nobody_holds_are_shown_and_not_listed)
+{
+    engine_start();
+    engine_do("LOCK z OWNER zoe TTL 100 DELAY 500");
+    engine_do("LOCKSET OWNER ann NAME a NAME z WAIT 9000");
+    EXPECT(engine_do("LOCKINFO a"),
+           "OK name=a owner= token=0 expires_ms=0 count=0 waiting=1 held_ms=0 "
+           "mode=free session=0 names=0 note= holders=[] "
+           "waiters=[{owner=ann session=0 mode=exclusive permits=0 priority=0 "
+           "waited_ms=0 note=}]");
+    engine_now_us += 100 * MS;
+    engine_tick();
+    EXPECT_BEGINS(engine_do("LOCKINFO z"),
+                  "OK name=z owner= token=0 expires_ms=500 count=0 waiting=1 "
+                  "held_ms=0 mode=closed session=0 names=0 note= holders=[] ");
+    EXPECT(engine_do("LOCKS"), "OK locks=[] cursor=0");
+    EXPECT(engine_do("LOCKINFO nothing"), "NOTFOUND name=nothing");
+    struct hold_counts counts;
+    hold_count(engine, &counts);
+    CHECK_EQ(counts.locks, 0);
+    CHECK_EQ(counts.waiters, 1);
+}
+
+static unsigned count_of(const char *text, const char *word)
+{
+    unsigned count = 0;
+
+    while ((text = strstr(text, word)) != NULL) {
+        text += strlen(word);
+        count++;
+    }
+    return count;
+}
+
+TEST(a_hundred_holders_and_waiters_are_shown)
+{
+    engine_start();
+    for (unsigned i = 0; i < 150; i++)
+        engine_do("LOCK door OWNER r%03u SHARED", i);
+    for (unsigned i = 0; i < 150; i++)
+        engine_do("LOCK door OWNER w%03u FOREVER", i);
+    const char *text = engine_reply_text(engine_do("LOCKINFO door"));
+    CHECK_EQ(count_of(text, "{owner=r"), 100);
+    CHECK_EQ(count_of(text, "{owner=w"), 100);
+    CHECK_EQ(count_of(text, "waiting=150"), 1);
+    CHECK(strstr(text, "{owner=r099 ") != NULL); /* the first of each */
+    CHECK(strstr(text, "{owner=w099 ") != NULL);
+}
+
+TEST(held_asks_for_a_token_on_a_name)
+{
+    engine_start();
+    engine_do("LOCK door OWNER ann SHARED TTL 100");
+    engine_do("LOCK door OWNER bob SHARED TTL 200");
+    EXPECT(engine_do("HELD door 1"), "OK");
+    EXPECT(engine_do("HELD door 2"), "OK");
+    EXPECT(engine_do("HELD door 3"), "LOST name=door token=3");
+    EXPECT(engine_do("HELD gate 1"), "LOST name=gate token=1");
+    engine_now_us += 100 * MS;
+    EXPECT(engine_do("HELD door 1"), "EARLY"); /* never told again */
+    engine_tick();
+    EXPECT(engine_do("HELD door 1"), "LOST name=door token=1");
+    EXPECT(engine_do("HELD door 2"), "OK");
+}
+
+/* ---- What threads of one process ask. ---- */
+
+static const struct hold_out *run(struct hold_command command)
+{
+    command.now_us = engine_now_us;
+    CHECK_EQ(hold_prepare(engine, &command), HF_OK);
+    return hold_run(engine, &command);
+}
+
+TEST(a_command_runs_as_its_record_would)
+{
+    struct hold_command lock = {.kind = HOLD_LOCK,
+                                .name = {"door", 4},
+                                .owner = {"ann", 3},
+                                .ttl_ms = 500};
+
+    engine_start();
+    CHECK_EQ(engine_lock("door", "ann", 500, 0)->code, HOLD_OK);
+    CHECK_EQ(engine_unlock("door", 1)->code, HOLD_OK);
+    CHECK_EQ(engine_lock("door", "ann", 500, 0)->code, HOLD_OK);
+    uint64_t digest = hold_digest(engine);
+    engine_start();
+    EXPECT(run(lock), "OK token=1 safe_ms=500 count=1 waited_ms=0");
+    EXPECT(run((struct hold_command){
+               .kind = HOLD_UNLOCK, .name = {"door", 4}, .token = 1}),
+           "OK remaining=0");
+    EXPECT(run(lock), "OK token=3 safe_ms=500 count=1 waited_ms=0");
+    CHECK(hold_digest(engine) == digest);
+    engine_stop();
+}
+
+TEST(a_lock_without_a_ttl_is_held_for_ever)
+{
+    struct hold_command lock = {
+        .kind = HOLD_LOCK, .name = {"door", 4}, .owner = {"ann", 3}};
+
+    engine_start();
+    CHECK_EQ(run(lock)->code, HOLD_OK);
+    CHECK_EQ(hold_due_us(engine), UINT64_MAX);
+    engine_now_us += UINT64_C(1) << 50;
+    CHECK_EQ(engine_lock("door", "bob", 500, 0)->code, HOLD_BUSY);
+    engine_stop();
+}
+
+TEST(the_token_of_a_holder_is_found)
+{
+    struct hf_bytes door = {"door", 4};
+    struct hf_bytes ann = {"ann", 3};
+
+    engine_start();
+    CHECK_EQ(hold_token_of(engine, door, 0, ann), 0);
+    CHECK_EQ(engine_do("SESSION OPEN TTL 1000")->code, HOLD_OK);
+    CHECK_EQ(engine_do("LOCK door OWNER ann SHARED")->code, HOLD_OK);
+    CHECK_EQ(engine_do("LOCK door OWNER ann SHARED SESSION 1")->code, HOLD_OK);
+    CHECK_EQ(engine_do("LOCKSET OWNER bob NAME door SHARED NAME gate")->code,
+             HOLD_OK);
+    CHECK_EQ(hold_token_of(engine, door, 0, ann), 2);
+    CHECK_EQ(hold_token_of(engine, door, 1, ann), 3);
+    CHECK_EQ(hold_token_of(engine, door, 7, ann), 0);
+    CHECK_EQ(hold_token_of(engine, door, 0, hf_bytes("bob", 3)), 4);
+    CHECK_EQ(hold_token_of(engine, hf_bytes("gate", 4), 0, hf_bytes("bob", 3)),
+             4);
+    CHECK_EQ(hold_token_of(engine, hf_bytes("none", 4), 0, ann), 0);
+    engine_stop();
+}

@@ -53,10 +53,12 @@ APP_LIBS := -lxxhash -luring $(LIB_LIBS)
 LIBS := -luv -lxxhash -luring $(STORES_LIBS)
 
 LIB_DIRS := base sync exec flow meter keep
-STEP_DIRS := $(LIB_DIRS) stores
+INNER_DIRS := hold locks # in the library, too: see $(INNER)
+STEP_DIRS := $(LIB_DIRS) $(INNER_DIRS) stores
 FUZZ_DIRS := base sync exec journal resp # what the targets read with
 APP_DIRS := hold journal resp history server cli main
 LIB_SRC := $(wildcard $(LIB_DIRS:%=src/%/*.c))
+INNER_SRC := $(wildcard $(INNER_DIRS:%=src/%/*.c))
 STORES_SRC := $(wildcard src/stores/*.c)
 APP_SRC := $(filter-out src/main/main.c,$(wildcard $(APP_DIRS:%=src/%/*.c)))
 SUPPORT_SRC := $(filter-out test/support/schedule.c test/support/syscall.c,\
@@ -82,6 +84,7 @@ fuzz_obj = $(patsubst %.c,$(BUILD)/fuzz/obj/%.o,$(1))
 # What shows to the thread sanitizer what it would not see.
 SHOWN := $(if $(filter thread,$(SAN)),$(call obj,test/support/syscall.c))
 LIB := $(BUILD)/libholdfast.a
+INNER := $(BUILD)/obj/locks.o
 STORES := $(BUILD)/libholdfast-stores.a
 SHARED := $(BUILD)/libholdfast.so.$(VERSION)
 SHARED_STORES := $(BUILD)/libholdfast-stores.so.$(VERSION)
@@ -188,7 +191,15 @@ units: $(filter $(BUILD)/test/unit/%,$(TESTS))
 fuzzers: $(FUZZ)
 benches: $(BENCH) $(PEERS) $(CONTESTS)
 
-$(LIB): $(call obj,$(LIB_SRC))
+# The engine has names of the daemon's, which a user's program may have as well:
+# it is linked with hf_locks into one object, in which only hf_ names are global.
+# The daemon links the same objects by their own names.
+$(INNER): $(call obj,$(INNER_SRC))
+	ld -r -o $@.all $^
+	objcopy --wildcard --keep-global-symbol='hf_*' $@.all $@
+	@rm $@.all
+
+$(LIB): $(call obj,$(LIB_SRC)) $(INNER)
 $(STORES): $(call obj,$(STORES_SRC))
 $(APP): $(call obj,$(APP_SRC))
 $(LIB) $(STORES) $(APP):
@@ -219,7 +230,9 @@ $(SHARED_STORES): $(STORES) $(SHARED)
 $(BIN): $(call obj,src/main/main.c) $(SHOWN) $(APP) $(LIB)
 	$(CC) $(HF_CFLAGS) -o $@ $^ -luv $(APP_LIBS)
 
-$(call obj,$(LIB_SRC) $(STORES_SRC)): HF_CFLAGS += $(LIB_CFLAGS)
+$(call obj,$(LIB_SRC) $(INNER_SRC) $(STORES_SRC)): HF_CFLAGS += $(LIB_CFLAGS)
+# Without this -fPIC would cost the daemon indirect calls inside the engine.
+$(call obj,$(wildcard src/hold/*.c)): HF_CFLAGS += -fvisibility=hidden
 $(call obj,$(STORES_SRC)) $(call step_obj,$(STORES_SRC)): HF_CFLAGS += $(POSTGRES)
 
 $(BUILD)/obj/test/%.o: test/%.c Makefile
@@ -317,6 +330,7 @@ LIBS_map := -lurcu-cds -lurcu -lurcu-common -ltbb
 LIBS_skipmap := -lcds
 LIBS_blocking := -lglib-2.0 -laprutil-1 -lapr-1
 LIBS_permits := -lnsync
+LIBS_locks := -ltbb
 PKG_pool_glib := glib-2.0
 PKG_pool_apr := apr-1 apr-util-1
 PKG_log_spdlog := spdlog

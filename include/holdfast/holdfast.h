@@ -30,6 +30,7 @@
 #include "holdfast/lender.h"
 #include "holdfast/lender_postgres.h"
 #include "holdfast/limiter.h"
+#include "holdfast/locks.h"
 #include "holdfast/log.h"
 #include "holdfast/map.h"
 #include "holdfast/meter.h"

@@ -59,4 +59,12 @@ check "the queue before the slow stage fills up" \
 check "cron runs commands" test -s "$work/ticks"
 check "cron tells how often" grep -q ' x echo tick' "$work/cron"
 check "cron refuses what is not a job" refuses "$build/cron" 1 "soon echo"
+
+"$build/lock_manager" >"$work/locks" && status=0 || status=$?
+expect "four ways out of a deadlock end well" 0 $status
+for way in ordering time-out all-or-nothing detection; do
+    check "$way: all three threads finish" grep -q "^$way: .*finished 3 of 3" \
+        "$work/locks"
+done
+check "the cycle is told" grep -q 'waits for .*, which .* holds' "$work/locks"
 finish

@@ -1,0 +1,63 @@
+/* Tests that NULL is refused, or does nothing, in every call of the lock
+ * manager. Each pointer in turn is NULL and all else is good. */
+#include "holdfast/locks.h"
+#include "support/test.h"
+
+TEST_ONE_THREAD;
+
+static void visit(void *context, const struct hf_locks_holder *holder)
+{
+    (void)context;
+    (void)holder;
+}
+
+TEST(locks)
+{
+    const struct hf_locks_item items[] = {{.name = "a"}, {.name = NULL}};
+    struct hf_locks_request request = {.mode = HF_LOCKS_EXCLUSIVE};
+    struct hf_locks_answer answer;
+    struct hf_locks_stats stats;
+    struct hf_locks *locks;
+    uint64_t session;
+    char text[8] = "text";
+
+    CHECK_EQ(hf_locks_open(NULL, &(struct hf_locks_opts){0}), HF_INVALID);
+    CHECK_EQ(hf_locks_open(&locks, NULL), HF_OK);
+    CHECK_EQ(hf_locks_acquire(NULL, "a", &request, HF_NOW, &answer),
+             HF_INVALID);
+    CHECK_EQ(hf_locks_acquire(locks, NULL, &request, HF_NOW, &answer),
+             HF_INVALID);
+    CHECK_EQ(hf_locks_acquire(locks, "a", NULL, HF_NOW, NULL), HF_OK);
+    CHECK_EQ(hf_locks_acquire_set(NULL, items, 1, &request, HF_NOW, &answer),
+             HF_INVALID);
+    CHECK_EQ(hf_locks_acquire_set(locks, NULL, 1, &request, HF_NOW, &answer),
+             HF_INVALID);
+    CHECK_EQ(hf_locks_acquire_set(locks, items, 2, &request, HF_NOW, &answer),
+             HF_INVALID);
+    hf_locks_answer_free(NULL);
+    CHECK_EQ(hf_locks_release(NULL, "a", 0), HF_INVALID);
+    CHECK_EQ(hf_locks_release(locks, NULL, 0), HF_INVALID);
+    CHECK_EQ(hf_locks_release_set(NULL, 1), HF_INVALID);
+    CHECK_EQ(hf_locks_downgrade(NULL, "a", 0), HF_INVALID);
+    CHECK_EQ(hf_locks_downgrade(locks, NULL, 0), HF_INVALID);
+    CHECK_EQ(hf_locks_renew(NULL, "a", 0, 1), HF_INVALID);
+    CHECK_EQ(hf_locks_renew(locks, NULL, 0, 1), HF_INVALID);
+    CHECK_EQ(hf_locks_renew_set(NULL, 1, 1), HF_INVALID);
+    CHECK(!hf_locks_holds(NULL, "a", 0));
+    CHECK(!hf_locks_holds(locks, NULL, 0));
+    CHECK_EQ(hf_locks_session_open(NULL, "note", &session), HF_INVALID);
+    CHECK_EQ(hf_locks_session_open(locks, "note", NULL), HF_INVALID);
+    CHECK_EQ(hf_locks_session_close(NULL, 1), HF_INVALID);
+    CHECK_EQ(hf_locks_holders(NULL, "a", visit, NULL), HF_INVALID);
+    CHECK_EQ(hf_locks_holders(locks, NULL, visit, NULL), HF_INVALID);
+    CHECK_EQ(hf_locks_holders(locks, "a", NULL, NULL), HF_INVALID);
+    CHECK_EQ(hf_locks_graph(NULL, HF_LOCKS_DOT, text, sizeof text), 0);
+    CHECK_TEXT(text, strlen(text), "");
+    CHECK(hf_locks_graph(locks, HF_LOCKS_DOT, NULL, 0) > 0);
+    CHECK_EQ(hf_locks_stats(NULL, "a", &stats), HF_INVALID);
+    CHECK_EQ(hf_locks_stats(locks, NULL, NULL), HF_INVALID);
+    CHECK_EQ(hf_locks_stats(locks, NULL, &stats), HF_OK);
+    hf_locks_shutdown(NULL);
+    hf_locks_close(NULL);
+    hf_locks_close(locks);
+}

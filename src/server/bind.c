@@ -72,11 +72,13 @@ static void link_bound(struct server *server, uint32_t number,
 bool bind_promise(struct server *server, const struct hold_command *command,
                   bool *binds)
 {
-    *binds = command->kind == HOLD_SESSION_KEEP ||
-             (command->kind == HOLD_SESSION_OPEN &&
-              (command->flags & HOLD_BIND) != 0);
-    return !*binds ||
-           hf_index_promise(&server->binds.sessions, ID_BYTES) == HF_OK;
+    bool may_bind = command->kind == HOLD_SESSION_KEEP ||
+                    (command->kind == HOLD_SESSION_OPEN &&
+                     (command->flags & HOLD_BIND) != 0);
+
+    *binds = may_bind &&
+             hf_index_promise(&server->binds.sessions, ID_BYTES) == HF_OK;
+    return *binds == may_bind;
 }
 
 void bind_unpromise(struct server *server)

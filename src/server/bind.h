@@ -44,7 +44,7 @@ enum hf_status binds_open(struct binds *binds);
 void binds_close(struct binds *binds);
 
 /* Makes sure that the session of this command can be bound when it is applied;
- * false without memory. */
+ * `binds` says whether there is a promise. False without memory. */
 bool bind_promise(struct server *server, const struct hold_command *command,
                   bool *binds);
 /* It was applied, or not. */

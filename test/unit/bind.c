@@ -81,6 +81,35 @@ TEST(a_session_lives_for_its_ttl_when_its_connection_goes)
     stop();
 }
 
+/* The refusal has its place behind what is on its way, and no promise. */
+TEST(a_session_for_which_there_is_no_memory_is_refused)
+{
+    bool opened = false;
+
+    for (uint64_t memory = 0; !opened; memory++) {
+        struct conn conn;
+        listening(&conn);
+        start();
+        command = (struct hold_command){.kind = HOLD_LOCK,
+                                        .name = hf_bytes_text("door"),
+                                        .owner = hf_bytes_text("me"),
+                                        .ttl_ms = 1000};
+        submit(&conn);
+        hf_memory_fail_after(memory);
+        submit_session(&conn, HOLD_SESSION_OPEN, 0);
+        hf_memory_fail_never();
+        CHECK_EQ(conn.pending, 2);
+        settle();
+        CHECK_EQ(conn.pending, 0);
+        CHECK_EQ(server.binds.sessions.slab.promised, 0);
+        opened = bind_own(&server, &conn) != 0;
+        CHECK(memory > 0 || !opened);
+        flush();
+        hf_buf_destroy(&conn.out);
+        stop();
+    }
+}
+
 /* The end of the old connection is heard before or after KEEP, or is on its way
  * to the disk when KEEP comes. */
 TEST(a_session_that_is_kept_elsewhere_is_bound_there)

@@ -63,10 +63,10 @@ static void judge_granted(struct check *c, const struct mark *marks,
         const struct call *call = marks[i].call;
         if (!may_mark(call) || !call->sure || call->hi >= granted->first)
             continue;
-        uint32_t until = check_until(c, call->lo,
-                                     check_us(c, call->lo) +
+        uint32_t until = check_until(c, call->first,
+                                     check_us(c, call->first) +
                                          call->terms.done_ms * US_PER_MS);
-        bool changed = check_flushed(c, call->lo, granted->hi);
+        bool changed = check_flushed(c, call->first, granted->hi);
         for (size_t j = 0; j < count && !changed; j++)
             changed = j != i && may_mark(marks[j].call) &&
                       marks[j].call->hi >= call->first;

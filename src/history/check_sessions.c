@@ -41,8 +41,8 @@ static void add_session(struct check *c, const struct call *call)
                     "a session is told by session, ttl_ms and bound");
         return;
     }
-    if (call->verb != VERB_SESSION_OPEN)
-        return;
+    if (call->verb != VERB_SESSION_OPEN || !call->may)
+        return; /* or its REQ was answered before */
     if ((uint64_t)ttl_ms != call->ttl_ms || bound != call->terms.bind)
         check_found(c, "reply", call->id, 0,
                     "the session is not as it was asked for");
@@ -118,19 +118,21 @@ static uint32_t left_by(const struct check *c, const struct call *call)
     return by;
 }
 
-/* Up to where the session surely lives by this OPEN or KEEP. */
+/* Up to where the session surely lives by this OPEN or KEEP. A repeated REQ is
+ * told what was, from its first call on. */
 static void promise(const struct check *c, struct session *session,
                     const struct call *call, const struct list *keeping)
 {
     const struct call *const *others = keeping->data;
     const struct call *const *closes = c->closes.data;
-    uint32_t from = session->bound ? last_alive(c, call) : call->lo;
-    uint32_t cut = check_next_flush(c, call->lo);
+    uint32_t from = session->bound ? last_alive(c, call) : call->first;
+    uint32_t cut = check_next_flush(c, call->first);
 
     for (size_t i = 0; i < keeping->count; i++) { /* it is another's then */
         if (others[i]->may && others[i]->client != call->client &&
-            others[i]->hi >= call->lo && others[i]->first < from)
-            from = others[i]->first > call->lo ? others[i]->first : call->lo;
+            others[i]->hi >= call->first && others[i]->first < from)
+            from =
+                others[i]->first > call->first ? others[i]->first : call->first;
     }
     for (size_t i = 0; i < c->closes.count; i++) {
         if (closes[i]->terms.session == session->id && closes[i]->may &&

@@ -390,6 +390,28 @@ static void finish(const char *second, const char *answer, uint64_t wait_ms,
         TOLD_BAD(&t, rule);
 }
 
+/* The first call may have been the one, and its answer lost. */
+TEST(work_is_done_from_the_first_call_with_its_req)
+{
+    static const char *const unlock = "UNLOCK a 1 DONE 100 RESULT ok REQ q";
+
+    for (int i = 0; i < 2; i++) {
+        struct told t;
+        told_begin(&t);
+        told(&t, 1, "LOCK a OWNER x", GRANT(1));
+        if (i > 0)
+            told_ask(&t, 1, unlock);
+        told_wait(&t, 60);
+        told(&t, 2, unlock, "remaining 0");
+        told_wait(&t, 60);
+        told(&t, 2, "LOCK a OWNER y", GRANT(5));
+        if (i > 0)
+            TOLD_GOOD(&t);
+        else
+            TOLD_BAD(&t, "done");
+    }
+}
+
 TEST(work_that_is_done_is_told_so_for_its_time)
 {
     finish("LOCK a OWNER y", DONE("ok"), 50, NULL);

@@ -88,6 +88,38 @@ TEST(a_session_that_was_kept_is_there)
     }
 }
 
+/* The first call was carried out, perhaps, and its answer was lost. */
+TEST(a_session_lives_from_the_first_call_with_its_req)
+{
+    static const char *const opens = "SESSION OPEN TTL 1000 REQ q";
+
+    for (int i = 0; i < 3; i++) {
+        struct told t;
+        told_begin(&t);
+        if (i > 0)
+            told_ask(&t, 1, opens);
+        told_wait(&t, 600);
+        told(&t, 2, opens, SESSION(1, 1000, 0));
+        if (i > 1)
+            told(&t, 2, opens, SESSION(1, 1000, 0));
+        told_wait(&t, 600);
+        told(&t, 2, "SESSION KEEP 1", "-LOST session 1 has ended");
+        end(&t, i > 0 ? NULL : "lost");
+    }
+}
+
+TEST(a_session_whose_req_is_answered_again_is_one_session)
+{
+    struct told t;
+
+    told_begin(&t);
+    uint64_t first = told_ask(&t, 1, "SESSION OPEN TTL 1000 REQ q");
+    told(&t, 2, "SESSION OPEN TTL 1000 REQ q", SESSION(1, 1000, 0));
+    told_answer(&t, 1, first, SESSION(1, 1000, 0));
+    told(&t, 1, "SESSION CLOSE 1", "+OK");
+    TOLD_GOOD(&t);
+}
+
 TEST(a_session_that_is_over_is_not_used)
 {
     struct told t;

@@ -439,6 +439,7 @@ static bool takes_request(enum make_kind kind)
     case MAKE_RENEWSET:
     case MAKE_DOWNGRADE:
     case MAKE_REVOKE:
+    case MAKE_SESSION_OPEN:
     case MAKE_SESSION_CLOSE:
     case MAKE_STOCK_SET:
     case MAKE_STOCK_ADD:
@@ -480,7 +481,7 @@ void make_request(const struct mix *mix, struct dice *dice,
     else
         make_other(&making, kind);
     if (takes_request(kind) && !words_has(out, "PEEK") &&
-        dice_hit(dice, mix->request)) {
+        !words_has(out, "BIND") && dice_hit(dice, mix->request)) {
         words_add(out, "REQ");
         words_add(out, "q%llu-%llu", ULL(client), ULL(turn));
     }

@@ -495,6 +495,8 @@ bool refuse_deadlock(struct hold_engine *e, const struct hold_command *c,
     struct search s = {
         .e = e, .c = c, .wanted = *wanted, .locks = locks, .count = count};
 
+    if (e->old_queues)
+        return false;
     switch (hold_policy(c)) {
     case POLICY_DETECT:
         return detect(&s);

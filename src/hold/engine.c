@@ -67,6 +67,7 @@ void run_tick(struct hold_engine *e, const struct hold_command *c)
 void run_restart(struct hold_engine *e, const struct hold_command *c)
 {
     e->seq += (uint64_t)c->amount; /* who waited was dropped before */
+    e->old_queues = (c->flags & HOLD_GRAPH) == 0;
 }
 
 void run_flush(struct hold_engine *e, const struct hold_command *c)
@@ -217,7 +218,7 @@ static bool is_crowded(const struct hold_engine *e,
     uint32_t number =
         about_lock && c->name.len > 0 ? hf_index_find(&e->locks, c->name) : 0;
 
-    return number != 0 &&
+    return number != 0 && !e->old_queues &&
            lock_at(e, number)->granted + lock_at(e, number)->waiting >
                HOLD_SETTLE_MAX;
 }

@@ -36,6 +36,11 @@
  *   - A LOCK that is `told` is not carried out: TIMEOUT is kept for its REQ,
  *     unless that was answered before.
  *
+ * HOLD_RESTART has the flag HOLD_GRAPH. What follows one without it was written
+ * by a server that had no deadlocks and other rules for queues, and is replayed
+ * by those rules (see serve.c), so that an old journal gives the tokens that
+ * its clients were told.
+ *
  * Threads: one thread at a time; engines share nothing.
  */
 #ifndef HOLD_ENGINE_H

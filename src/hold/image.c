@@ -35,7 +35,7 @@ static enum hf_status walk_head(struct walk *walk)
     char *at = e->body.data;
 
     *at++ = IMAGE_HEAD;
-    at = image_put(at, IMAGE_FORMAT);
+    at = image_put(at, e->old_queues ? IMAGE_OLD_QUEUES : IMAGE_FORMAT);
     at = image_put(at, e->seq);
     at = image_put(at, e->now_us);
     for (size_t i = 0; i < HOLD_BOUNDS_COUNT; i++)

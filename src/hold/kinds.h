@@ -9,7 +9,8 @@
 enum hold_kind {
     /* journaled: they change state */
     HOLD_TICK = 1,           /* time has passed; amount: see engine.h */
-    HOLD_RESTART = 2,        /* a server starts: nobody waits; seq + amount */
+    HOLD_RESTART = 2,        /* a server starts: nobody waits; seq + amount;
+                              * flags (GRAPH) */
     HOLD_ABANDON = 3,        /* an answer reaches nobody; see engine.h */
     HOLD_BOUNDS = 4,         /* settings: items are name = value */
     HOLD_FLUSH = 5,          /* everything goes, the sequence goes on */

@@ -44,16 +44,21 @@ static enum hf_status add_named(struct reader *in, struct hf_index *index,
 
 static enum hf_status load_head(struct hold_engine *e, struct reader *in)
 {
-    if (e->loading || read_number(in) != IMAGE_FORMAT)
+    uint64_t format = read_number(in);
+    bool is_old = format == IMAGE_OLD;
+
+    if (e->loading || format < IMAGE_OLD || format > IMAGE_OLD_QUEUES)
         return HF_CORRUPT;
     e->loading = true;
+    e->load_format = format;
     e->seq = read_number(in);
     e->now_us = read_number(in);
-    for (size_t i = 0; i < HOLD_BOUNDS_COUNT; i++)
+    for (size_t i = 0; i < (is_old ? OLD_BOUNDS : HOLD_BOUNDS_COUNT); i++)
         *hold_bound(&e->bounds, i) = read_number(in);
     hf_index_expect(&e->locks, read_number(in));
     hf_index_expect(&e->products, read_number(in));
     hf_index_expect(&e->reservations, read_number(in));
+    e->old_queues = format != IMAGE_FORMAT;
     return HF_OK;
 }
 
@@ -116,6 +121,9 @@ static enum hf_status load_entry(struct hold_engine *e, struct reader *in,
                {'W', waiter_load},
                {'M', mark_load}};
 
+    if (e->loading && e->load_format == IMAGE_OLD &&
+        (kind == 'L' || kind == 'W'))
+        return kind == 'L' ? old_lock_load(e, in) : old_waiter_load(e, in);
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
         if (own[i].kind == kind && (e->loading || i == 0))
             return own[i].load(e, in);

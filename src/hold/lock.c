@@ -402,7 +402,7 @@ void lock_settle(struct hold_engine *e, uint32_t number)
         if (part_is_over(e, part_at(e, n)))
             end_over(e, n);
     }
-    for (uint32_t n = lock->queue.first; n != 0; n = next) {
+    for (uint32_t n = lock->queue.first; n != 0 && !e->old_queues; n = next) {
         next = part_at(e, n)->place.next;
         if (part_is_over(e, part_at(e, n)))
             waiter_end(e, part_at(e, n)->group);

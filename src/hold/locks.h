@@ -212,4 +212,8 @@ void sessions_unbind(struct hold_engine *e);
 subject_walk_fn locks_walk, sets_walk, waiters_walk;
 subject_load_fn grant_load, set_load, waiter_load, mark_load;
 
+/* load_old.c: of an image of format 1 */
+#define OLD_BOUNDS 8u
+subject_load_fn old_lock_load, old_waiter_load;
+
 #endif

@@ -209,6 +209,23 @@ static void serve(struct hold_engine *e, uint32_t here)
     }
 }
 
+/* The same as a journal from before HOLD_GRAPH has it: only when nobody holds
+ * it, the waits at its front that are over end first, and behind the one that
+ * is granted only those of the same owner. */
+static void serve_old(struct hold_engine *e, uint32_t here)
+{
+    const struct lock *lock = lock_at(e, here);
+
+    if (lock->granted > 0)
+        return;
+    while (lock->queue.first != 0 &&
+           part_is_over(e, part_at(e, lock->queue.first)))
+        waiter_time_out(e, part_at(e, lock->queue.first)->group);
+    while (lock->queue.first != 0 &&
+           try_grant(e, lock->queue.first, here, false))
+        continue;
+}
+
 /* A name that nobody holds, waits for or marked costs nothing. */
 static void drop_idle(struct hold_engine *e, uint32_t number)
 {
@@ -227,7 +244,9 @@ void serve_listed(struct hold_engine *e)
         if (e->serve.first == 0)
             e->serve.last = 0;
         lock->is_listed = false;
-        if (lock->waiting > 0)
+        if (lock->waiting > 0 && e->old_queues)
+            serve_old(e, number);
+        else if (lock->waiting > 0)
             serve(e, number);
         lock->turn = false;
         if (!lock->is_listed)

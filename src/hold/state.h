@@ -169,7 +169,10 @@ struct hold_engine {
     struct hf_buf event_names;
     struct hf_buf done_body; /* of those who waited for what is done */
     uint32_t waiter_added;   /* by the command just performed, for REQ */
+    bool old_queues;         /* a journal from before HOLD_GRAPH is replayed */
     bool loading;            /* the head of an image was read */
+    uint64_t load_format;    /* of that image */
+    uint32_t load_lock;      /* of format 1: the lock that was read last */
 };
 
 static inline void need_item(struct need *need, struct hf_slab *slab)
@@ -196,8 +199,10 @@ static inline void need_record(struct hold_engine *e, struct need *need,
 #define US_PER_MS 1000u
 
 /* How an image begins. */
-#define IMAGE_HEAD   'H'
-#define IMAGE_FORMAT 2u
+#define IMAGE_HEAD       'H'
+#define IMAGE_OLD        1u /* is read, but not written: see load_old.c */
+#define IMAGE_FORMAT     2u
+#define IMAGE_OLD_QUEUES 3u /* the same, with `old_queues` */
 
 /* Length of the ids that the engine makes. */
 #define HOLD_ID_MADE_BYTES 26u

@@ -206,7 +206,10 @@ const struct hold_out *engine_told(const char *name, const char *owner,
 
 const struct hold_out *engine_restart(int64_t amount)
 {
-    begin(HOLD_RESTART, "")->amount = amount;
+    struct hold_command *c = begin(HOLD_RESTART, "");
+
+    c->amount = amount;
+    c->flags = HOLD_GRAPH;
     return engine_apply(&command);
 }
 

@@ -435,7 +435,7 @@ static void restart(struct world *w)
             leave(w, client);
         client->ticket = 0;
     }
-    c = (struct hold_command){.kind = HOLD_RESTART};
+    c = (struct hold_command){.kind = HOLD_RESTART, .flags = HOLD_GRAPH};
     (void)apply(w, &c);
     for (int i = 0; i < CLIENTS; i++)
         reconnect(w, &w->clients[i]);

@@ -408,6 +408,7 @@ static void make_word(struct sim *sim, struct sim_command *out,
         break;
     case WORD_SKIP:
         c->amount = (int64_t)sim_below(sim, 5);
+        c->flags = HOLD_GRAPH;
         break;
     case WORD_END:
     case HOLD_WORDS:

@@ -161,7 +161,7 @@ static void do_other(struct hold_engine *engine, struct hold_command *command,
 
 static void do_others(struct hold_engine *engine)
 {
-    struct hold_command c = {.kind = HOLD_RESTART};
+    struct hold_command c = {.kind = HOLD_RESTART, .flags = HOLD_GRAPH};
     char text[2][32];
 
     do_other(engine, &c, NULL, 0);

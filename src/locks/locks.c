@@ -110,6 +110,7 @@ void hf_locks_shutdown(struct hf_locks *locks)
     hf_locks_lock(locks);
     /* Relaxed: the mutex and the event order it. */
     hf_u32_store(&locks->shutdown, 1, __ATOMIC_RELAXED);
+    hf_locks_pass_time(locks); /* else who leaves may be answered by it */
     /* The last first, so that as a rule nobody's leaving lets another go on. */
     while ((waiter = locks->last) != NULL) {
         hf_locks_command(locks, HOLD_ABANDON)->token = waiter->ticket;
@@ -304,8 +305,11 @@ static enum hf_status retry(struct hf_locks *locks,
             return status;
         if (hf_event_until(&locks->closing, look_shutdown, locks, locks->clock,
                            hf_clock_after_ns(locks->clock, pause_ns)) ==
-            HF_CLOSED)
+            HF_CLOSED) {
+            hf_locks_answer_free(answer); /* of a deadlock, which was not it */
+            answer->length = 0;
             return HF_CLOSED;
+        }
     }
 }
 

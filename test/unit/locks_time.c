@@ -166,6 +166,61 @@ TEST(shutdown_lets_all_leave)
     hf_locks_close(locks);
 }
 
+TEST(a_shutdown_finds_a_hold_whose_time_is_over)
+{
+    for (uint32_t count = 1; count <= 2; count++) {
+        struct test_clock clock = {.now_ns = 1000};
+        struct hf_locks_opts opts = {.clock = test_clock(&clock)};
+        struct hf_locks *locks = locking_open(&opts);
+        struct hf_locks_request request = {.owner = "main", .ttl_ns = 4 * MS};
+        struct locking_call calls[2] = {{0}};
+
+        CHECK_EQ(hf_locks_acquire(locks, "a", &request, HF_NOW, NULL), HF_OK);
+        for (uint32_t i = 0; i < count; i++)
+            locking_wait_as(&calls[i], locks, i == 0 ? "x" : "y", "a",
+                            HF_LOCKS_EXCLUSIVE, i + 1);
+        test_clock_await_sleepers(&clock, count);
+        clock.now_ns += 4 * MS; /* and nobody was woken by it yet */
+        hf_locks_shutdown(locks);
+        for (uint32_t i = 0; i < count; i++) {
+            locking_join(&calls[i]);
+            CHECK_EQ(calls[i].status, i == 0 ? HF_OK : HF_CLOSED);
+        }
+        CHECK_EQ(hf_locks_release(locks, "a", calls[0].answer.token), HF_OK);
+        CHECK_EQ(locking_stats(locks, NULL).held, 0);
+        hf_locks_close(locks);
+    }
+}
+
+/* One whose answer is thrown away must not leave a cycle behind. */
+TEST(a_cycle_is_not_told_to_one_who_leaves_at_the_shutdown)
+{
+    struct test_clock clock = {.now_ns = 1000};
+    struct hf_locks_opts opts = {.clock = test_clock(&clock)};
+    struct hf_locks *locks = locking_open(&opts);
+    const struct hf_backoff_opts backoff = {.base_ns = MS};
+    struct locking_call first = {0};
+    struct locking_call call = {.locks = locks,
+                                .name = "b",
+                                .request = {.owner = "main", .retry = &backoff},
+                                .deadline_ns = HF_FOREVER};
+
+    call.request.patience_ns = 10 * MS;
+    (void)locking_take(locks, "main", "a");
+    (void)locking_take(locks, "x", "b");
+    locking_wait_as(&first, locks, "x", "a", HF_LOCKS_EXCLUSIVE, 1);
+    locking_start(&call);
+    test_clock_await_sleepers(&clock, 2); /* it was refused, and pauses */
+    hf_locks_shutdown(locks);
+    locking_join(&call);
+    locking_join(&first);
+    CHECK_EQ(call.status, HF_CLOSED);
+    CHECK_EQ(call.answer.link_count, 0);
+    CHECK_EQ(call.answer.length, 0);
+    CHECK(call.answer.links == NULL);
+    hf_locks_close(locks);
+}
+
 TEST(one_whom_the_leaving_of_another_lets_through_holds)
 {
     struct hf_locks *locks = locking_open(NULL);

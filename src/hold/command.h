@@ -46,8 +46,8 @@ enum { HOLD_PART_EXCLUSIVE = 1, HOLD_PART_SHARED = 2 };
 #define HOLD_POLICY_SHIFT   4u
 #define HOLD_PRIORITY_SHIFT 6u
 #define HOLD_DOT            0x100u
-#define HOLD_GRAPH          0x200u /* of RESTART: see engine.h */
-#define HOLD_FLAGS_ALL      0x3ffu
+#define HOLD_GRAPH          0x400u /* of RESTART: see engine.h */
+#define HOLD_FLAGS_ALL      0x7ffu
 #define HOLD_PRIORITY_MAX   3u /* the last */
 enum hold_policy {
     POLICY_DETECT,

@@ -9,6 +9,9 @@
 
 #define WAYS    4u
 #define CAP_MIN 64u
+/* From here on little is to spare: the system moves what is as large without a
+ * copy. A small one that grew in small steps would leave holes behind. */
+#define CAP_LARGE 4096u
 
 void hf_heap_init(struct hf_heap *heap,
                   void (*moved)(void *context, uint32_t ref, uint32_t position),
@@ -38,7 +41,7 @@ static enum hf_status make_room(struct hf_heap *heap, uint64_t count)
     if (count + 1 <= heap->cap)
         return HF_OK;
     while (cap < count + 1)
-        cap *= 2;
+        cap += cap / (cap < CAP_LARGE ? 2 : 8);
     if (cap > UINT32_MAX)
         return HF_NOMEM;
     struct hf_heap_entry *entries =

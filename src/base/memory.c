@@ -54,9 +54,15 @@ void *hf_alloc_huge(void)
 {
     void *block = hf_alloc_aligned(HF_HUGE_BYTES, HF_HUGE_BYTES);
 
-    if (block != NULL) /* a wish: without huge pages it is a plain block */
-        (void)madvise(block, HF_HUGE_BYTES, MADV_HUGEPAGE);
+    if (block != NULL)
+        hf_advise_huge(block);
     return block;
+}
+
+void hf_advise_huge(void *block)
+{
+    /* a wish: without huge pages it stays a plain block */
+    (void)madvise(block, HF_HUGE_BYTES, MADV_HUGEPAGE);
 }
 
 void hf_free(void *memory)

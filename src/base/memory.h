@@ -24,6 +24,9 @@ void *hf_alloc_lines(size_t bytes);
  * look-ups that would miss. */
 #define HF_HUGE_BYTES (2u << 20)
 void *hf_alloc_huge(void);
+/* The same wish for a block that hf_alloc_aligned() gave, aligned to its size:
+ * it is heard some time later, when the block is in use already. */
+void hf_advise_huge(void *block);
 void hf_free(void *memory);
 
 /* For tests: in this thread the allocation after `count` more successful ones

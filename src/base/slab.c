@@ -1,7 +1,10 @@
-/* slab.c - chunks of about 128 KiB and a list of free items through them.
+/* slab.c - chunks of about 32 KiB and a list of free items through them.
  *
- * The first chunks are allocated one by one, so that a small slab is small;
- * from then on a huge block is cut into chunks.
+ * The first chunks are allocated one by one, so that a small slab is small.
+ * From then on chunks are cut from blocks of HF_HUGE_BYTES. The first blocks
+ * are address space only: memory is used, and counted, chunk by chunk, and the
+ * system is asked for a huge page once all of a block is in use. When a slab is
+ * so large that a block is a small part of it, whole blocks are taken.
  */
 #include "base/slab.h"
 
@@ -10,8 +13,9 @@
 
 #include "base/memory.h"
 
-#define CHUNK_BYTES   (128u * 1024)
-#define SINGLE_CHUNKS 16u
+#define CHUNK_BYTES   (32u * 1024)
+#define SINGLE_CHUNKS 64u
+#define CUT_BLOCKS    16u /* that are used chunk by chunk */
 
 /* How a free item looks. */
 struct free_item {
@@ -34,18 +38,37 @@ static size_t chunk_bytes(const struct hf_slab *slab)
     return (size_t)slab->item_bytes << slab->shift;
 }
 
-/* Chunks in one allocation, if it begins with chunk number `first`. */
-static uint32_t block_chunks(const struct hf_slab *slab, uint32_t first)
+static uint32_t block_chunks(const struct hf_slab *slab)
 {
-    if (first < SINGLE_CHUNKS)
-        return 1;
     return (uint32_t)(HF_HUGE_BYTES / chunk_bytes(slab));
+}
+
+/* Does an allocation begin with the chunk of that number? */
+static bool begins_block(const struct hf_slab *slab, uint32_t chunk)
+{
+    return chunk <= SINGLE_CHUNKS ||
+           (chunk - SINGLE_CHUNKS) % block_chunks(slab) == 0;
+}
+
+/* How many chunks are added, or given back, at once when there are so many. */
+static uint32_t step_chunks(const struct hf_slab *slab, uint32_t count)
+{
+    return count < SINGLE_CHUNKS + CUT_BLOCKS * block_chunks(slab)
+               ? 1
+               : block_chunks(slab);
+}
+
+static size_t step_bytes(const struct hf_slab *slab, uint32_t chunks)
+{
+    return chunks == 1 ? chunk_bytes(slab) : HF_HUGE_BYTES;
 }
 
 void hf_slab_destroy(struct hf_slab *slab)
 {
-    for (uint32_t i = 0; i < slab->chunk_count; i += block_chunks(slab, i))
-        hf_free(slab->chunks[i]);
+    for (uint32_t i = 0; i < slab->chunk_count; i++) {
+        if (begins_block(slab, i))
+            hf_free(slab->chunks[i]);
+    }
     hf_free(slab->chunks);
     /* not by init: a zeroed slab has no item size */
     *slab = (struct hf_slab){.item_bytes = slab->item_bytes,
@@ -78,23 +101,39 @@ static enum hf_status make_places(struct hf_slab *slab, uint32_t count)
     return HF_OK;
 }
 
+/* The memory of the next chunk; NULL: there is none. */
+static char *next_chunk(const struct hf_slab *slab, uint32_t step)
+{
+    uint32_t number = slab->chunk_count;
+
+    if (step > 1)
+        return hf_alloc_huge();
+    if (number < SINGLE_CHUNKS)
+        return hf_alloc(chunk_bytes(slab));
+    if (begins_block(slab, number))
+        return hf_alloc_aligned(HF_HUGE_BYTES, HF_HUGE_BYTES);
+    if (begins_block(slab, number + 1)) /* the last of its block */
+        hf_advise_huge(slab->chunks[number + 1 - block_chunks(slab)]);
+    return slab->chunks[number - 1] + chunk_bytes(slab);
+}
+
 static enum hf_status add_chunk(struct hf_slab *slab)
 {
-    uint32_t more = block_chunks(slab, slab->chunk_count);
-    uint32_t count = slab->chunk_count + more;
+    uint32_t step = step_chunks(slab, slab->chunk_count);
+    uint32_t count = slab->chunk_count + step;
 
     if ((uint64_t)count << slab->shift > UINT32_MAX)
         return HF_NOMEM; /* the numbers are used up */
     if (make_places(slab, count) != HF_OK)
         return HF_NOMEM;
-    char *block = more == 1 ? hf_alloc(chunk_bytes(slab)) : hf_alloc_huge();
-    if (block == NULL)
+    char *chunk = next_chunk(slab, step);
+    if (chunk == NULL)
         return HF_NOMEM;
-    for (uint32_t i = 0; i < more; i++)
-        slab->chunks[slab->chunk_count + i] = block + i * chunk_bytes(slab);
+    for (uint32_t i = 0; i < step; i++)
+        slab->chunks[slab->chunk_count + i] = chunk + i * chunk_bytes(slab);
     slab->chunk_count = count;
     if (slab->account != NULL)
-        *slab->account += more == 1 ? chunk_bytes(slab) : HF_HUGE_BYTES;
+        *slab->account += step_bytes(slab, step);
     return HF_OK;
 }
 
@@ -109,18 +148,18 @@ enum hf_status hf_slab_make_room(struct hf_slab *slab, uint32_t count)
 
 void hf_slab_give_back(struct hf_slab *slab)
 {
-    uint32_t count = slab->chunk_count;
-    uint32_t single = count <= SINGLE_CHUNKS;
-    uint32_t last = count - (single ? 1 : block_chunks(slab, SINGLE_CHUNKS));
+    uint32_t step = step_chunks(slab, slab->chunk_count - 1);
+    uint32_t last = slab->chunk_count - step;
     uint64_t numbers = (uint64_t)last << slab->shift;
 
     if (numbers < slab->top + (1ull << slab->shift) ||
         numbers < 1 + (uint64_t)slab->used + slab->promised)
         return;
-    hf_free(slab->chunks[last]);
+    if (begins_block(slab, last))
+        hf_free(slab->chunks[last]);
     slab->chunk_count = last;
     if (slab->account != NULL)
-        *slab->account -= single ? chunk_bytes(slab) : HF_HUGE_BYTES;
+        *slab->account -= step_bytes(slab, step);
 }
 
 uint32_t hf_slab_take_raw(struct hf_slab *slab)

@@ -161,6 +161,19 @@ TEST(a_promised_add_needs_no_memory_and_others_may_fail_cleanly)
     hf_heap_destroy(&f->heap);
 }
 
+TEST(a_large_heap_has_an_eighth_to_spare)
+{
+    struct fixture *f = start();
+    size_t entry = sizeof(struct hf_heap_entry);
+
+    for (uint32_t count = 1; count < 300000; count++) {
+        CHECK_EQ(hf_heap_promise(&f->heap), HF_OK);
+        if (count > 10000)
+            CHECK(f->bytes <= (count + 2) * entry * 9 / 8);
+    }
+    hf_heap_destroy(&f->heap);
+}
+
 TEST(a_cleared_heap_keeps_room_and_promises)
 {
     struct fixture *f = start();

@@ -211,6 +211,37 @@ TEST(a_trim_takes_one_block_and_leaves_one_to_spare)
     hf_slab_destroy(&slab);
 }
 
+/* Of any size: two chunks at most, and of a large one a seventeenth. */
+TEST(a_slab_has_little_to_spare_and_gives_it_all_back)
+{
+    static const size_t sizes[] = {16, 64, 72, 88, 1024};
+
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct hf_slab slab;
+        size_t bytes = 0;
+        size_t most = 0;
+        hf_slab_init(&slab, sizes[i], &bytes);
+        CHECK_EQ(hf_slab_promise(&slab, 1), HF_OK);
+        size_t chunk = bytes;
+        CHECK(chunk <= 32u << 10);
+        for (size_t used = 2 * sizes[i]; used < 64u << 20; used += sizes[i]) {
+            CHECK_EQ(hf_slab_promise(&slab, 1), HF_OK);
+            if (used < 32u << 20)
+                CHECK(bytes <= used + 2 * chunk);
+            CHECK(bytes >= used);
+            CHECK(bytes <= used + used / 16 + 2 * chunk);
+            most = bytes;
+        }
+        hf_slab_unpromise(&slab, slab.promised - 1);
+        for (size_t left = most; left > 2 * chunk; left = bytes) {
+            hf_slab_trim(&slab);
+            CHECK(bytes < left);
+        }
+        CHECK_EQ(bytes, 2 * chunk);
+        hf_slab_destroy(&slab);
+    }
+}
+
 TEST(a_zeroed_slab_can_be_released)
 {
     struct hf_slab slab = {0};

@@ -17,14 +17,20 @@ enum hf_status check_broken(const struct checker *checker, const char *format,
     return HF_CORRUPT;
 }
 
+/* The entry at `position` is this thing's. */
+static bool is_in_heap(const struct hold_engine *e, uint32_t position,
+                       enum due_kind kind, uint32_t number)
+{
+    return position != 0 && position <= e->due.count &&
+           e->due.entries[position].ref ==
+               ((uint32_t)kind << DUE_SHIFT | number);
+}
+
 bool check_in_heap(const struct hold_engine *e, uint32_t position,
                    enum due_kind kind, uint32_t number, uint64_t when)
 {
-    if (position == 0 || position > e->due.count)
-        return false;
-    const struct hf_heap_entry *entry = &e->due.entries[position];
-    return entry->ref == ((uint32_t)kind << DUE_SHIFT | number) &&
-           entry->when == when;
+    return is_in_heap(e, position, kind, number) &&
+           e->due.entries[position].when == when;
 }
 
 /* What is summed up while the locks are walked. */
@@ -46,8 +52,8 @@ static enum hf_status check_single(struct checker *checker, uint32_t number)
         return check_broken(checker, "lock %.*s has token %llu, count %u",
                             HF_SHOW(lock_name(e, part->lock)),
                             (unsigned long long)part->token, part->count);
-    if (!check_in_heap(e, part->due, DUE_GRANT, number, part->expires_us))
-        return check_broken(checker, "lock %.*s is not due at its expiry",
+    if (!is_in_heap(e, part->due, DUE_GRANT, number))
+        return check_broken(checker, "lock %.*s is not among what is due",
                             HF_SHOW(lock_name(e, part->lock)));
     return HF_OK;
 }
@@ -217,8 +223,11 @@ static enum hf_status check_sets(struct checker *checker)
         if (set == NULL)
             continue;
         for (uint32_t n = set->first; n != 0 && names <= set->names;
-             n = part_at(e, n)->more)
-            names += part_at(e, n)->group == i && !part_at(e, n)->waits;
+             n = part_at(e, n)->more) {
+            if (part_at(e, n)->group != i || part_at(e, n)->waits)
+                break; /* what follows is not known */
+            names++;
+        }
         if (names != set->names || set_find(e, set->token) != i ||
             set->count == 0 ||
             !check_in_heap(e, set->due, DUE_SET, i, set->expires_us))

@@ -127,10 +127,10 @@ static inline void begin(struct hold_engine *e, uint32_t number,
     part->count = 1;
     part->token = emit_at(e, EVENT_LOCK_GRANTED, lock, part, 0, 0);
     part->acquired_us = e->now_us;
-    part->expires_us =
-        claim_expires_us(e, &part->claim, part->acquired_us, ttl_ms);
     join(e, lock, number, part, part->token, max);
-    due_add(e, DUE_GRANT, number, part->expires_us, part->token);
+    due_add(e, DUE_GRANT, number,
+            claim_expires_us(e, &part->claim, part->acquired_us, ttl_ms),
+            part->token);
     if (part->claim.session != 0)
         session_join(e, part->claim.session, number);
 }
@@ -142,7 +142,6 @@ void grant_begin(struct hold_engine *e, uint32_t number, uint64_t ttl_ms,
 
     part->waits = false;
     part->group = 0;
-    part->more = 0;
     begin(e, number, part, ttl_ms, max);
 }
 
@@ -176,7 +175,7 @@ void grant_reenter(struct hold_engine *e, uint32_t number, uint64_t ttl_ms)
     part->count++;
     uint64_t end_us =
         claim_expires_us(e, &part->claim, part->acquired_us, ttl_ms);
-    if (end_us > part->expires_us && !part->sealed)
+    if (end_us > part_expires_us(e, part) && !part->sealed)
         grant_set_expiry(e, number, end_us);
 }
 
@@ -214,7 +213,6 @@ void grant_set_expiry(struct hold_engine *e, uint32_t number,
         hf_heap_change(&e->due, set->due, expires_us, set->token);
         return;
     }
-    part->expires_us = expires_us;
     hf_heap_change(&e->due, part->due, expires_us, part->token);
 }
 
@@ -279,9 +277,8 @@ void grant_expire(struct hold_engine *e, uint32_t number)
 {
     const struct part *part = part_at(e, number);
 
-    assert(part->expires_us <= e->now_us);
     emit_lock(e, EVENT_LOCK_EXPIRED, part, part->token,
-              e->now_us - part->expires_us);
+              e->now_us - part_expires_us(e, part));
     emit_age(e, part->acquired_us);
     grant_end(e, number, false);
     serve_all(e);
@@ -312,8 +309,8 @@ void reply_grant(struct hf_buf *body, const struct hold_engine *e,
     }
     reply_map(body, part->mode == MODE_SHARED ? 5 : 4);
     reply_times(body, e, part->token,
-                claim_safe_ms(e, &part->claim, part->expires_us), part->count,
-                queued_us);
+                claim_safe_ms(e, &part->claim, part_expires_us(e, part)),
+                part->count, queued_us);
     if (part->mode == MODE_SHARED)
         reply_field_number(body, FIELD_FENCE,
                            (int64_t)lock_at(e, part->lock)->fence);

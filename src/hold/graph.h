@@ -40,13 +40,13 @@ struct lock {
             uint32_t max;
         };
     };
-    uint32_t mark;    /* 0: none */
-    uint32_t writer;  /* the first in the queue that is not shared; 0: none */
-    uint32_t several; /* in the queue: parts of those who want several names */
-    uint32_t next;    /* to be served */
-    bool is_listed;   /* to be served */
-    bool turn;        /* of the readers: see serve.c */
-    bool is_kept;     /* for now, also without a grant */
+    uint32_t mark;   /* 0: none */
+    uint32_t writer; /* the first in the queue that is not shared; 0: none */
+    uint32_t next;   /* to be served */
+    uint32_t several : 29; /* in the queue: parts of those who want several */
+    bool is_listed : 1;    /* to be served */
+    bool turn : 1;         /* of the readers: see serve.c */
+    bool is_kept : 1;      /* for now, also without a grant */
 };
 
 /* Who asked, and on which terms. */
@@ -56,32 +56,34 @@ struct claim {
     uint32_t terms;   /* 0: none */
 };
 
+/* When a single grant ends stands in the heap only. */
 struct part {
     uint32_t lock;      /* never 0 */
     uint32_t due;       /* of a single grant: its place in the heap */
     struct links place; /* in the grants or the queue of its lock */
     struct links kin;   /* of a first part with a session: in its parts */
-    struct claim claim; /* of a single grant */
     uint32_t group;     /* number of waiter or set; 0: a single grant */
-    uint32_t more;      /* the next part of the same group */
-    uint32_t permits;   /* counting */
-    uint8_t mode;       /* enum lock_mode */
+    union {
+        uint32_t more;  /* with a group: the next part of it */
+        uint32_t count; /* of a single grant: how often its holder took it */
+    };
+    uint32_t permits; /* counting */
+    uint8_t mode;     /* enum lock_mode */
     uint8_t priority;
     bool waits;
     bool sealed; /* wounded or revoked: its end stands */
     union {
-        struct {
-            uint32_t count; /* how often the holder took it */
+        struct { /* of a single grant */
+            struct claim claim;
             uint64_t token;
-            uint64_t expires_us; /* UINT64_MAX: with its session */
             uint64_t acquired_us;
         };
-        struct {              /* while it waits, for one search for deadlocks */
-            uint32_t skipped; /* see `followed` */
-            uint64_t met;     /* by that one: all waits before it */
+        struct {          /* while it waits, for one search for deadlocks */
+            uint64_t met; /* by that one: all waits before it */
             uint64_t met_writers; /* those before it that are not shared */
             uint64_t followed;    /* of the first in a queue: all grants of its
                                    * lock, but for those of one holder */
+            uint32_t skipped;     /* that holder */
         };
     };
 };

@@ -54,7 +54,7 @@ static enum hf_status walk_grant(struct walk *walk, const struct part *part)
 
     *at++ = 'G';
     at = image_put(at, part->token);
-    at = image_put(at, part->expires_us);
+    at = image_put(at, part_expires_us(e, part));
     at = image_put(at, part->acquired_us);
     at = image_put(at, part->count);
     at = image_put(at, part->mode);
@@ -326,7 +326,6 @@ enum hf_status grant_load(struct hold_engine *e, struct reader *in)
     struct part *part = part_at(e, number);
     part->claim = claim;
     part->token = numbers[0];
-    part->expires_us = numbers[1];
     part->acquired_us = numbers[2];
     part->count = (uint32_t)numbers[3];
     part->sealed = numbers[8] != 0;
@@ -339,7 +338,7 @@ enum hf_status grant_load(struct hold_engine *e, struct reader *in)
         session_join(e, claim.session, number);
     if (claim_promise(e, &claim, 1) != HF_OK)
         return HF_NOMEM;
-    return due_load(e, DUE_GRANT, number, part->expires_us, part->token);
+    return due_load(e, DUE_GRANT, number, numbers[1], part->token);
 }
 
 enum hf_status set_load(struct hold_engine *e, struct reader *in)

@@ -52,11 +52,11 @@ static inline uint64_t part_token(const struct hold_engine *e,
     return part->group == 0 ? part->token : set_at(e, part->group)->token;
 }
 
-/* When a grant ends by its own time. */
+/* When a grant ends by its own time; UINT64_MAX: with its session. */
 static inline uint64_t part_expires_us(const struct hold_engine *e,
                                        const struct part *part)
 {
-    return part->group == 0 ? part->expires_us
+    return part->group == 0 ? e->due.entries[part->due].when
                             : set_at(e, part->group)->expires_us;
 }
 

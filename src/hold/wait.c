@@ -145,7 +145,8 @@ static void queue_join(struct hold_engine *e, uint32_t number)
         (lock->writer == 0 || !is_before(e, part_at(e, lock->writer), &wanted)))
         lock->writer = number;
     lock->waiting++;
-    lock->several += waiter->names > 1;
+    if (waiter->names > 1)
+        lock->several++;
     e->waited_parts++;
     e->waited_bytes += lock->named.name.len;
 }
@@ -164,7 +165,8 @@ void queue_leave(struct hold_engine *e, uint32_t number)
     list_remove(GRANTS(e), &lock->queue, number);
     assert(lock->waiting > 0);
     lock->waiting--;
-    lock->several -= waiter_at(e, part->group)->names > 1;
+    if (waiter_at(e, part->group)->names > 1)
+        lock->several--;
     e->waited_parts--;
     e->waited_bytes -= lock->named.name.len;
 }

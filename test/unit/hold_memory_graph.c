@@ -315,3 +315,28 @@ TEST(a_wait_that_re_enters_leaves_nothing_promised)
     engine_do("UNLOCKSET 5");
     expect_nothing_left();
 }
+
+/* With a name and an owner of 16 bytes, whatever the number of locks. */
+TEST(a_held_lock_takes_less_than_232_bytes)
+{
+    static const size_t sizes[] = {1000, 3000, 10000, 30000, 100000, 300000};
+    struct hold_counts counts;
+    char name[17];
+    char owner[17];
+    size_t at = 0;
+
+    engine_start();
+    hold_count(engine, &counts);
+    size_t before = counts.memory_bytes;
+    for (size_t count = 1; at < sizeof sizes / sizeof *sizes; count++) {
+        snprintf(name, sizeof name, "l%015zu", count);
+        snprintf(owner, sizeof owner, "o%015zu", count);
+        engine_lock(name, owner, 100000000, 0);
+        if (count != sizes[at])
+            continue;
+        at++;
+        hold_count(engine, &counts);
+        CHECK_EQ(counts.locks, count);
+        CHECK((counts.memory_bytes - before) / count < 232);
+    }
+}

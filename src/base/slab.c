@@ -13,24 +13,17 @@
 
 #include "base/memory.h"
 
-#define CHUNK_BYTES   (32u * 1024)
 #define SINGLE_CHUNKS 64u
 #define CUT_BLOCKS    16u /* that are used chunk by chunk */
 
-/* How a free item looks. */
-struct free_item {
-    uint32_t mark; /* 0 */
-    uint32_t next;
-};
-
 void hf_slab_init(struct hf_slab *slab, size_t item_bytes, size_t *account)
 {
-    assert(item_bytes >= sizeof(struct free_item));
+    assert(item_bytes >= sizeof(struct hf_slab_free));
     assert(item_bytes % 8 == 0);
-    *slab = (struct hf_slab){
-        .item_bytes = (uint32_t)item_bytes, .top = 1, .account = account};
-    while (item_bytes << (slab->shift + 1) <= CHUNK_BYTES)
-        slab->shift++;
+    *slab = (struct hf_slab){.item_bytes = (uint32_t)item_bytes,
+                             .shift = hf_slab_shift(item_bytes),
+                             .top = 1,
+                             .account = account};
 }
 
 static size_t chunk_bytes(const struct hf_slab *slab)
@@ -162,24 +155,15 @@ void hf_slab_give_back(struct hf_slab *slab)
         *slab->account -= step_bytes(slab, step);
 }
 
-uint32_t hf_slab_take_raw(struct hf_slab *slab)
+uint32_t hf_slab_take_new(struct hf_slab *slab)
 {
-    uint32_t number = slab->free;
-
-    if (number != 0) {
-        struct free_item *item = hf_slab_at(slab, number);
-        assert(item->mark == 0);
-        slab->free = item->next;
-    } else {
-        /* Twice for items as large as a chunk: number 0 takes up the first. */
-        while ((uint64_t)slab->chunk_count << slab->shift <= slab->top) {
-            if (add_chunk(slab) != HF_OK)
-                return 0;
-        }
-        number = slab->top++;
+    /* Twice for items as large as a chunk: number 0 takes up the first. */
+    while ((uint64_t)slab->chunk_count << slab->shift <= slab->top) {
+        if (add_chunk(slab) != HF_OK)
+            return 0;
     }
     slab->used++;
-    return number;
+    return slab->top++;
 }
 
 uint32_t hf_slab_take(struct hf_slab *slab)
@@ -189,16 +173,4 @@ uint32_t hf_slab_take(struct hf_slab *slab)
     if (number != 0)
         memset(hf_slab_at(slab, number), 0, slab->item_bytes);
     return number;
-}
-
-void hf_slab_give(struct hf_slab *slab, uint32_t number)
-{
-    struct free_item *item = hf_slab_at(slab, number);
-
-    assert(number != 0 && number < slab->top);
-    assert(slab->used > 0);
-    item->mark = 0;
-    item->next = slab->free;
-    slab->free = number;
-    slab->used--;
 }

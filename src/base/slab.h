@@ -81,17 +81,62 @@ static inline void hf_slab_trim(struct hf_slab *slab)
         hf_slab_give_back(slab);
 }
 
-/* A zeroed item's number, or 0 without memory (never, if promised). */
-uint32_t hf_slab_take(struct hf_slab *slab);
-/* The same; what is in the item is undefined. */
-uint32_t hf_slab_take_raw(struct hf_slab *slab);
-void hf_slab_give(struct hf_slab *slab, uint32_t number);
+/* Items in a chunk, which has HF_SLAB_CHUNK_BYTES at most unless one item has
+ * more: so many to the power of two. */
+#define HF_SLAB_CHUNK_BYTES (32u * 1024)
+static inline uint32_t hf_slab_shift(size_t item_bytes)
+{
+    size_t items = HF_SLAB_CHUNK_BYTES / item_bytes;
+    return items == 0 ? 0 : 63 - (uint32_t)__builtin_clzll(items);
+}
 
 static inline void *hf_slab_at(const struct hf_slab *slab, uint32_t number)
 {
     char *chunk = slab->chunks[number >> slab->shift];
     uint32_t place = number & ((1u << slab->shift) - 1);
     return chunk + (size_t)place * slab->item_bytes;
+}
+/* The same where the size of the items is a constant: fewer instructions. */
+static inline void *hf_slab_at_sized(const struct hf_slab *slab,
+                                     uint32_t number, size_t item_bytes)
+{
+    uint32_t shift = hf_slab_shift(item_bytes);
+    uint32_t place = number & ((1u << shift) - 1);
+    return slab->chunks[number >> shift] + place * item_bytes;
+}
+
+/* How a free item looks; it may be looked at as one of the user's as well. */
+struct __attribute__((may_alias)) hf_slab_free {
+    uint32_t mark; /* 0 */
+    uint32_t next;
+};
+
+/* A zeroed item's number, or 0 without memory (never, if promised). */
+uint32_t hf_slab_take(struct hf_slab *slab);
+/* The same; what is in the item is undefined. */
+uint32_t hf_slab_take_new(struct hf_slab *slab); /* when none is free */
+static inline uint32_t hf_slab_take_raw(struct hf_slab *slab)
+{
+    uint32_t number = slab->free;
+
+    if (number == 0)
+        return hf_slab_take_new(slab);
+    const struct hf_slab_free *item = hf_slab_at(slab, number);
+    assert(item->mark == 0);
+    slab->free = item->next;
+    slab->used++;
+    return number;
+}
+static inline void hf_slab_give(struct hf_slab *slab, uint32_t number)
+{
+    struct hf_slab_free *item = hf_slab_at(slab, number);
+
+    assert(number != 0 && number < slab->top);
+    assert(slab->used > 0);
+    item->mark = 0;
+    item->next = slab->free;
+    slab->free = number;
+    slab->used--;
 }
 
 #endif

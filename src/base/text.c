@@ -67,13 +67,13 @@ enum hf_status hf_texts_put(struct hf_texts *texts, struct hf_bytes bytes,
     *out = (struct hf_text){0};
     if (bytes.len == 0)
         return HF_OK;
-    uint32_t size_class = hf_texts_class(bound);
-    uint32_t fitting = hf_texts_class(bytes.len);
+    uint32_t size_class = hf_texts_class(bytes.len);
     /* The fitting size may have room only because others were promised it. */
-    if (fitting != size_class &&
-        hf_slab_promise(&texts->slabs[fitting], 1) == HF_OK) {
-        hf_slab_unpromise(&texts->slabs[fitting], 1);
-        size_class = fitting;
+    if (bytes.len < bound) {
+        if (hf_slab_promise(&texts->slabs[size_class], 1) == HF_OK)
+            hf_slab_unpromise(&texts->slabs[size_class], 1);
+        else
+            size_class = hf_texts_class(bound);
     }
     struct hf_slab *slab = &texts->slabs[size_class];
     uint32_t slot = hf_slab_take_raw(slab);
@@ -82,10 +82,4 @@ enum hf_status hf_texts_put(struct hf_texts *texts, struct hf_bytes bytes,
     memcpy(hf_slab_at(slab, slot), bytes.data, bytes.len);
     *out = (struct hf_text){slot, (uint16_t)bytes.len, (uint16_t)size_class};
     return HF_OK;
-}
-
-void hf_texts_drop(struct hf_texts *texts, struct hf_text text)
-{
-    if (text.len > 0)
-        hf_slab_give(&texts->slabs[text.size_class], text.slot);
 }

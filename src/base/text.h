@@ -63,7 +63,11 @@ void hf_texts_unpromise(struct hf_texts *texts, size_t len);
  * when there is no memory for the other. Never fails if promised. */
 enum hf_status hf_texts_put(struct hf_texts *texts, struct hf_bytes bytes,
                             size_t bound, struct hf_text *out);
-void hf_texts_drop(struct hf_texts *texts, struct hf_text text);
+static inline void hf_texts_drop(struct hf_texts *texts, struct hf_text text)
+{
+    if (text.len > 0)
+        hf_slab_give(&texts->slabs[text.size_class], text.slot);
+}
 
 static inline struct hf_bytes hf_text_bytes(const struct hf_texts *texts,
                                             struct hf_text text)

@@ -211,11 +211,11 @@ static inline void need_record(struct hold_engine *e, struct need *need,
 #define HOLD_ANSWER_BYTES 64u
 
 /* The record of that number: lock_at(e, number) and so on. */
-#define RECORD_AT(kind, index)                                        \
-    static inline struct kind *kind##_at(const struct hold_engine *e, \
-                                         uint32_t number)             \
-    {                                                                 \
-        return hf_index_at(&e->index, number);                        \
+#define RECORD_AT(kind, index)                                                \
+    static inline struct kind *kind##_at(const struct hold_engine *e,         \
+                                         uint32_t number)                     \
+    {                                                                         \
+        return hf_slab_at_sized(&e->index.slab, number, sizeof(struct kind)); \
     }
 RECORD_AT(lock, locks)
 RECORD_AT(waiter, waiters)
@@ -228,11 +228,11 @@ RECORD_AT(fence, fences)
 RECORD_AT(request, requests)
 #undef RECORD_AT
 
-#define ITEM_AT(kind, slab)                                           \
-    static inline struct kind *kind##_at(const struct hold_engine *e, \
-                                         uint32_t number)             \
-    {                                                                 \
-        return hf_slab_at(&e->slab, number);                          \
+#define ITEM_AT(kind, slab)                                             \
+    static inline struct kind *kind##_at(const struct hold_engine *e,   \
+                                         uint32_t number)               \
+    {                                                                   \
+        return hf_slab_at_sized(&e->slab, number, sizeof(struct kind)); \
     }
 ITEM_AT(part, parts)
 ITEM_AT(terms, terms)

@@ -229,18 +229,23 @@ void hf_buf_destroy(struct hf_buf *buf)
 
 enum hf_status hf_parse_u64(struct hf_bytes text, uint64_t *out)
 {
+    size_t safe = text.len < DIGITS_SAFE ? text.len : DIGITS_SAFE;
     uint64_t number = 0;
+    size_t i = 0;
 
     if (text.len == 0)
         return HF_INVALID;
-    for (size_t i = 0; i < text.len; i++) {
+    for (; i < safe; i++) {
         unsigned digit = (unsigned char)text.data[i] - (unsigned)'0';
         if (digit > 9)
             return HF_INVALID;
-        if (i < DIGITS_SAFE)
-            number = number * 10 + digit;
-        else if (__builtin_mul_overflow(number, (uint64_t)10, &number) ||
-                 __builtin_add_overflow(number, (uint64_t)digit, &number))
+        number = number * 10 + digit;
+    }
+    for (; i < text.len; i++) {
+        unsigned digit = (unsigned char)text.data[i] - (unsigned)'0';
+        if (digit > 9 ||
+            __builtin_mul_overflow(number, (uint64_t)10, &number) ||
+            __builtin_add_overflow(number, (uint64_t)digit, &number))
             return HF_INVALID;
     }
     *out = number;

@@ -34,7 +34,7 @@ void hf_heap_clear(struct hf_heap *heap)
     heap->count = 0;
 }
 
-static enum hf_status make_room(struct hf_heap *heap, uint64_t count)
+enum hf_status hf_heap_make_room(struct hf_heap *heap, uint64_t count)
 {
     uint64_t cap = heap->cap ? heap->cap : CAP_MIN;
 
@@ -52,22 +52,6 @@ static enum hf_status make_room(struct hf_heap *heap, uint64_t count)
     heap->entries = entries;
     heap->cap = (uint32_t)cap;
     return HF_OK;
-}
-
-enum hf_status hf_heap_promise(struct hf_heap *heap)
-{
-    enum hf_status status =
-        make_room(heap, (uint64_t)heap->count + heap->promised + 1);
-
-    if (status == HF_OK)
-        heap->promised++;
-    return status;
-}
-
-void hf_heap_unpromise(struct hf_heap *heap)
-{
-    assert(heap->promised > 0);
-    heap->promised--;
 }
 
 static bool before(const struct hf_heap_entry *a, const struct hf_heap_entry *b)
@@ -125,11 +109,11 @@ static void sink(struct hf_heap *heap, uint32_t position,
 
 enum hf_status hf_heap_add(struct hf_heap *heap, struct hf_heap_entry entry)
 {
-    enum hf_status status = make_room(heap, (uint64_t)heap->count + 1);
+    uint32_t count = heap->count + 1;
 
-    if (status != HF_OK)
-        return status;
-    heap->count++;
+    if (count >= heap->cap && hf_heap_make_room(heap, count) != HF_OK)
+        return HF_NOMEM;
+    heap->count = count;
     rise(heap, heap->count, entry);
     return HF_OK;
 }

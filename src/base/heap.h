@@ -12,6 +12,7 @@
 #ifndef BASE_HEAP_H
 #define BASE_HEAP_H
 
+#include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -40,9 +41,23 @@ void hf_heap_destroy(struct hf_heap *heap);
 /* Empties it, tells nobody, keeps the memory. */
 void hf_heap_clear(struct hf_heap *heap);
 
+/* Makes room for so many entries. */
+enum hf_status hf_heap_make_room(struct hf_heap *heap, uint64_t count);
 /* Makes sure that one more add succeeds. */
-enum hf_status hf_heap_promise(struct hf_heap *heap);
-void hf_heap_unpromise(struct hf_heap *heap);
+static inline enum hf_status hf_heap_promise(struct hf_heap *heap)
+{
+    uint64_t count = (uint64_t)heap->count + heap->promised + 1;
+
+    if (count >= heap->cap && hf_heap_make_room(heap, count) != HF_OK)
+        return HF_NOMEM;
+    heap->promised++;
+    return HF_OK;
+}
+static inline void hf_heap_unpromise(struct hf_heap *heap)
+{
+    assert(heap->promised > 0);
+    heap->promised--;
+}
 
 /* HF_NOMEM without memory (never, if promised). */
 enum hf_status hf_heap_add(struct hf_heap *heap, struct hf_heap_entry entry);

@@ -226,5 +226,5 @@ void hf_index_remove(struct hf_index *index, uint32_t number)
     }
     *link = named->next;
     hf_texts_drop(index->texts, named->name);
-    hf_slab_give(&index->slab, number);
+    hf_slab_give_at(&index->slab, number, named);
 }

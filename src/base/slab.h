@@ -127,9 +127,11 @@ static inline uint32_t hf_slab_take_raw(struct hf_slab *slab)
     slab->used++;
     return number;
 }
-static inline void hf_slab_give(struct hf_slab *slab, uint32_t number)
+/* Gives back an item of that number, which lies there. */
+static inline void hf_slab_give_at(struct hf_slab *slab, uint32_t number,
+                                   void *place)
 {
-    struct hf_slab_free *item = hf_slab_at(slab, number);
+    struct hf_slab_free *item = place;
 
     assert(number != 0 && number < slab->top);
     assert(slab->used > 0);
@@ -137,6 +139,10 @@ static inline void hf_slab_give(struct hf_slab *slab, uint32_t number)
     item->next = slab->free;
     slab->free = number;
     slab->used--;
+}
+static inline void hf_slab_give(struct hf_slab *slab, uint32_t number)
+{
+    hf_slab_give_at(slab, number, hf_slab_at(slab, number));
 }
 
 #endif

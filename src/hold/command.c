@@ -176,8 +176,8 @@ size_t hold_encode(const struct hold_command *command, char *out)
     return (size_t)(at - out);
 }
 
-static enum hf_status get_text(struct hf_bytes record, size_t *at, size_t max,
-                               struct hf_bytes *out)
+static inline enum hf_status get_text(struct hf_bytes record, size_t *at,
+                                      size_t max, struct hf_bytes *out)
 {
     if (record.len - *at < 2)
         return HF_CORRUPT;

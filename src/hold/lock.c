@@ -69,10 +69,7 @@ void wait_need(struct hold_engine *e, const struct hold_command *c,
 void lock_need(struct hold_engine *e, const struct hold_command *c,
                struct need *need)
 {
-    need_record(e, need, &e->locks, c->name.len);
-    need_item(need, &e->parts);
-    need_text(e, need, c->owner.len);
-    need->due = 1;
+    grant_need(e, c, need);
     need->reply_len += HOLD_OWNER_MAX; /* of who holds it, or of a result */
     if (has_terms(c))
         terms_need(e, c, need);
@@ -237,11 +234,11 @@ bool unlock_check(struct hold_engine *e, const struct hold_command *c,
 
 /* Ends a grant that nobody waits behind, without session and terms. */
 static inline void end_plain(struct hold_engine *e, uint32_t number,
-                             const struct part *part, uint32_t lock)
+                             struct part *part, uint32_t lock)
 {
     hf_heap_remove(&e->due, part->due);
     hf_texts_drop(&e->texts, part->claim.owner);
-    hf_slab_give(&e->parts, number);
+    hf_slab_give_at(&e->parts, number, part);
     e->held--;
     hf_index_remove(&e->locks, lock);
 }

@@ -193,6 +193,16 @@ static inline bool has_terms(const struct hold_command *c)
     return (c->note.len | c->maxhold_ms | c->delay_ms) != 0;
 }
 
+/* What a grant on a new name takes, without terms. */
+static inline void grant_need(struct hold_engine *e,
+                              const struct hold_command *c, struct need *need)
+{
+    need_record(e, need, &e->locks, c->name.len);
+    need_item(need, &e->parts);
+    need_text(e, need, c->owner.len);
+    need->due = 1;
+}
+
 /* What a command asks for, but for the mode of one of several names. */
 static inline struct wanted command_wants(const struct hold_engine *e,
                                           const struct hold_command *c,

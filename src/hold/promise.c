@@ -11,7 +11,7 @@
  */
 #include <assert.h>
 
-#include "hold/state.h"
+#include "hold/part.h"
 
 /* Numbers, and texts that the engine itself has chosen. */
 #define PLAIN_REPLY_BYTES 128u
@@ -47,15 +47,20 @@ static size_t shown_bound(const struct hold_engine *e,
     return bound;
 }
 
-static void find_need(struct hold_engine *e, const struct hold_command *c,
-                      struct need *need)
+/* What most are: a LOCK that neither waits nor is kept for a REQ, without
+ * terms. */
+static inline bool is_plain_lock(const struct hold_command *c)
+{
+    return c->kind == HOLD_LOCK && !c->told && c->request.len == 0 &&
+           !has_terms(c) && !hold_may_wait(c);
+}
+
+static void find_other_need(struct hold_engine *e, const struct hold_command *c,
+                            struct need *need)
 {
     const struct hold_operation *operation = &hold_operations[c->kind];
     bool keep = c->request.len > 0 && operation->class == CLASS_WRITE;
 
-    need->count = need->reserves = need->due = 0;
-    need->waiter = need->shows = false;
-    need->reply_len = 0;
     if (!c->told) { /* else it is not carried out */
         need->reply_len = PLAIN_REPLY_BYTES + c->name.len;
         if (operation->need != NULL)
@@ -68,6 +73,18 @@ static void find_need(struct hold_engine *e, const struct hold_command *c,
         return;
     need_text(e, need, need->reply_len);
     need_record(e, need, &e->requests, c->request.len);
+}
+
+static inline void find_need(struct hold_engine *e,
+                             const struct hold_command *c, struct need *need)
+{
+    need->count = need->reserves = need->due = 0;
+    need->waiter = need->shows = false;
+    need->reply_len = 0;
+    if (is_plain_lock(c))
+        grant_need(e, c, need);
+    else
+        find_other_need(e, c, need);
 }
 
 static void give_back(struct hold_engine *e, const struct need *need)
@@ -116,12 +133,10 @@ static bool needs_nothing(const struct hold_command *c)
                                    (c->kind == HOLD_UNLOCK && c->done_ms == 0));
 }
 
-enum hf_status hold_prepare(struct hold_engine *e, const struct hold_command *c)
+/* Not inlined, nor is spend(): who needs nothing saves no registers. */
+__attribute__((noinline)) static enum hf_status
+prepare(struct hold_engine *e, const struct hold_command *c)
 {
-    if (needs_nothing(c)) {
-        e->prepared++;
-        return HF_OK;
-    }
     struct need need;
     find_need(e, c, &need);
     if (need.shows) {
@@ -154,6 +169,14 @@ enum hf_status hold_prepare(struct hold_engine *e, const struct hold_command *c)
     return HF_OK;
 }
 
+enum hf_status hold_prepare(struct hold_engine *e, const struct hold_command *c)
+{
+    if (!needs_nothing(c))
+        return prepare(e, c);
+    e->prepared++;
+    return HF_OK;
+}
+
 /* Spends the smallest promise of at least this length. */
 static size_t take_shown(struct hold_engine *e, size_t len)
 {
@@ -176,15 +199,9 @@ size_t promise_take_reply(struct hold_engine *e, size_t len)
     return e->spent.shows ? take_shown(e, len) : e->spent.reply_len;
 }
 
-void promise_spend(struct hold_engine *e, const struct hold_command *c)
+__attribute__((noinline)) static void spend(struct hold_engine *e,
+                                            const struct hold_command *c)
 {
-    assert(e->prepared > 0);
-    e->prepared--;
-    if (needs_nothing(c)) {
-        e->spent.count = 0;
-        e->spent.shows = false;
-        return;
-    }
     find_need(e, c, &e->spent);
     give_back(e, &e->spent);
     if (e->spent.waiter) {
@@ -195,6 +212,18 @@ void promise_spend(struct hold_engine *e, const struct hold_command *c)
         assert(e->reserving[e->spent.reserves - 1] > 0); /* it was prepared */
         e->reserving[e->spent.reserves - 1]--;
     }
+}
+
+void promise_spend(struct hold_engine *e, const struct hold_command *c)
+{
+    assert(e->prepared > 0);
+    e->prepared--;
+    if (!needs_nothing(c)) {
+        spend(e, c);
+        return;
+    }
+    e->spent.count = 0;
+    e->spent.shows = false;
 }
 
 /* Gives back memory that was made for promises and is not needed. */

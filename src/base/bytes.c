@@ -17,7 +17,9 @@ bool hf_bytes_is(struct hf_bytes bytes, const char *name)
 {
     for (size_t i = 0; i < bytes.len; i++) {
         char c = bytes.data[i];
-        if (c == '\0' || (c != name[i] && upper(c) != name[i]))
+        if (c == name[i] && c != '\0')
+            continue; /* mostly */
+        if (c == '\0' || upper(c) != name[i])
             return false;
     }
     return name[bytes.len] == '\0';

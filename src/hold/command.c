@@ -344,7 +344,7 @@ enum hf_status hold_decode(struct hf_bytes record, struct hold_command *command)
     if (kind >= HOLD_KINDS || hold_operations[kind].class == CLASS_NONE ||
         mask >> HOLD_RECORD_ARGS != 0)
         return HF_CORRUPT;
-    memset(command, 0, offsetof(struct hold_command, items));
+    hold_command_clear(command);
     command->now_us = hf_get_u64(record.data);
     command->kind = (enum hold_kind)kind;
     command->told = (head >> 8 & 1u << TOLD_BIT) != 0;

@@ -84,6 +84,22 @@ struct hold_command {
     struct hold_item items[HOLD_ITEMS_MAX];
 };
 
+/* Empties it, but for the items beyond item_count. */
+static inline void hold_command_clear(struct hold_command *command)
+{
+    enum {
+        PIECE = 64,
+        LAST = offsetof(struct hold_command, items) - 3 * PIECE
+    };
+    char *at = (void *)command;
+
+    /* Pieces of this size are stored without a loop. */
+    memset(at, 0, PIECE);
+    memset(at + PIECE, 0, PIECE);
+    memset(at + 2 * PIECE, 0, PIECE);
+    memset(at + 3 * PIECE, 0, LAST);
+}
+
 /* The longest record. */
 #define HOLD_RECORD_MAX                                               \
     (12u + 5 * 2 + HOLD_NAME_MAX + HOLD_OWNER_MAX + HOLD_REASON_MAX + \

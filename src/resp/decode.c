@@ -35,7 +35,6 @@ static enum hf_status read_length(const char *input, size_t len, size_t *at,
     size_t i = *at;
     size_t digits = 0;
     int64_t number = 0;
-    bool negative = i < len && input[i] == '-';
 
     /* most lengths have one digit */
     if (len - i >= 3 && input[i + 1] == '\r' && input[i + 2] == '\n' &&
@@ -45,6 +44,7 @@ static enum hf_status read_length(const char *input, size_t len, size_t *at,
         return HF_OK;
     }
 
+    bool negative = i < len && input[i] == '-';
     if (negative)
         i++;
     for (; i < len && input[i] >= '0' && input[i] <= '9'; i++) {
@@ -65,9 +65,10 @@ static enum hf_status read_length(const char *input, size_t len, size_t *at,
     return HF_OK;
 }
 
-/* Reads `$LEN\r\n BYTES \r\n` from input[*at]. */
-static enum hf_status read_bulk(char *input, size_t len, size_t *at,
-                                struct resp_request *out, struct hf_bytes *arg)
+/* Reads `$LEN\r\n BYTES \r\n` from input[*at]: seldom, see read_short(). */
+__attribute__((noinline)) static enum hf_status
+read_bulk(char *input, size_t len, size_t *at, struct resp_request *out,
+          struct hf_bytes *arg)
 {
     size_t i = *at;
     int64_t number;
@@ -103,13 +104,13 @@ static inline bool is_crlf(const char *at)
     return memcmp(at, "\r\n", 2) == 0; /* one comparison */
 }
 
-/* The same for a bulk that is whole and has less than 100 bytes, which nearly
- * all have. False: it is not known to be one. */
-static inline bool read_short(char *input, size_t len, size_t *at,
+/* The same for a bulk that is whole before input[end] and has less than 100
+ * bytes, which nearly all have. False: it is not known to be one. */
+static inline bool read_short(char *input, size_t end, size_t *at,
                               struct hf_bytes *arg)
 {
     char *from = input + *at;
-    size_t left = (len < RESP_REQUEST_MAX ? len : RESP_REQUEST_MAX) - *at;
+    size_t left = end - *at;
 
     if (left < SHORTEST_BULK || from[0] != '$')
         return false;
@@ -141,9 +142,11 @@ static enum hf_status decode_framed(char *input, size_t len,
         return HF_MORE;
     if (status != HF_OK || count > RESP_ARGS_MAX)
         return invalid(out, PROTOCOL "invalid multibulk length");
-    out->count = count > 0 ? (size_t)count : 0;
-    for (size_t i = 0; i < out->count; i++) {
-        if (read_short(input, len, &at, &out->args[i]))
+    size_t end = len < RESP_REQUEST_MAX ? len : RESP_REQUEST_MAX;
+    size_t args = count > 0 ? (size_t)count : 0;
+    out->count = args;
+    for (size_t i = 0; i < args; i++) {
+        if (read_short(input, end, &at, &out->args[i]))
             continue;
         status = read_bulk(input, len, &at, out, &out->args[i]);
         if (status == HF_MORE && len >= RESP_REQUEST_MAX)

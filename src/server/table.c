@@ -311,19 +311,6 @@ const struct command *table_find(const struct hf_bytes *args, size_t count,
     return alone;
 }
 
-/* Cheaper than a memset(), and all but the time, which the caller sets. */
-static void clear(struct hold_command *out)
-{
-    out->name = out->owner = out->reason = out->request = hf_bytes(NULL, 0);
-    out->token = out->wait_ms = 0;
-    memset(&out->cursor, 0,
-           offsetof(struct hold_command, told) -
-               offsetof(struct hold_command, cursor));
-    out->amount = 0;
-    out->told = false;
-    out->item_count = 0;
-}
-
 /* What its options say together. */
 static enum hf_status check_together(const struct hold_command *out,
                                      char error[PARSE_ERROR_MAX])
@@ -355,7 +342,7 @@ enum hf_status parse_command(const struct command *command,
                       .out = out,
                       .error = error};
 
-    clear(out);
+    hold_command_clear(out);
     out->kind = command->kind;
     out->ttl_ms = hold_operations[command->kind].ttl_ms;
     enum hf_status status = parse_shape(&p);

@@ -16,13 +16,10 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "cli/client.h"
-#include "drive.h"
+#include "ask.h"
 #include "holdfast/spread.h"
-#include "resp/resp.h"
 
 #define PRODUCTS    100000u
 #define LISTS       1000u
@@ -30,70 +27,23 @@
 #define CLIENTS_MAX 16u
 #define SECONDS_MAX 600u
 #define EVERY_NS    ((uint64_t)5000000)
-#define SECOND_NS   ((uint64_t)1000000000)
-#define MINUTE_NS   (60 * SECOND_NS)
 
-static struct client_address address = {.host = "127.0.0.1"};
+static uint64_t port;
 static atomic_bool stopping;
 static atomic_uint_fast64_t lists_answered;
 
-static void connect_to(struct client *client)
-{
-    struct client_target target;
-    char reason[CLIENT_REASON_MAX];
-    enum hf_status status =
-        client_open(client, &address, client_now_ns() + 5 * SECOND_NS, &target);
-    if (status != HF_OK) {
-        client_explain(client, &address, status, reason);
-        drive_fail("hostile", reason);
-    }
-}
-
-static void must(enum hf_status status, const char *what)
-{
-    if (status != HF_OK)
-        drive_fail(what, hf_status_text(status));
-}
-
-/* Words with one space between them. */
-static void send_words(struct client *client, const char *words)
-{
-    struct hf_bytes args[16];
-    char text[200];
-    char *rest = text;
-    size_t count = 0;
-    snprintf(text, sizeof text, "%s", words);
-    for (char *word; (word = strsep(&rest, " ")) != NULL && count < 16;)
-        args[count++] = hf_bytes_text(word);
-    must(client_send(client, count, args), "send");
-}
-
-static struct hf_bytes ask(struct client *client, const char *words)
-{
-    struct hf_bytes reply;
-    send_words(client, words);
-    must(client_step(client), words);
-    must(client_receive(client, client_now_ns() + MINUTE_NS, &reply), words);
-    return reply;
-}
-
 static void make_products(struct client *client)
 {
-    struct hf_bytes reply;
     char words[100];
     for (uint32_t i = 0; i < PRODUCTS;) {
         for (uint32_t j = 0; j < BATCH; j++, i++) {
             snprintf(words, sizeof words,
                      "STOCK SET aaaaaaaaaaaaaaaaaaaaaaaa-%06u 1", i);
-            send_words(client, words);
+            ask_send(client, words);
         }
-        must(client_step(client), "STOCK SET");
-        for (uint32_t j = 0; j < BATCH; j++) {
-            must(client_receive(client, client_now_ns() + MINUTE_NS, &reply),
-                 "STOCK SET");
-            if (reply.data[0] == '-')
-                drive_fail("STOCK SET", "refused");
-        }
+        ask_flush(client);
+        for (uint32_t j = 0; j < BATCH; j++)
+            (void)ask_next(client);
     }
 }
 
@@ -103,15 +53,16 @@ static void *be_rude(void *argument)
     struct client client;
     struct hf_bytes reply;
     (void)argument;
-    connect_to(&client);
+    ask_connect(&client, port);
     while (!atomic_load(&stopping)) {
         for (uint32_t i = 0; i < LISTS; i++)
-            send_words(&client, "STOCK LIST *a*a*a*a*z");
+            ask_send(&client, "STOCK LIST *a*a*a*a*z");
         enum hf_status status = client_step(&client);
         for (uint32_t i = 0; i < LISTS && status == HF_OK;) {
             status = client_take(&client, &reply);
             if (status == HF_MORE)
-                status = client_wait(&client, client_now_ns() + SECOND_NS / 10);
+                status =
+                    client_wait(&client, client_now_ns() + ASK_NS_PER_S / 10);
             else if (status == HF_OK) {
                 atomic_fetch_add(&lists_answered, 1);
                 i++;
@@ -130,17 +81,7 @@ static void *be_rude(void *argument)
 
 static uint64_t take_lock(struct client *client)
 {
-    struct resp_value value;
-    struct hf_bytes reply = ask(client, "LOCK held OWNER bench TTL 2000");
-    must(resp_field(reply, "token", &value), "LOCK");
-    return (uint64_t)value.number;
-}
-
-static void sleep_until(uint64_t due_ns)
-{
-    uint64_t now_ns = client_now_ns();
-    if (due_ns > now_ns)
-        nanosleep(&(struct timespec){.tv_nsec = (long)(due_ns - now_ns)}, NULL);
+    return ask_field(ask(client, "LOCK held OWNER bench TTL 2000"), "token");
 }
 
 static void print(const char *side, const struct hf_spread *times,
@@ -162,22 +103,23 @@ static void measure(struct client *client, uint64_t seconds, const char *side)
     struct hf_bytes reply;
     char words[100];
     uint64_t lost = 0;
-    must(hf_spread_open(&times, NULL), "spread");
+    ask_must(hf_spread_open(&times, NULL), "spread");
     uint64_t token = take_lock(client);
     uint64_t start_ns = client_now_ns();
-    uint64_t end_ns = start_ns + 3 * seconds * SECOND_NS;
-    uint64_t count = seconds * (SECOND_NS / EVERY_NS);
+    uint64_t end_ns = start_ns + 3 * seconds * ASK_NS_PER_S;
+    uint64_t count = seconds * (ASK_NS_PER_S / EVERY_NS);
     for (uint64_t i = 0; i < count; i++) {
         uint64_t due_ns = start_ns + i * EVERY_NS;
-        sleep_until(due_ns);
+        ask_sleep_until(due_ns);
         if (client_now_ns() >= end_ns) {
-            must(hf_spread_record(times, end_ns - due_ns, 1), "record");
+            ask_must(hf_spread_record(times, end_ns - due_ns, 1), "record");
             continue;
         }
         snprintf(words, sizeof words, "RENEW held %llu TTL 2000",
                  (unsigned long long)token);
         reply = ask(client, words);
-        must(hf_spread_record(times, client_now_ns() - due_ns, 1), "record");
+        ask_must(hf_spread_record(times, client_now_ns() - due_ns, 1),
+                 "record");
         if (reply.data[0] == '-') {
             lost++;
             token = take_lock(client);
@@ -198,17 +140,17 @@ int main(int argc, char **argv)
     uint64_t clients = 1;
     for (int i = 1; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--port") == 0)
-            address.port = drive_number(argv[i + 1]);
+            port = drive_number(argv[i + 1]);
         else if (strcmp(argv[i], "--seconds") == 0)
             seconds = drive_number(argv[i + 1]);
         else if (strcmp(argv[i], "--clients") == 0)
             clients = drive_number(argv[i + 1]);
     }
-    if (address.port == 0 || clients > CLIENTS_MAX || seconds > SECONDS_MAX)
+    if (port == 0 || clients > CLIENTS_MAX || seconds > SECONDS_MAX)
         drive_fail("usage", "hostile --port PORT [--seconds 1-600] "
                             "[--clients 1-16]");
     signal(SIGPIPE, SIG_IGN);
-    connect_to(&client);
+    ask_connect(&client, port);
     make_products(&client);
     measure(&client, seconds, "alone");
     uint64_t begun_ns = client_now_ns();

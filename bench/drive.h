@@ -57,7 +57,7 @@ drive_write(struct hold_engine *engine, const struct hold_command *command)
         drive_fail("prepare", "out of memory");
     size_t len = hold_encode(command, record);
     const struct hold_out *out = hold_apply(engine, hf_bytes(record, len));
-    if (out == NULL || out->code != HOLD_OK)
+    if (out == NULL || (out->code != HOLD_OK && out->code != HOLD_WAITING))
         drive_fail("apply", "a command that must succeed did not");
     return out;
 }

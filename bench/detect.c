@@ -90,10 +90,11 @@ static void make_chain(uint64_t count)
 
 static void make_star(uint64_t count)
 {
-    struct hold_command bound = {.kind = HOLD_BOUNDS,
-                                 .now_us = command.now_us,
-                                 .name = hf_bytes_text("holders_max"),
-                                 .amount = HOLD_QUEUE_MAX};
+    struct hold_command bound = {
+        .kind = HOLD_BOUNDS,
+        .now_us = command.now_us,
+        .item_count = 1,
+        .items = {{hf_bytes_text("holders_max"), HOLD_QUEUE_MAX}}};
     drive_write(engine, &bound);
     for (uint64_t i = 1; i <= count; i++) {
         lock(0, i, HOLD_SHARED);

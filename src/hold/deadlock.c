@@ -28,6 +28,14 @@
 /* As the holder of one who looks. */
 #define REQUESTER UINT32_MAX
 
+/* The search has taken too long: what it finds does not count any more, since
+ * the request is refused. Every loop that may be long looks at this, but for
+ * those through one queue or the grants of one lock. */
+static bool gives_up(const struct search *s)
+{
+    return s->steps > HOLD_DETECT_MAX;
+}
+
 /* Would the request stand before this part, and keep it waiting? */
 static bool is_overtaken(struct search *s, const struct part *part)
 {
@@ -77,7 +85,7 @@ static bool follow(struct search *s, const struct part *grant,
         return !s->all;
     uint32_t holder = holder_find(s->e, claim->session, owner);
     uint32_t w = holder == 0 ? 0 : holder_at(s->e, holder)->waiters.first;
-    for (; w != 0; w = waiter_at(s->e, w)->peers.next)
+    for (; w != 0 && !gives_up(s); w = waiter_at(s->e, w)->peers.next)
         meet(s, w, from, via);
     return false;
 }
@@ -223,7 +231,8 @@ static bool look_from(struct search *s, uint32_t number, uint32_t *from)
     const struct hold_engine *e = s->e;
     const struct waiter *waiter = waiter_at(e, number);
 
-    for (*from = waiter->first; *from != 0; *from = part_at(e, *from)->more) {
+    for (*from = waiter->first; *from != 0 && !gives_up(s);
+         *from = part_at(e, *from)->more) {
         const struct part *part = part_at(e, *from);
         struct wanted wanted = waiter_wants(e, waiter, part);
         if (follow_all(s, part->lock, &wanted, *from))
@@ -239,12 +248,12 @@ static uint32_t find_circle(struct search *s)
 
     s->first = s->last = 0;
     s->e->search++;
-    for (uint32_t i = 0; i < s->count; i++) {
+    for (uint32_t i = 0; i < s->count && !gives_up(s); i++) {
         struct wanted wanted = *want(s, i);
         if (s->locks[i] != 0)
             (void)follow_all(s, s->locks[i], &wanted, 0);
     }
-    for (uint32_t w = s->first; w != 0 && s->steps <= HOLD_DETECT_MAX;
+    for (uint32_t w = s->first; w != 0 && !gives_up(s);
          w = waiter_at(s->e, w)->next) {
         if (look_from(s, w, &from))
             return from;
@@ -262,7 +271,7 @@ static bool is_stuck(const struct search *s, uint32_t number)
 }
 
 /* Does the holder of that grant keep it? */
-static bool is_kept(const struct search *s, const struct part *grant)
+static bool is_kept(struct search *s, const struct part *grant)
 {
     const struct claim *claim = part_claim(s->e, grant);
 
@@ -271,7 +280,7 @@ static bool is_kept(const struct search *s, const struct part *grant)
     uint32_t holder = holder_find(s->e, claim->session,
                                   hf_text_bytes(&s->e->texts, claim->owner));
     uint32_t w = holder == 0 ? 0 : holder_at(s->e, holder)->waiters.first;
-    while (w != 0 && !is_stuck(s, w))
+    for (; w != 0 && !is_stuck(s, w) && !gives_up(s); s->steps++)
         w = waiter_at(s->e, w)->peers.next;
     return w != 0;
 }
@@ -333,7 +342,8 @@ static bool waiter_is_stopped(struct search *s, uint32_t number)
     const struct hold_engine *e = s->e;
     const struct waiter *waiter = waiter_at(e, number);
 
-    for (uint32_t n = waiter->first; n != 0; n = part_at(e, n)->more) {
+    for (uint32_t n = waiter->first; n != 0 && !gives_up(s);
+         n = part_at(e, n)->more) {
         struct wanted wanted = waiter_wants(e, waiter, part_at(e, n));
         if (is_stopped(s, part_at(e, n)->lock, &wanted, n))
             return true;
@@ -343,7 +353,7 @@ static bool waiter_is_stopped(struct search *s, uint32_t number)
 
 static bool request_is_stopped(struct search *s)
 {
-    for (uint32_t i = 0; i < s->count; i++) {
+    for (uint32_t i = 0; i < s->count && !gives_up(s); i++) {
         if (s->locks[i] != 0) {
             struct wanted wanted = *want(s, i);
             if (is_stopped(s, s->locks[i], &wanted, 0))
@@ -361,13 +371,13 @@ static void reduce(struct search *s)
     s->stuck = true;
     for (uint32_t w = s->first; w != 0; w = waiter_at(s->e, w)->next)
         waiter_at(s->e, w)->stuck = true;
-    while (changed && s->steps <= HOLD_DETECT_MAX) {
+    while (changed && !gives_up(s)) {
         changed = s->stuck && !request_is_stopped(s);
         s->stuck = s->stuck && !changed;
         for (uint32_t w = s->first; w != 0; w = waiter_at(s->e, w)->next) {
             struct waiter *waiter = waiter_at(s->e, w);
-            if (s->steps > HOLD_DETECT_MAX)
-                return; /* it is refused */
+            if (gives_up(s))
+                return;
             if (!waiter->stuck || waiter_is_stopped(s, w))
                 continue;
             waiter->stuck = false;
@@ -472,7 +482,7 @@ static bool detect(struct search *s)
 {
     uint32_t last = find_circle(s);
 
-    if (last != 0 && s->counting && s->steps <= HOLD_DETECT_MAX) {
+    if (last != 0 && s->counting && !gives_up(s)) {
         s->all = true;
         (void)find_circle(s);
         s->all = false;
@@ -481,7 +491,7 @@ static bool detect(struct search *s)
         last = s->stuck ? find_circle(s) : 0;
     }
     s->e->out.work += s->steps;
-    if (s->steps > HOLD_DETECT_MAX)
+    if (gives_up(s))
         return refuse_overload(s->e, "detect-max", HOLD_DETECT_MAX);
     if (last != 0)
         reply_circle(s, last);

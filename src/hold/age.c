@@ -30,6 +30,7 @@ static bool refuse_younger(struct search *s, uint32_t number)
     struct hold_engine *e = s->e;
     const struct part *part = part_at(e, number);
 
+    e->out.work += s->steps;
     deadlock_begin(e, s->c->owner, part->lock, "younger", 1);
     if (part->waits)
         deadlock_waiter(e, number);
@@ -51,6 +52,7 @@ static bool die(struct search *s, uint32_t lock_number,
         n = 0;
     for (; n != 0; n = part_at(e, n)->place.next) {
         const struct part *part = part_at(e, n);
+        s->steps++;
         if (!part_is_over(e, part) && !is_requester(s, part_claim(e, part)) &&
             is_senior(s, part))
             return refuse_younger(s, n);
@@ -59,6 +61,7 @@ static bool die(struct search *s, uint32_t lock_number,
         const struct part *part = part_at(e, n);
         if (!is_before(e, part, wanted))
             break;
+        s->steps++;
         if ((part->mode != MODE_SHARED || wanted->mode != MODE_SHARED) &&
             !part_is_over(e, part) && !is_requester(s, part_claim(e, part)) &&
             is_senior(s, part))
@@ -72,6 +75,7 @@ static uint32_t next_junior(struct search *s, uint32_t n)
 {
     for (; n != 0; n = part_at(s->e, n)->place.next) {
         const struct part *part = part_at(s->e, n);
+        s->steps++;
         if (!part_is_over(s->e, part) && !part_is_sealed(s->e, part) &&
             !is_requester(s, part_claim(s->e, part)) && !is_senior(s, part))
             break;
@@ -107,7 +111,7 @@ bool refuse_by_age(struct search *s)
     enum hold_policy policy = hold_policy(s->c);
     uint32_t juniors = 0;
 
-    for (uint32_t i = 0; i < s->count; i++) {
+    for (uint32_t i = 0; i < s->count && !gives_up(s); i++) {
         if (s->locks[i] == 0)
             continue;
         struct wanted here = *want(s, i);
@@ -120,6 +124,7 @@ bool refuse_by_age(struct search *s)
              n = next_junior(s, part_at(s->e, n)->place.next))
             juniors++;
     }
-    return juniors > HOLD_STEP_MAX &&
-           refuse_overload(s->e, "wounds-max", HOLD_STEP_MAX);
+    return refuse_long(s) ||
+           (juniors > HOLD_STEP_MAX &&
+            refuse_overload(s->e, "wounds-max", HOLD_STEP_MAX));
 }

@@ -28,14 +28,6 @@
 /* As the holder of one who looks. */
 #define REQUESTER UINT32_MAX
 
-/* The search has taken too long: what it finds does not count any more, since
- * the request is refused. Every loop that may be long looks at this, but for
- * those through one queue or the grants of one lock. */
-static bool gives_up(const struct search *s)
-{
-    return s->steps > HOLD_DETECT_MAX;
-}
-
 /* Would the request stand before this part, and keep it waiting? */
 static bool is_overtaken(struct search *s, const struct part *part)
 {
@@ -478,6 +470,12 @@ static void reply_circle(struct search *s, uint32_t last)
     }
 }
 
+bool refuse_long(struct search *s)
+{
+    s->e->out.work += s->steps;
+    return gives_up(s) && refuse_overload(s->e, "detect-max", HOLD_DETECT_MAX);
+}
+
 static bool detect(struct search *s)
 {
     uint32_t last = find_circle(s);
@@ -490,9 +488,8 @@ static bool detect(struct search *s)
         s->stuck_only = true;
         last = s->stuck ? find_circle(s) : 0;
     }
-    s->e->out.work += s->steps;
-    if (gives_up(s))
-        return refuse_overload(s->e, "detect-max", HOLD_DETECT_MAX);
+    if (refuse_long(s))
+        return true;
     if (last != 0)
         reply_circle(s, last);
     return last != 0;

@@ -10,8 +10,8 @@ struct search {
     struct wanted wanted;  /* of the request; its mode is that of a name */
     const uint32_t *locks; /* that it names; 0: not in use */
     uint32_t count;
-    /* Of a search for a circle. */
     uint64_t steps;
+    /* Of a search for a circle. */
     uint32_t first; /* waits that were met, in that order */
     uint32_t last;
     bool counting;   /* it met a counting lock */
@@ -20,6 +20,18 @@ struct search {
     bool stuck;      /* the request itself is */
     bool own;        /* a grant of who looks was passed by */
 };
+
+/* The search has taken too long: what it finds does not count any more, since
+ * the request is refused. Every loop that may be long looks at this, but for
+ * those through one queue or the grants of one lock. */
+static inline bool gives_up(const struct search *s)
+{
+    return s->steps > HOLD_DETECT_MAX;
+}
+
+/* Counts the steps as work, once, at the end; refuses a request for which it
+ * gave up. */
+bool refuse_long(struct search *s);
 
 /* The request, as far as it is about one of its names. */
 static inline const struct wanted *want(struct search *s, uint32_t i)

@@ -65,6 +65,8 @@ TEST(a_star_is_a_few_steps_for_each_who_waits)
     CHECK_ENGINE();
 }
 
+static uint64_t oldest; /* a session */
+
 /* So many wait for the same `width` names; the request is left as words. */
 static const char *make_sets(unsigned count, unsigned width)
 {
@@ -73,6 +75,7 @@ static const char *make_sets(unsigned count, unsigned width)
     size_t len = 0;
 
     engine_start();
+    oldest = engine_session(900000);
     for (unsigned i = 0; i < width; i++) {
         engine_do("LOCK n%u OWNER ann", i);
         len +=
@@ -158,4 +161,19 @@ TEST(a_look_at_the_waits_of_a_holder_of_permits_is_counted)
     EXPECT_WAITS(engine_do("LOCK x OWNER bob FOREVER DEADLOCK NONE"));
     EXPECT(engine_do("LOCK pool OWNER eve PERMITS 1 OF 1 FOREVER"),
            "OVERLOADED name=detect-max maximum=100000");
+}
+
+/* The same bound for one who is judged by its age, and is the oldest. */
+TEST(a_look_at_the_ages_in_wide_queues_is_given_up)
+{
+    const char *words = make_sets(MANY - 1, HOLD_SET_MAX);
+    char request[2000];
+
+    snprintf(request, sizeof request, "%s DEADLOCK WAITDIE SESSION %llu", words,
+             (unsigned long long)oldest);
+    CHECK(steps_of(request) > HOLD_DETECT_MAX);
+    CHECK(steps_of(request) <= WORK_MAX);
+    EXPECT(engine_do("%s", request),
+           "OVERLOADED name=detect-max maximum=100000");
+    CHECK_ENGINE();
 }

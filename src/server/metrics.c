@@ -139,12 +139,13 @@ void metrics_events(struct metrics *metrics, const struct hold_out *out)
         const struct hold_event *event = &out->events[i];
         metrics->events[event->kind]++;
         if (event->kind == EVENT_LOCK_EXPIRED ||
+            event->kind == EVENT_SESSION_EXPIRED ||
             event->kind == EVENT_RESERVATION_EXPIRED)
             hf_histogram_record(metrics->lag_us, event->lag_us);
         if (event->age_us == HOLD_NO_AGE)
             continue;
         if (event->kind == EVENT_LOCK_RELEASED ||
-            event->kind == EVENT_LOCK_EXPIRED)
+            event->kind == EVENT_LOCK_EXPIRED || event->kind == EVENT_LOCK_LOST)
             hf_histogram_record(metrics->hold_us, event->age_us);
         else if (event->kind == EVENT_CONFIRMED)
             hf_histogram_record(metrics->confirm_us, event->age_us);

@@ -35,10 +35,14 @@ static void end(void)
     test_server_finish(&server, &good);
 }
 
+static size_t scraped_bytes; /* of the last reply, as it was sent */
+
 static void scrape(struct test_wire *wire)
 {
-    struct hf_bytes text = test_bulk(test_ask(wire, "METRICS"));
+    struct hf_bytes reply = test_ask(wire, "METRICS");
+    struct hf_bytes text = test_bulk(reply);
 
+    scraped_bytes = reply.len;
     prometheus_release(&told);
     scrapes++;
     if (!prometheus_read(&told, text.data, text.len))
@@ -257,6 +261,35 @@ TEST(stock_and_reservations)
     CHECK_METRIC("holdfast_stock_total_units", 0);
     CHECK_METRIC("holdfast_stock_utilisation_ratio", 0);
     CHECK_METRIC("holdfast_events_total{event=\"flushed\"}", 1);
+    end();
+}
+
+/* A look counts what it was asked by, but not its answer, which is not sent
+ * yet. */
+TEST(bytes_in_and_out_and_processor_time)
+{
+    static const char *const time = "process_cpu_seconds_total";
+    struct test_wire *wire = &good;
+
+    begin();
+    scrape(wire);
+    double in = value("holdfast_received_bytes_total");
+    double out = value("holdfast_sent_bytes_total") + (double)scraped_bytes;
+    double used = value(time);
+    CHECK(used > 0);
+    for (int i = 0; i < 3; i++)
+        CHECK_REPLY(test_ask(wire, "PING"), "+PONG");
+    scrape(wire);
+    in += (double)(3 * strlen("*1\r\n$4\r\nPING\r\n") +
+                   strlen("*1\r\n$7\r\nMETRICS\r\n"));
+    out += (double)(3 * strlen("+PONG\r\n"));
+    CHECK_METRIC("holdfast_received_bytes_total", in);
+    CHECK_METRIC("holdfast_sent_bytes_total", out);
+    uint64_t start = test_now_ms();
+    while (value(time) <= used) { /* each look takes some */
+        CHECK(test_now_ms() - start < TEST_WIRE_DEADLINE_MS);
+        scrape(wire);
+    }
     end();
 }
 

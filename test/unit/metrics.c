@@ -84,20 +84,22 @@ TEST(events_tell_holds_confirms_and_lags)
         {.kind = EVENT_CONFIRMED, .age_us = 5},
         {.kind = EVENT_CANCELLED, .age_us = 6},
         {.kind = EVENT_RESERVATION_EXPIRED, .age_us = 8, .lag_us = 9},
+        {.kind = EVENT_SESSION_EXPIRED, .age_us = HOLD_NO_AGE, .lag_us = 11},
+        {.kind = EVENT_LOCK_LOST, .age_us = 900, .lag_us = 11},
     };
     struct hold_out out = {.events = events,
                            .event_count = sizeof events / sizeof events[0]};
 
     metrics_events(m, &out);
     hf_histogram_stats(m->hold_us, &stats);
-    CHECK_EQ(stats.count, 2);
-    CHECK_EQ(stats.sum, 100);
+    CHECK_EQ(stats.count, 3);
+    CHECK_EQ(stats.sum, 1000);
     hf_histogram_stats(m->confirm_us, &stats);
     CHECK_EQ(stats.count, 1);
     CHECK_EQ(stats.sum, 5);
     hf_histogram_stats(m->lag_us, &stats);
-    CHECK_EQ(stats.count, 2);
-    CHECK_EQ(stats.max, 9);
+    CHECK_EQ(stats.count, 3);
+    CHECK_EQ(stats.max, 11);
     CHECK_EQ(m->events[EVENT_LOCK_RELEASED], 2);
     CHECK_EQ(m->events[EVENT_LOCK_GRANTED], 1);
     metrics_waited(m, METRICS_LEFT, 5000);

@@ -1,0 +1,162 @@
+/* alarms.c - tests of the alarms that a server has by default, and of what it
+ * does while nothing is held. */
+#include "hold/state.h"
+#include "support/batch.h"
+
+#define MS_NS UINT64_C(1000000)
+
+static struct test_clock passing;
+
+static void begin(void)
+{
+    start();
+    passing = (struct test_clock){.now_ns = hf_clock_now_ns(server.clock)};
+    server.clock = test_clock(&passing);
+    alarms_tend(&server);
+    CHECK_EQ(alarms_firing(&server), 0);
+}
+
+/* Looks at the rules every second, as the server does; how many hold then. */
+static uint32_t firing_after(unsigned seconds)
+{
+    for (unsigned i = 0; i < seconds; i++) {
+        test_clock_advance(&passing, HF_NS_PER_S);
+        alarms_tend(&server);
+    }
+    return alarms_firing(&server);
+}
+
+/* So many events of that kind in each of ten seconds; how many rules hold then,
+ * and that they do not for long. */
+static uint32_t firing_by(enum hold_event_kind kind, unsigned each)
+{
+    struct hold_event event = {.kind = kind, .age_us = HOLD_NO_AGE};
+    struct hold_out out = {.events = &event, .event_count = 1};
+
+    begin();
+    for (unsigned i = 0; i < 10 * each; i++) {
+        metrics_events(&server.metrics, &out);
+        if (i % each == each - 1)
+            (void)firing_after(1);
+    }
+    uint32_t firing = alarms_firing(&server);
+    CHECK_EQ(firing_after(11), 0);
+    stop();
+    return firing;
+}
+
+TEST(a_server_in_order_raises_no_alarm)
+{
+    begin();
+    answer_note_grant(&server, 99 * MS_NS);
+    CHECK_EQ(firing_after(100), 0);
+    stop();
+}
+
+TEST(many_locks_that_expire_raise_an_alarm)
+{
+    CHECK_EQ(firing_by(EVENT_LOCK_EXPIRED, 11), 1);
+    CHECK_EQ(firing_by(EVENT_LOCK_EXPIRED, 10), 0);
+    CHECK_EQ(firing_by(EVENT_LOCK_RELEASED, 1000), 0);
+}
+
+/* What they held is lost, which is no expiry of a lock. */
+TEST(many_sessions_that_expire_raise_an_alarm)
+{
+    CHECK_EQ(firing_by(EVENT_SESSION_EXPIRED, 11), 1);
+    CHECK_EQ(firing_by(EVENT_SESSION_EXPIRED, 10), 0);
+    CHECK_EQ(firing_by(EVENT_SESSION_CLOSED, 1000), 0);
+}
+
+TEST(slow_acquisition_raises_an_alarm)
+{
+    begin();
+    for (unsigned i = 0; i < 100; i++) {
+        answer_now(&server);
+        answer_note_grant(&server, (i < 2 ? 200 : 1) * MS_NS);
+    }
+    CHECK_EQ(firing_after(1), 1);
+    CHECK_EQ(firing_after(120), 0);
+    stop();
+}
+
+TEST(a_rejected_fence_raises_an_alarm)
+{
+    begin();
+    metrics_refused(&server.metrics, HOLD_STALE);
+    CHECK_EQ(firing_after(1), 1);
+    CHECK_EQ(firing_after(61), 0);
+    stop();
+}
+
+TEST(a_double_grant_raises_an_alarm_that_stays)
+{
+    begin();
+    server.engine->double_grants++;
+    CHECK_EQ(firing_after(1), 1);
+    CHECK_EQ(firing_after(1000), 1);
+    stop();
+}
+
+/* ---- Nothing is held. ---- */
+
+static bool is_armed(void)
+{
+    return uv_is_active((uv_handle_t *)&server.due_timer) != 0;
+}
+
+/* The timer rings. */
+static void ring(void)
+{
+    uv_timer_stop(&server.due_timer);
+    server_due(&server.due_timer);
+}
+
+TEST(no_timer_of_the_engine_is_set_while_nothing_is_held)
+{
+    struct conn conn;
+
+    begin();
+    CHECK(!is_armed());
+    listening(&conn);
+    command = (struct hold_command){.kind = HOLD_LOCK,
+                                    .name = hf_bytes_text("door"),
+                                    .owner = hf_bytes_text("me"),
+                                    .ttl_ms = 500};
+    submit(&conn);
+    server_turn(&server);
+    CHECK_EQ(counts().locks, 1);
+    CHECK(is_armed());
+    command = (struct hold_command){.kind = HOLD_UNLOCK,
+                                    .name = hf_bytes_text("door"),
+                                    .token = hold_seq(server.engine)};
+    submit(&conn);
+    server_turn(&server);
+    CHECK_EQ(counts().locks, 0);
+    ring(); /* once more, in vain */
+    CHECK(!is_armed());
+    hf_buf_destroy(&conn.out);
+    stop();
+}
+
+/* What expired is swept, and that was all. */
+TEST(no_timer_of_the_engine_is_set_after_the_last_hold_has_expired)
+{
+    begin();
+    command = (struct hold_command){.kind = HOLD_SESSION_OPEN, .ttl_ms = 500};
+    uint64_t session = (uint64_t)reply_get_number(apply()->body, FIELD_SESSION);
+    command = (struct hold_command){.kind = HOLD_LOCK,
+                                    .name = hf_bytes_text("door"),
+                                    .owner = hf_bytes_text("me"),
+                                    .session = session};
+    CHECK_EQ(apply()->code, HOLD_OK);
+    server_turn(&server);
+    CHECK(is_armed());
+    test_clock_advance(&passing, 501 * MS_NS);
+    for (int i = 0; i < 5 && is_armed(); i++)
+        ring();
+    CHECK(!is_armed());
+    CHECK_EQ(counts().sessions, 0);
+    CHECK_EQ(counts().locks, 0);
+    stop();
+}

@@ -212,8 +212,46 @@ static void add_read(struct check *c, const struct call *call)
     }
 }
 
-/* What is said of a set, or of one name of it, is said of all its names. The
- * facts from `first` up to `last` have the token. */
+/* What is said of a set, or of one name of it, is said of all its names. */
+static void spread_to(struct check *c, const struct call *call,
+                      struct hf_bytes name)
+{
+    bool missed = call->outcome == OUTCOME_REFUSED;
+    bool named = call->name.len > 0 && call->verb != VERB_UNLOCKSET &&
+                 call->verb != VERB_RENEWSET;
+
+    if (named && (missed || hf_bytes_equal(name, call->name)))
+        return;
+    if (call->verb == VERB_UNLOCKSET || call->verb == VERB_RENEWSET)
+        add_change(c, call, name,
+                   call->verb == VERB_UNLOCKSET ? FACT_UNLOCKED : FACT_RENEWED);
+    else if (call->verb == VERB_REVOKE)
+        add_change(c, call, name, FACT_REVOKED);
+    else if (call->outcome == OUTCOME_DONE)
+        add(c, call, name, FACT_HELD);
+}
+
+/* The names that were shown with the token of a set whose grant is not known.
+ * Only UNLOCKSET and RENEWSET are surely about a set. */
+static void spread_shown(struct check *c, const struct call *call, size_t first,
+                         size_t last, const struct ref *refs)
+{
+    if (call->verb != VERB_UNLOCKSET && call->verb != VERB_RENEWSET)
+        return;
+    for (size_t i = first; i < last; i++) {
+        const struct fact *fact = refs[i].thing;
+        bool seen = fact->kind != FACT_SHOWN;
+        for (size_t j = first; j < i && !seen; j++) {
+            const struct fact *other = refs[j].thing;
+            seen = other->kind == FACT_SHOWN &&
+                   hf_bytes_equal(other->key.name, fact->key.name);
+        }
+        if (!seen)
+            spread_to(c, call, fact->key.name);
+    }
+}
+
+/* The facts from `first` up to `last` have the token of the call. */
 static void spread(struct check *c, const struct call *call, size_t first,
                    size_t last, const struct ref *refs)
 {
@@ -227,23 +265,12 @@ static void spread(struct check *c, const struct call *call, size_t first,
         if (fact->kind == FACT_GRANT && fact->call->verb == VERB_LOCKSET)
             set = fact->call;
     }
-    bool missed = call->outcome == OUTCOME_REFUSED;
-    bool named = call->name.len > 0 && call->verb != VERB_UNLOCKSET &&
-                 call->verb != VERB_RENEWSET;
-    if (set == NULL) /* only what may have changed it counts */
+    if (set == NULL) {
+        spread_shown(c, call, first, last, refs);
         return;
-    while (check_member(set, &at, &name, &mode)) {
-        if (named && (missed || hf_bytes_equal(name, call->name)))
-            continue;
-        if (call->verb == VERB_UNLOCKSET || call->verb == VERB_RENEWSET)
-            add_change(c, call, name,
-                       call->verb == VERB_UNLOCKSET ? FACT_UNLOCKED
-                                                    : FACT_RENEWED);
-        else if (call->verb == VERB_REVOKE)
-            add_change(c, call, name, FACT_REVOKED);
-        else if (call->outcome == OUTCOME_DONE)
-            add(c, call, name, FACT_HELD);
     }
+    while (check_member(set, &at, &name, &mode))
+        spread_to(c, call, name);
 }
 
 static size_t find_token(const struct list *refs, uint64_t token)

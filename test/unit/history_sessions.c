@@ -248,3 +248,28 @@ TEST(what_is_in_the_session_of_its_connection_ends_with_it)
         end(&t, others ? NULL : "stale-read");
     }
 }
+
+#define SHOWN(ms)                                                  \
+    "name a owner x token 2 expires_ms " #ms " count 1 waiting 0 " \
+    "mode exclusive"
+
+/* Whose grant it was is not known if it had REQ and SESSION 0; that it was
+ * renewed, or given back, is known all the same. */
+TEST(what_is_told_of_a_set_is_told_of_the_names_that_were_shown)
+{
+    for (int how = 0; how < 3; how++) {
+        struct told t;
+        told_begin(&t);
+        told(&t, 1, "SESSION OPEN TTL 1000 BIND", SESSION(1, 1000, 1));
+        told(&t, 1, "LOCKSET OWNER x NAME a SESSION 0 TTL 20 REQ q",
+             GRANT(2, 19));
+        told(&t, 2, "LOCKINFO a", SHOWN(17));
+        if (how == 1)
+            told(&t, 1, "RENEWSET 2 TTL 100", "safe_ms 99");
+        if (how == 2)
+            told(&t, 1, "UNLOCKSET 2", "remaining 0");
+        told_wait(&t, how == 2 ? 1 : 50);
+        told(&t, 2, "LOCKINFO a", SHOWN(46));
+        end(&t, how == 1 ? NULL : "stale-read");
+    }
+}

@@ -17,7 +17,9 @@ static const char about[] =
     "is what a service manager does.\n"
     "\n" HELD_RUNS "\n" HELD_EXITS
     "  75  another leads, and the wait timed out\n"
-    "  76  the leadership was lost and the command was killed\n" HELD_EXITS_RUN;
+    "  76  the leadership was lost and the command was killed\n"
+    "  77  waiting would be a deadlock (with --owner or --session)\n"
+    "  78  the work of this name is done (see holdfast once)\n" HELD_EXITS_RUN;
 
 static const char examples[] =
     "  holdfast elect scheduler --value \"$(hostname):8080\" -- ./scheduler\n"

@@ -1,6 +1,8 @@
 /* once.c - LOCK, the command, UNLOCK ... DONE with what it printed last. */
 #include "cli/commands.h"
 
+#include <signal.h>
+
 #include "cli/held.h"
 
 #define A_DAY_MS   (24u * 3600 * 1000)
@@ -21,8 +23,10 @@ static const char about[] =
     "if\n"
     "it has succeeded and that could not be recorded before the hold was "
     "over:\n"
-    "then its exit code is 76. So what it does should bear being done twice,\n"
-    "or pass the fence token on.\n"
+    "then its exit code is 76. It is tried until then, or until a signal "
+    "comes.\n"
+    "So what it does should bear being done twice, or pass the fence token "
+    "on.\n"
     "\n" HELD_RUNS "\n" HELD_EXITS
     "  75  another runs it, and the wait timed out\n"
     "  76  the lock was lost: the command was killed, or its success is not\n"
@@ -64,8 +68,20 @@ static enum hf_status print_result(struct once *once)
     return HF_OK;
 }
 
-/* Records the success. It is tried again until the hold is over; the REQ makes
- * that one attempt. */
+/* Was this process told to end? While the command runs that is passed on, and
+ * the signals stay blocked afterwards. */
+static bool is_told_to_end(void)
+{
+    sigset_t pending;
+
+    return sigpending(&pending) == 0 && (sigismember(&pending, SIGINT) == 1 ||
+                                         sigismember(&pending, SIGTERM) == 1 ||
+                                         sigismember(&pending, SIGHUP) == 1 ||
+                                         sigismember(&pending, SIGQUIT) == 1);
+}
+
+/* Records the success. It is tried again until the hold is over, or somebody
+ * loses patience; the REQ makes that one attempt. */
 static bool record(struct once *once)
 {
     struct lease *lease = &once->held.lease;
@@ -93,7 +109,7 @@ static bool record(struct once *once)
                 !lease_starts(error, "JOURNAL"))
                 return false;
         }
-        if (client_now_ns() >= lease->safe_ns)
+        if (client_now_ns() >= lease->safe_ns || is_told_to_end())
             return false;
         poll(NULL, 0, RETRY_MS);
     }
@@ -132,7 +148,7 @@ static int run_once(struct once *once, char **command)
             return held_explain(&once->held, status, error);
         status = print_result(once);
         if (status == HF_OK)
-            return CLI_DONE;
+            return fflush(stdout) == 0 ? CLI_DONE : CLI_FAILED;
         if (status != HF_NOTFOUND)
             return held_explain(&once->held, status, error);
         client_close(&once->held.lease.client); /* it is to be done again */

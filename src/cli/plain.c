@@ -49,6 +49,7 @@ static const struct args_option locks_options[] = {
 
 static const struct args_option waitgraph_options[] = {
     ARGS_FLAG("dot", "as a graph in Graphviz's language", dot),
+    PAGE_OPTIONS(""),
     CALL_OPTIONS(&call),
 };
 
@@ -116,7 +117,7 @@ static int check_stock(const struct plain *plain, const struct args *args)
         return args_wrong(&plain->spec, "'%s' is not a number", last);
     if (reason != NULL && strcmp(verb, "add") != 0)
         return args_wrong(&plain->spec, "--reason belongs to add");
-    if (cursor + page > 0 && strcmp(verb, "list") != 0)
+    if ((cursor | page) > 0 && strcmp(verb, "list") != 0)
         return args_wrong(&plain->spec, "--cursor and --count belong to list");
     return ARGS_GO;
 }
@@ -222,7 +223,7 @@ static const struct plain plains[] = {
      .words_max = 1,
      .needed = "one lock name is needed"},
     {.spec = {"waitgraph", "[options]",
-              "Shows who waits for whom, for which lock.\n\n" EXITS,
+              "Shows who waits for whom, for which lock, in pages.\n\n" EXITS,
               "  holdfast waitgraph\n"
               "  holdfast waitgraph --dot | dot -Tsvg >waits.svg\n",
               waitgraph_options, COUNT(waitgraph_options)},

@@ -61,7 +61,7 @@ static const struct verb *find_verb(const struct args_spec *spec,
         args_wrong(spec, "'%s' is not the id of a session", args->words[1]);
     else if (!verb->opens && (ttl_ms != 0 || name != NULL))
         args_wrong(spec, "--ttl and --name belong to open");
-    else if (!verb->listed && cursor + page > 0)
+    else if (!verb->listed && (cursor | page) > 0)
         args_wrong(spec, "--cursor and --count belong to list");
     else
         return verb;
@@ -147,5 +147,7 @@ int session_main(int argc, char **argv)
                           args.words[0]);
     if (args.rest[0] == NULL)
         return args_wrong(&spec, "a command is needed behind --");
+    if ((cursor | page) > 0)
+        return args_wrong(&spec, "--cursor and --count belong to list");
     return run_under(args.rest);
 }

@@ -64,6 +64,8 @@ session open 1|nothing follows open
 session close 1 --ttl 1000|--ttl and --name belong to open
 session info 1 --count 1|--cursor and --count belong to list
 session keep 1 -- true|'keep' and a command cannot be combined
+session --count 1 -- true|--cursor and --count belong to list
+session open --cursor 18446744073709551615 --count 1|belong to list
 locks a b|at most one pattern may be given
 lockinfo|one lock name is needed
 explain|one lock name is needed
@@ -156,6 +158,8 @@ check "the graph has the edge" grep -q 'owner=alice .*name=d2 .*holder=bob' out
 tells 0 '' "$HOLDFAST" waitgraph --dot
 check "the graph has it in DOT" grep -q '"alice" -> "bob"' out
 expect "and begins as one" 'digraph waits {' "$(head -n 1 out)"
+tells 0 '' "$HOLDFAST" waitgraph --cursor 0 --count 1
+check "a page of it tells where to go on" grep -q '^cursor: ' out
 ask REVOKE d2 "$(ask LOCKINFO d2 | sed -n 6p)" >/dev/null
 ends "$one" 'who waited'
 tells 0 '' "$HOLDFAST" explain d2
@@ -166,6 +170,9 @@ tells 0 '' "$HOLDFAST" once job -- printf 'one\ntwo\n'
 expect "it is printed" $'one\ntwo' "$(<out)"
 tells 0 '' "$HOLDFAST" once job -- touch ran-twice
 expect "the result is told" $'one\ntwo' "$(<out)"
+code=0
+"$HOLDFAST" once job -- true >/dev/full || code=$?
+expect "a result that cannot be printed is no success" 1 "$code"
 check "it runs once" test ! -e ran-twice
 tells 0 '' "$HOLDFAST" once silent -- true
 tells 0 '' "$HOLDFAST" once silent -- touch ran-twice
@@ -190,6 +197,21 @@ expect "a reader that goes ends it" 1 "$(<first)"
 tells 76 'could not be recorded' "$HOLDFAST" once frozen --ttl 1000 -- \
     kill -STOP "$server_pid"
 kill -CONT "$server_pid"
+# nor does it try for as long as the hold lasts, if it is told to end
+"$HOLDFAST" once hurried --ttl 86400000 -- sh -c \
+    "trap '' TERM; kill -STOP $server_pid" 2>hurried &
+one=$!
+until_true 60 stopped "$server_pid"
+code=0
+for ((i = 0; i < 600; i++)); do
+    kill -TERM "$one" 2>/dev/null || break
+    sleep 0.1
+done
+kill -KILL "$one" 2>/dev/null || true
+wait "$one" || code=$?
+kill -CONT "$server_pid"
+expect "who is told to end does not try on" 76 "$code"
+check "and says so" grep -q 'could not be recorded' hurried
 # longer than it waits for one answer
 {
     until_true 60 stopped "$server_pid" || true

@@ -243,11 +243,13 @@ static void find_over(struct lock_view *view, struct hold *hold)
         hold->over = least(hold->over, session->over);
     for (size_t i = 0; i < hold->count; i++) {
         const struct fact *fact = &hold->facts[i];
+        uint64_t grace_ms = fact->call->terms.grace_ms;
         if (fact->kind == FACT_REVOKED && fact->call->sure)
-            hold->over =
-                least(hold->over,
-                      check_last(c, check_over_us(c, fact->hi,
-                                                  fact->call->terms.grace_ms)));
+            hold->over = least(
+                hold->over,
+                grace_ms == 0
+                    ? fact->hi
+                    : check_last(c, check_over_us(c, fact->hi, grace_ms)));
         if (fact->kind == FACT_UNLOCKED && fact->count == 0 &&
             fact->call->outcome == OUTCOME_DONE)
             hold->over = least(hold->over, fact->hi);

@@ -105,12 +105,15 @@ static void judge_token(struct check *c, const struct ref *refs, size_t count)
             named = has_member(one->call, fact->key.name);
         else if (one->kind != FACT_GRANT)
             named = true; /* of a set, perhaps */
-        if (!named || !hf_bytes_equal(one->owner, fact->owner))
+        bool other = fact->session != one->session &&
+                     fact->session != CHECK_UNKNOWN &&
+                     one->session != CHECK_UNKNOWN;
+        if (!named || other || !hf_bytes_equal(one->owner, fact->owner))
             wrong = fact;
     }
     if (wrong != NULL)
         check_found(c, "token", wrong->call->id, one->call->id,
-                    "token %llu is of two locks or two owners",
+                    "token %llu is of two locks, two owners or two sessions",
                     (unsigned long long)one->token);
 }
 

@@ -93,9 +93,43 @@ static void judge_permits(struct lock_view *view, size_t n)
                     (unsigned long long)maximum);
 }
 
+/* Who holds it and asks again gets the token it has. Holds of one owner, in the
+ * order of their tokens. */
+static void judge_owners(struct lock_view *view)
+{
+    const struct hold *longest = NULL; /* of this owner so far */
+    struct list list = {0};
+
+    for (size_t i = 0; i < view->hold_count; i++) {
+        const struct hold *hold = &view->holds[i];
+        if (hold->begin != NULL && hold->proof != NULL &&
+            hold->mode != MODE_EXCLUSIVE && hold->session != CHECK_UNKNOWN)
+            check_refer(view->check, &list, hold->owner, hold->token, hold);
+    }
+    check_sort(&list, sizeof(struct ref));
+    for (size_t i = 0; i < list.count; i++) {
+        const struct hold *hold = ((const struct ref *)list.data)[i].thing;
+        if (longest != NULL && (!hf_bytes_equal(longest->owner, hold->owner) ||
+                                longest->session != hold->session))
+            longest = NULL;
+        if (longest != NULL && hold->hi < longest->kept &&
+            !modes_exclude(longest, hold))
+            check_found(view->check, "count", hold->proof->id,
+                        longest->proof->id,
+                        "lock %.*s: %.*s was given token %llu, and has token "
+                        "%llu already",
+                        SHOW(view->name), SHOW(hold->owner),
+                        (unsigned long long)hold->token,
+                        (unsigned long long)longest->token);
+        if (longest == NULL || hold->kept > longest->kept)
+            longest = hold;
+    }
+}
+
 void modes_judge(struct lock_view *view)
 {
     judge_fences(view);
+    judge_owners(view);
     for (size_t i = 0; i < view->hold_count; i++) {
         const struct hold *hold = &view->holds[i];
         if (hold->mode == MODE_COUNTING && hold->begin != NULL)

@@ -235,6 +235,18 @@ static void judge_use(struct check *c, const struct call *call)
                     (unsigned long long)session->id);
 }
 
+/* Two OPENs that were told one session: one of them asked again. */
+static void judge_twice(struct check *c, const struct session *one,
+                        const struct session *other)
+{
+    struct hf_bytes request = one->opened->request;
+
+    if (request.len == 0 || !hf_bytes_equal(request, other->opened->request))
+        check_found(c, "token", other->opened->id, one->opened->id,
+                    "session %llu was opened twice",
+                    (unsigned long long)one->id);
+}
+
 /* SESSION 0 is the session that was bound last on its connection. */
 static void find_own(struct check *c, const struct list *binding)
 {
@@ -291,6 +303,8 @@ void check_sessions(struct check *c)
         struct session *session = (struct session *)c->sessions.data + i;
         const struct ref *refs = keeps.data;
         struct list keeping = {0};
+        if (i > 0 && session[-1].id == session->id)
+            judge_twice(c, &session[-1], session);
         keep_call(c, &keeping, session->opened);
         for (; next < keeps.count && refs[next].key.by[0] <= session->id;
              next++) {

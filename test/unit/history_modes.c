@@ -83,6 +83,24 @@ TEST(a_reader_comes_in_after_a_downgrade_not_before)
     }
 }
 
+TEST(a_holder_has_one_token)
+{
+    struct told t;
+
+    two("LOCK a OWNER x SHARED", READER(1, 1), "LOCK a OWNER x SHARED",
+        READER(2, 1), "count");
+    two("LOCK a OWNER x PERMITS 1 OF 3", GRANT(1),
+        "LOCK a OWNER x PERMITS 1 OF 3", GRANT(2), "count");
+    two("LOCK a OWNER x SHARED", READER(1, 1), "LOCK a OWNER x SHARED",
+        "token 1 safe_ms 10000 count 2 fence 1", NULL);
+    told_begin(&t);
+    told(&t, 1, "LOCK a OWNER x SHARED", READER(1, 1));
+    told(&t, 2, "LOCK a OWNER y SHARED", READER(2, 1));
+    told(&t, 1, "UNLOCK a 1", "remaining 0");
+    told(&t, 1, "LOCK a OWNER x SHARED", READER(4, 1));
+    TOLD_GOOD(&t);
+}
+
 TEST(permits_are_not_given_beyond_their_number)
 {
     two("LOCK a OWNER x PERMITS 2 OF 3", GRANT(1),
@@ -220,6 +238,11 @@ TEST(what_was_revoked_is_over)
     told_wait(&t, 5);
     told(&t, 2, "LOCKINFO a", INFO("x", 1, "exclusive"));
     TOLD_BAD(&t, "stale-read");
+    told_begin(&t); /* at once, whatever the clocks say */
+    told(&t, 1, "LOCK a OWNER x", GRANT(1));
+    told(&t, 2, "REVOKE a 1", "+OK");
+    told(&t, 1, "RENEW a 1 TTL 5000", "safe_ms 5000");
+    TOLD_BAD(&t, "revived");
     told_begin(&t);
     told(&t, 1, "LOCK a OWNER x", GRANT(1));
     told(&t, 2, "REVOKE a 1 GRACE 100", "+OK");

@@ -273,3 +273,33 @@ TEST(what_is_told_of_a_set_is_told_of_the_names_that_were_shown)
         end(&t, how == 1 ? NULL : "stale-read");
     }
 }
+
+TEST(a_session_is_opened_once)
+{
+    struct told t;
+
+    for (int again = 0; again < 2; again++) {
+        const char *open =
+            again ? "SESSION OPEN TTL 1000 REQ r" : "SESSION OPEN TTL 1000";
+        told_begin(&t);
+        told(&t, 1, open, SESSION(1, 1000, 0));
+        told(&t, 2, open, SESSION(1, 1000, 0));
+        end(&t, again ? NULL : "token");
+    }
+}
+
+/* An owner in a session and one of that name outside of it are two. */
+TEST(a_hold_is_not_reentered_from_another_session)
+{
+    static const char *const asks[] = {"LOCK a OWNER x SESSION 1 TTL 900",
+                                       "LOCK a OWNER x TTL 900"};
+    struct told t;
+
+    for (int i = 0; i < 2; i++) {
+        told_begin(&t);
+        told(&t, 1, "SESSION OPEN TTL 1000", SESSION(1, 1000, 0));
+        told(&t, 1, asks[0], GRANT(2, 890));
+        told(&t, 2, asks[i], "token 2 safe_ms 890 count 2");
+        end(&t, i == 0 ? NULL : "token");
+    }
+}

@@ -246,9 +246,9 @@ void hf_locks_close(struct hf_locks *locks);
  *                was sought for too long (100,000 steps)
  *   HF_CLOSED, HF_NOMEM
  *   HF_INVALID   a name, owner or note is empty or too long (of a note: too
- *                long), mode and permits do not fit, the priority or TTL is
- *                beyond its bound, the retry is none, or ages count and the
- *                request has an owner but no session
+ *                long), mode and permits do not fit, the priority is beyond
+ *                its bound, the retry is none, or ages count and the request
+ *                has an owner but no session
  */
 enum hf_status hf_locks_acquire(struct hf_locks *locks, const char *name,
                                 const struct hf_locks_request *request,

@@ -180,7 +180,8 @@ TEST(a_shutdown_finds_a_hold_whose_time_is_over)
             locking_wait_as(&calls[i], locks, i == 0 ? "x" : "y", "a",
                             HF_LOCKS_EXCLUSIVE, i + 1);
         test_clock_await_sleepers(&clock, count);
-        clock.now_ns += 4 * MS; /* and nobody was woken by it yet */
+        /* and nobody was woken by it yet; relaxed: a time, and nothing else */
+        (void)__atomic_add_fetch(&clock.now_ns, 4 * MS, __ATOMIC_RELAXED);
         hf_locks_shutdown(locks);
         for (uint32_t i = 0; i < count; i++) {
             locking_join(&calls[i]);

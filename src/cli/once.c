@@ -1,6 +1,7 @@
 /* once.c - LOCK, the command, UNLOCK ... DONE with what it printed last. */
 #include "cli/commands.h"
 
+#include <errno.h>
 #include <signal.h>
 
 #include "cli/held.h"
@@ -28,6 +29,7 @@ static const char about[] =
     "So what it does should bear being done twice, or pass the fence token "
     "on.\n"
     "\n" HELD_RUNS "\n" HELD_EXITS
+    "  1   the work is done, but its output or result cannot be written\n"
     "  75  another runs it, and the wait timed out\n"
     "  76  the lock was lost: the command was killed, or its success is not\n"
     "      recorded\n" HELD_EXITS_RUN;
@@ -129,6 +131,14 @@ static int run(struct once *once, char **command)
         held_give(&once->held);
     }
     tail_flush(&once->tail);
+    /* whoever does not want to read it need not be told */
+    if (code == CLI_DONE && once->tail.error != 0 &&
+        once->tail.error != EPIPE) {
+        fprintf(stderr,
+                "holdfast once: the output of '%s' cannot be written: %s\n",
+                once->held.lease.name, strerror(once->tail.error));
+        code = CLI_FAILED;
+    }
     return code;
 }
 

@@ -71,8 +71,12 @@ static bool write_piece(struct tail *tail)
         tail->unwritten.len < PIPE_BUF ? tail->unwritten.len : PIPE_BUF;
     ssize_t done = write(STDOUT_FILENO, tail->unwritten.data, len);
 
+    if (done < 0 && errno != EAGAIN && errno != EINTR) {
+        tail->error = errno;
+        return false;
+    }
     if (done < 0)
-        return errno == EAGAIN || errno == EINTR;
+        return true;
     hf_buf_consume(&tail->unwritten, (size_t)done);
     return true;
 }

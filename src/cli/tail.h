@@ -25,6 +25,7 @@ struct tail {
     char kept[TAIL_MAX + 2]; /* the newest bytes, with the line breaks that
                                 may stand before and behind the lines */
     size_t kept_count;
+    int error; /* why it could not be passed on; 0: it could */
 };
 
 /* Makes the pipe; `*output` is the end for the command. HF_IO. */

@@ -173,6 +173,12 @@ expect "the result is told" $'one\ntwo' "$(<out)"
 code=0
 "$HOLDFAST" once job -- true >/dev/full || code=$?
 expect "a result that cannot be printed is no success" 1 "$code"
+code=0
+"$HOLDFAST" once full -- echo lost >/dev/full 2>err || code=$?
+expect "nor is output that cannot be written" 1 "$code"
+check "which is told" grep -q "output of 'full' cannot be written" err
+tells 0 '' "$HOLDFAST" once full -- true
+expect "but the work is done" lost "$(<out)"
 check "it runs once" test ! -e ran-twice
 tells 0 '' "$HOLDFAST" once silent -- true
 tells 0 '' "$HOLDFAST" once silent -- touch ran-twice

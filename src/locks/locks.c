@@ -171,6 +171,22 @@ static struct hf_bytes thread_owner(char out[THREAD_OWNER_BYTES])
     return hf_bytes(out, 7 + hf_print_u64(out + 7, hf_thread_number()));
 }
 
+/* The thread that had this slot before has ended: its age is not inherited.
+ * What it did not give back stays held, and so does its session. */
+static void leave_session(struct hf_locks *locks, struct locks_thread *thread)
+{
+    if (thread->session == 0 || thread->number == hf_thread_number())
+        return;
+    struct hold_command *c = hf_locks_command(locks, HOLD_SESSION_INFO);
+    c->token = thread->session;
+    const struct hold_out *out = hold_ask(locks->engine, c);
+    if (out->code == HOLD_OK && reply_get_number(out->body, FIELD_LOCKS) == 0) {
+        hf_locks_command(locks, HOLD_SESSION_CLOSE)->token = thread->session;
+        (void)hf_locks_run(locks);
+    }
+    thread->session = 0;
+}
+
 /* The session of the calling thread, where ages count; else 0. `open`: makes
  * it. HF_NOMEM, HF_FULL. */
 static enum hf_status thread_session(struct hf_locks *locks, bool open,
@@ -183,6 +199,7 @@ static enum hf_status thread_session(struct hf_locks *locks, bool open,
         hf_locals_mine(&locks->threads, sizeof *thread);
     if (thread == NULL)
         return HF_NOMEM;
+    leave_session(locks, thread);
     if (thread->session == 0 && open) {
         struct hold_command *c = hf_locks_command(locks, HOLD_SESSION_OPEN);
         c->ttl_ms = SESSION_TTL_MS;
@@ -191,6 +208,7 @@ static enum hf_status thread_session(struct hf_locks *locks, bool open,
         if (out == NULL || out->code != HOLD_OK)
             return out == NULL ? HF_NOMEM : HF_FULL;
         thread->session = (uint64_t)reply_get_number(out->body, FIELD_SESSION);
+        thread->number = hf_thread_number();
     }
     *session = thread->session;
     return HF_OK;

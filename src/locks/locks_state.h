@@ -74,7 +74,8 @@ struct locks_figures {
 /* Of a thread, where ages count. */
 struct locks_thread {
     uint64_t session; /* (m) 0: none yet */
-    char apart[HF_CACHE_LINE - sizeof(uint64_t)];
+    uint64_t number;  /* (m) of the thread whose session it is */
+    char apart[HF_CACHE_LINE - 2 * sizeof(uint64_t)];
 };
 
 struct hf_locks { /* (i) immutable after open  (a) atomic  (m) under mutex */

@@ -311,6 +311,33 @@ TEST(a_thread_has_an_age_of_its_own)
     hf_locks_close(locks);
 }
 
+/* The first thread ends, with or without a lock; the next one has its place. */
+TEST(a_thread_does_not_inherit_the_age_of_one_that_ended)
+{
+    for (int holds = 0; holds < 2; holds++) {
+        struct hf_locks_opts opts = {.policy = HF_LOCKS_WAITDIE};
+        struct hf_locks *locks = locking_open(&opts);
+        struct locking_call first = {.locks = locks, .name = "b"};
+        struct locking_call second = {
+            .locks = locks, .name = "a", .deadline_ns = HF_FOREVER};
+        struct hf_locks_request other = {.owner = "other"};
+        CHECK_EQ(hf_locks_session_open(locks, NULL, &other.session), HF_OK);
+        if (!holds)
+            CHECK_EQ(hf_locks_acquire(locks, "b", &other, HF_NOW, NULL), HF_OK);
+        locking_start(&first);
+        locking_join(&first);
+        CHECK_EQ(first.status, holds ? HF_OK : HF_TIMEOUT);
+        hf_locks_answer_free(&first.answer);
+        CHECK_EQ(hf_locks_acquire(locks, "a", NULL, HF_NOW, NULL), HF_OK);
+        locking_start(&second); /* younger than this thread */
+        locking_join(&second);
+        CHECK_EQ(second.status, HF_DEADLOCK);
+        hf_locks_answer_free(&second.answer);
+        CHECK_EQ(hf_locks_acquire(locks, "b", NULL, HF_NOW, NULL), HF_TIMEOUT);
+        hf_locks_close(locks);
+    }
+}
+
 struct told {
     int count;
     struct hf_locks_note last;

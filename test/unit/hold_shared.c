@@ -1,4 +1,5 @@
 /* hold_shared.c - tests of shared locks: readers and writers take turns. */
+#include "hold/locks.h"
 #include "support/engine.h"
 
 TEST_ONE_THREAD;
@@ -285,4 +286,27 @@ TEST(shared_grants_waits_and_their_fence_survive_an_image)
     EXPECT_ANSWERS(engine_do("UNLOCK door 6"),
                    "4:OK token=9 safe_ms=500 count=1 waited_ms=0");
     CHECK_ENGINE();
+}
+
+/* What never happens is counted, if it does: a grant of another lock is put
+ * among those of the first. */
+TEST(a_grant_beside_one_that_it_conflicts_with_is_counted)
+{
+    static const char *const modes[] = {"SHARED", "TTL 900", "PERMITS 1 OF 3"};
+
+    for (int held = 0; held < 3; held++) {
+        for (int joins = 0; joins < 3; joins++) {
+            engine_start();
+            engine_do("LOCK door OWNER ann %s", modes[held]);
+            engine_do("LOCK hall OWNER bob %s", modes[joins]);
+            uint32_t door =
+                hf_index_find(&engine->locks, hf_bytes_text("door"));
+            uint32_t hall =
+                hf_index_find(&engine->locks, hf_bytes_text("hall"));
+            uint32_t grant = lock_at(engine, hall)->grants.first;
+            part_at(engine, grant)->lock = door;
+            grants_join(engine, grant, 2, 3);
+            CHECK_EQ(engine->double_grants, held != joins || joins == 1);
+        }
+    }
 }

@@ -1,5 +1,5 @@
 /* hold_memory_graph.c - tests of sessions, sets and waits without memory. */
-#include "hold/state.h"
+#include "hold/locks.h"
 #include "support/server.h"
 #include "support/starve.h"
 
@@ -338,5 +338,27 @@ TEST(a_held_lock_takes_less_than_232_bytes)
         hold_count(engine, &counts);
         CHECK_EQ(counts.locks, count);
         CHECK((counts.memory_bytes - before) / count < 232);
+    }
+}
+
+/* Many at once, so that the slab and the heap both grow, the heap several
+ * times. */
+TEST(marks_are_all_promised_or_none)
+{
+    const uint32_t count = 50000;
+    bool promised = false;
+
+    for (uint64_t memory = 0; !promised; memory++) {
+        engine_start();
+        hf_memory_fail_after(memory);
+        enum hf_status status = mark_promise(engine, count);
+        hf_memory_fail_never();
+        promised = status == HF_OK;
+        CHECK(promised || status == HF_NOMEM);
+        CHECK_EQ(engine->delays, promised ? count : 0);
+        CHECK_EQ(engine->marks.promised, engine->delays);
+        CHECK_EQ(engine->due.promised, engine->delays);
+        mark_unpromise(engine, engine->delays);
+        expect_nothing_left();
     }
 }

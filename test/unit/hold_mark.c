@@ -1,4 +1,5 @@
 /* hold_mark.c - tests of DELAY, DONE and MAXHOLD. */
+#include "hold/state.h"
 #include "support/engine.h"
 
 TEST_ONE_THREAD;
@@ -272,7 +273,10 @@ TEST(marks_that_are_over_and_not_swept_do_not_count)
     CHECK(hold_is_behind(engine));
     EXPECT(engine_do("LOCKINFO job"), "EARLY");
     EXPECT(engine_do("HELD door 4"), "EARLY");
+    CHECK_EQ(engine->marks.used, 2);
     CHECK_EQ(engine_do("LOCK job OWNER bob")->code, HOLD_OK);
+    CHECK(hold_is_behind(engine));
+    CHECK_EQ(engine->marks.used, 1); /* that of what was touched is gone */
     CHECK_EQ(engine_do("LOCK door OWNER bob")->code, HOLD_OK);
     CHECK_ENGINE();
 }

@@ -573,3 +573,27 @@ TEST(the_sockets_are_not_looked_at_again_for_a_batch_that_is_not_next)
     hf_buf_destroy(&conn.out);
     stop();
 }
+
+/* As with a log that takes two commits at a time. */
+TEST(what_was_gathered_does_not_follow_a_lock_whose_client_may_go)
+{
+    struct conn conn;
+
+    for (int lock = 0; lock < 2; lock++) {
+        start_with(JOURNAL_ALWAYS);
+        listening(&conn);
+        set_stock(&conn, 5);
+        server_turn(&server);
+        test_disk_hold(&disk, TEST_DISK_BATCH);
+        set_stock(&conn, 5);
+        server.building.may_orphan = lock;
+        server_turn(&server);
+        server.log->flights_max = 2;
+        CHECK_EQ(looks_again(&conn, 0), !lock);
+        server.log->flights_max = 1;
+        test_disk_let_go(&disk);
+        settle();
+        hf_buf_destroy(&conn.out);
+        stop();
+    }
+}

@@ -135,6 +135,17 @@ static inline void lock_and_wait(struct conn *conn)
     submit(conn);
 }
 
+/* `request` is "" for none. */
+static inline void lock_at_once(struct conn *conn, const char *request)
+{
+    command = (struct hold_command){.kind = HOLD_LOCK,
+                                    .name = hf_bytes_text("door"),
+                                    .owner = hf_bytes_text("me"),
+                                    .request = hf_bytes_text(request),
+                                    .ttl_ms = HOLD_TTL_MAX_MS};
+    submit(conn);
+}
+
 static inline bool was_told(struct conn *conn, const char *start)
 {
     size_t len = strlen(start);

@@ -253,11 +253,7 @@ TEST(a_grant_to_one_who_is_gone_is_given_back_without_memory)
         start_with(JOURNAL_ALWAYS);
         listening(&asking);
         test_disk_hold(&disk, TEST_DISK_BATCH);
-        command = (struct hold_command){.kind = HOLD_LOCK,
-                                        .name = hf_bytes_text("door"),
-                                        .owner = hf_bytes_text("me"),
-                                        .ttl_ms = HOLD_TTL_MAX_MS};
-        submit(&asking);
+        lock_at_once(&asking, "");
         server_turn(&server);
         CHECK(server.flight_count > 0);
         asking.closing = true;

@@ -90,11 +90,7 @@ TEST(a_session_for_which_there_is_no_memory_is_refused)
         struct conn conn;
         listening(&conn);
         start();
-        command = (struct hold_command){.kind = HOLD_LOCK,
-                                        .name = hf_bytes_text("door"),
-                                        .owner = hf_bytes_text("me"),
-                                        .ttl_ms = 1000};
-        submit(&conn);
+        lock_at_once(&conn, "");
         hf_memory_fail_after(memory);
         submit_session(&conn, HOLD_SESSION_OPEN, 0);
         hf_memory_fail_never();

@@ -586,7 +586,7 @@ TEST(what_was_gathered_does_not_follow_a_lock_whose_client_may_go)
         server_turn(&server);
         test_disk_hold(&disk, TEST_DISK_BATCH);
         set_stock(&conn, 5);
-        server.building.may_orphan = lock;
+        lock_at_once(&conn, lock ? "" : "q"); /* with REQ it is kept */
         server_turn(&server);
         server.log->flights_max = 2;
         CHECK_EQ(looks_again(&conn, 0), !lock);

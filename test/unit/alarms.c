@@ -98,6 +98,69 @@ TEST(a_double_grant_raises_an_alarm_that_stays)
     stop();
 }
 
+/* ---- How long they last. ---- */
+
+#define TENTH_NS (100 * MS_NS)
+/* Later than the server's own clock can be, and the begin of a minute. */
+#define BEGIN_NS (UINT64_C(6000000000) * HF_NS_PER_S)
+
+/* Rates count from now on, the begin of a minute. */
+static void begin_minute(void)
+{
+    begin();
+    alarms_close(&server);
+    passing.now_ns = BEGIN_NS;
+    CHECK_EQ(alarms_open(&server), HF_OK);
+    alarms_tend(&server);
+}
+
+static bool fires(void)
+{
+    test_clock_advance(&passing, TENTH_NS);
+    alarms_tend(&server);
+    return alarms_firing(&server) > 0;
+}
+
+/* In tenths of a second since the begin. */
+static uint64_t ends_at(void)
+{
+    CHECK(fires());
+    while (fires())
+        CHECK(passing.now_ns < BEGIN_NS + 10000 * TENTH_NS);
+    uint64_t tenths = (passing.now_ns - BEGIN_NS) / TENTH_NS;
+    stop();
+    return tenths;
+}
+
+TEST(slow_acquisition_and_a_rejected_fence_are_told_for_a_minute)
+{
+    begin_minute();
+    for (unsigned i = 0; i < 1000; i++)
+        hf_window_record(server.metrics.acquire_ns, (i < 10 ? 500 : 90) * MS_NS,
+                         passing.now_ns);
+    CHECK(!fires()); /* one in a hundred may be slow */
+    for (unsigned i = 0; i < 10; i++)
+        hf_window_record(server.metrics.acquire_ns, 500 * MS_NS,
+                         passing.now_ns);
+    CHECK_EQ(ends_at(), 600);
+    begin_minute();
+    CHECK(!fires());
+    metrics_refused(&server.metrics, HOLD_STALE);
+    CHECK_EQ(ends_at(), 600);
+}
+
+TEST(many_expiries_are_told_for_ten_seconds)
+{
+    static const enum hold_event_kind kinds[] = {EVENT_LOCK_EXPIRED,
+                                                 EVENT_SESSION_EXPIRED};
+
+    for (int i = 0; i < 2; i++) {
+        begin_minute();
+        server.metrics.events[kinds[i]] += 200;
+        CHECK_EQ(ends_at(), 100);
+    }
+}
+
 /* ---- Nothing is held. ---- */
 
 static bool is_armed(void)

@@ -192,6 +192,17 @@ TEST(that_a_connection_went_is_owed_until_it_is_written)
     CHECK(refused > 0);
 }
 
+TEST(what_says_that_a_connection_went_may_find_no_session)
+{
+    start();
+    command = (struct hold_command){.kind = HOLD_SESSION_LEFT, .token = 1};
+    for (int applied = 0; applied < 2; applied++)
+        bind_left(&server, &command, applied);
+    CHECK_EQ(hf_index_count(&server.binds.sessions), 0);
+    CHECK_EQ(server.binds.owed, 0);
+    stop();
+}
+
 TEST(a_session_that_is_closed_or_flushed_is_bound_no_more)
 {
     for (int flush = 0; flush < 2; flush++) {

@@ -13,6 +13,11 @@ static char upper(char c)
     return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
 }
 
+bool hf_bytes_have_far(struct hf_bytes bytes, char c)
+{
+    return bytes.len > 0 && memchr(bytes.data, c, bytes.len) != NULL;
+}
+
 bool hf_bytes_is(struct hf_bytes bytes, const char *name)
 {
     for (size_t i = 0; i < bytes.len; i++) {

@@ -49,6 +49,28 @@ static inline bool hf_bytes_equal(struct hf_bytes a, struct hf_bytes b)
     return a.len == b.len && (a.len == 0 || !memcmp(a.data, b.data, a.len));
 }
 
+/* Is there a byte `c` in these eight? A word has a zero byte just if taking 1
+ * from each byte sets a highest bit that was not set. */
+static inline uint64_t hf_word_has(const char *data, char c)
+{
+    const uint64_t ones = UINT64_MAX / 255;
+    uint64_t word;
+
+    memcpy(&word, data, sizeof word);
+    word ^= ones * (unsigned char)c;
+    return (word - ones) & ~word & ones << 7;
+}
+
+/* Is the byte `c` among them? */
+bool hf_bytes_have_far(struct hf_bytes bytes, char c);
+static inline bool hf_bytes_have(struct hf_bytes bytes, char c)
+{
+    if (bytes.len < 8 || bytes.len > 16)
+        return hf_bytes_have_far(bytes, c);
+    return (hf_word_has(bytes.data, c) |
+            hf_word_has(bytes.data + bytes.len - 8, c)) != 0;
+}
+
 /* Below 0, 0 or above: how they are sorted, byte by byte. */
 static inline int hf_bytes_compare(struct hf_bytes a, struct hf_bytes b)
 {

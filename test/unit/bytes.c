@@ -434,3 +434,22 @@ TEST(signs_are_escaped_and_line_ends_written_out)
     CHECK_TEXT(buf.data, buf.len, "a\\\"b\\\\\\n\"\\\\");
     hf_buf_destroy(&buf);
 }
+
+TEST(a_byte_is_found_wherever_it_is)
+{
+    char text[40];
+
+    for (size_t len = 0; len <= sizeof text; len++) {
+        memset(text, 'x', sizeof text);
+        CHECK(!hf_bytes_have(hf_bytes(text, len), '/'));
+        memset(text, '.', sizeof text); /* the next smaller byte */
+        CHECK(!hf_bytes_have(hf_bytes(text, len), '/'));
+        memset(text, 0x2f ^ 0x80, sizeof text);
+        CHECK(!hf_bytes_have(hf_bytes(text, len), '/'));
+        for (size_t i = 0; i < sizeof text; i++) {
+            memset(text, 'x', sizeof text);
+            text[i] = '/';
+            CHECK_EQ(hf_bytes_have(hf_bytes(text, len), '/'), i < len);
+        }
+    }
+}

@@ -25,13 +25,14 @@ static bool is_senior(const struct search *s, const struct part *part)
                             s->wanted.owner) < 0;
 }
 
-static bool refuse_younger(struct search *s, uint32_t number)
+static bool refuse_younger(struct search *s, struct hf_bytes name,
+                           uint32_t number)
 {
     struct hold_engine *e = s->e;
     const struct part *part = part_at(e, number);
 
     e->out.work += s->steps;
-    deadlock_begin(e, s->c->owner, part->lock, "younger", 1);
+    deadlock_begin(e, s->c->owner, name, "younger", 1);
     if (part->waits)
         deadlock_waiter(e, number);
     else
@@ -40,9 +41,19 @@ static bool refuse_younger(struct search *s, uint32_t number)
     return true;
 }
 
-/* WAITDIE: it may wait for those who are younger only. */
-static bool die(struct search *s, uint32_t lock_number,
-                const struct wanted *wanted)
+/* Is it one of another holder, whom the request must not wait for? */
+static bool is_other_senior(struct search *s, uint32_t number)
+{
+    const struct part *part = part_at(s->e, number);
+
+    s->steps++;
+    return !part_is_over(s->e, part) &&
+           !is_requester(s, part_claim(s->e, part)) && is_senior(s, part);
+}
+
+/* The first senior whom it would wait for at this name; 0: none. */
+static uint32_t find_senior(struct search *s, uint32_t lock_number,
+                            const struct wanted *wanted)
 {
     const struct hold_engine *e = s->e;
     const struct lock *lock = lock_at(e, lock_number);
@@ -51,78 +62,133 @@ static bool die(struct search *s, uint32_t lock_number,
     if (n != 0 && !conflicts(lock, wanted, part_at(e, n)))
         n = 0;
     for (; n != 0; n = part_at(e, n)->place.next) {
-        const struct part *part = part_at(e, n);
-        s->steps++;
-        if (!part_is_over(e, part) && !is_requester(s, part_claim(e, part)) &&
-            is_senior(s, part))
-            return refuse_younger(s, n);
+        if (is_other_senior(s, n))
+            return n;
     }
     for (n = lock->queue.first; n != 0; n = part_at(e, n)->place.next) {
         const struct part *part = part_at(e, n);
         if (!is_before(e, part, wanted))
             break;
-        s->steps++;
         if ((part->mode != MODE_SHARED || wanted->mode != MODE_SHARED) &&
-            !part_is_over(e, part) && !is_requester(s, part_claim(e, part)) &&
-            is_senior(s, part))
-            return refuse_younger(s, n);
+            is_other_senior(s, n))
+            return n;
     }
-    return false;
+    return 0;
 }
 
-/* The next grant from `n` on that WOUNDWAIT takes away. */
-static uint32_t next_junior(struct search *s, uint32_t n)
+/* The same at related names. */
+static uint32_t find_related_senior(struct search *s, struct hf_bytes name,
+                                    const struct wanted *wanted)
 {
-    for (; n != 0; n = part_at(s->e, n)->place.next) {
-        const struct part *part = part_at(s->e, n);
+    struct relatives r = relatives_of(s->e, name, wanted);
+    uint32_t n;
+
+    while (!gives_up(s) && relatives_next(&r)) {
         s->steps++;
-        if (!part_is_over(s->e, part) && !part_is_sealed(s->e, part) &&
-            !is_requester(s, part_claim(s->e, part)) && !is_senior(s, part))
-            break;
+        for (n = relative_grant(&r); n != 0; n = relative_next_grant(&r, n)) {
+            if (is_other_senior(s, n))
+                return n;
+        }
+        for (n = relative_wait(&r); n != 0; n = relative_next_wait(&r, n)) {
+            if (is_other_senior(s, n))
+                return n;
+        }
     }
-    return n;
+    return 0;
 }
 
-static uint32_t first_junior(struct search *s, uint32_t lock_number,
-                             const struct wanted *wanted)
+/* WAITDIE: it may wait for those who are younger only. */
+static bool die(struct search *s, uint32_t i)
 {
-    const struct lock *lock = lock_at(s->e, lock_number);
-    uint32_t n = lock->grants.first;
+    struct wanted wanted = *want(s, i);
+    uint32_t senior =
+        s->locks[i] == 0 ? 0 : find_senior(s, s->locks[i], &wanted);
 
-    if (n == 0 || !conflicts(lock, wanted, part_at(s->e, n)))
-        return 0;
-    return next_junior(s, n);
+    if (senior == 0 && has_relatives(s->e, &wanted))
+        senior = find_related_senior(s, want_name(s, i), &wanted);
+    return senior != 0 && refuse_younger(s, want_name(s, i), senior);
+}
+
+/* Does WOUNDWAIT take it away? */
+static bool is_junior(struct search *s, uint32_t number)
+{
+    const struct part *part = part_at(s->e, number);
+
+    s->steps++;
+    return !part_is_over(s->e, part) && !part_is_sealed(s->e, part) &&
+           !is_requester(s, part_claim(s->e, part)) && !is_senior(s, part);
+}
+
+/* Calls `found` for each grant that keeps the request from this name and that
+ * WOUNDWAIT takes away; returns how many, of more than HOLD_STEP_MAX not all.
+ */
+static uint32_t each_junior(struct search *s, struct hf_bytes name,
+                            uint32_t lock_number, const struct wanted *wanted,
+                            void (*found)(struct search *s, uint32_t number))
+{
+    const struct hold_engine *e = s->e;
+    const struct lock *lock = lock_number == 0 ? NULL : lock_at(e, lock_number);
+    uint32_t n = lock == NULL ? 0 : lock->grants.first;
+    uint32_t count = 0;
+
+    if (n != 0 && !conflicts(lock, wanted, part_at(e, n)))
+        n = 0;
+    for (; n != 0 && count <= HOLD_STEP_MAX; n = part_at(e, n)->place.next) {
+        if (!is_junior(s, n))
+            continue;
+        found(s, n);
+        count++;
+    }
+    if (!has_relatives(e, wanted))
+        return count;
+    struct relatives r = relatives_of(e, name, wanted);
+    while (count <= HOLD_STEP_MAX && !gives_up(s) && relatives_next(&r)) {
+        s->steps++;
+        for (n = relative_grant(&r); n != 0 && count <= HOLD_STEP_MAX;
+             n = relative_next_grant(&r, n)) {
+            if (!is_junior(s, n))
+                continue;
+            found(s, n);
+            count++;
+        }
+    }
+    return count;
+}
+
+static void wound_one(struct search *s, uint32_t number)
+{
+    struct hold_engine *e = s->e;
+
+    grant_seal(e, number, e->now_us + e->bounds.wound_grace_ms * US_PER_MS);
+}
+
+static void leave_one(struct search *s, uint32_t number)
+{
+    (void)s, (void)number; /* it is only counted */
 }
 
 void wound(struct hold_engine *e, const struct hold_command *c,
-           const struct wanted *wanted, uint32_t lock_number)
+           const struct wanted *wanted, struct hf_bytes name,
+           uint32_t lock_number)
 {
     struct search s = {.e = e, .c = c, .wanted = *wanted};
-    uint64_t end_us = e->now_us + e->bounds.wound_grace_ms * US_PER_MS;
 
-    for (uint32_t n = first_junior(&s, lock_number, wanted); n != 0;
-         n = next_junior(&s, part_at(e, n)->place.next)) {
-        grant_seal(e, n, end_us);
-    }
+    (void)each_junior(&s, name, lock_number, wanted, wound_one);
 }
 
 bool refuse_by_age(struct search *s)
 {
-    enum hold_policy policy = hold_policy(s->c);
+    bool dies = hold_policy(s->c) == POLICY_WAITDIE;
     uint32_t juniors = 0;
 
-    for (uint32_t i = 0; i < s->count && !gives_up(s); i++) {
-        if (s->locks[i] == 0)
-            continue;
-        struct wanted here = *want(s, i);
-        if (policy == POLICY_WAITDIE && die(s, s->locks[i], &here))
+    for (uint32_t i = 0;
+         i < s->count && juniors <= HOLD_STEP_MAX && !gives_up(s); i++) {
+        if (dies && die(s, i))
             return true;
-        uint32_t n = policy == POLICY_WOUNDWAIT
-                         ? first_junior(s, s->locks[i], &here)
-                         : 0;
-        for (; n != 0 && juniors <= HOLD_STEP_MAX;
-             n = next_junior(s, part_at(s->e, n)->place.next))
-            juniors++;
+        struct wanted here = *want(s, i);
+        if (!dies)
+            juniors +=
+                each_junior(s, want_name(s, i), s->locks[i], &here, leave_one);
     }
     return refuse_long(s) ||
            (juniors > HOLD_STEP_MAX &&

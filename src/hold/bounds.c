@@ -23,6 +23,8 @@ const struct hold_bound hold_bound_rows[HOLD_BOUNDS_COUNT] = {
     {"sessions_max", "sessions-max", 1000000, RECORDS_MAX, "sessions"},
     {"wound_grace_ms", "wound-grace-ms", 1000, HOLD_TTL_MAX_MS,
      "how long a holder keeps a lock that an older one takes from it"},
+    {"tree_names_max", "tree-names-max", 10000, 1000000,
+     "names in use below one that is locked with TREE"},
 };
 
 struct hold_bounds hold_bounds_default(void)

@@ -34,6 +34,10 @@
 /* Things that fall due, handled by one command at most. */
 #define HOLD_STEP_MAX 256u
 
+/* Names below a TREE that the sweep of one command looks at: when it has come
+ * to so many, it stops. */
+#define HOLD_WALK_MAX 100000u
+
 /* A lock with more grants and waits waits for the sweep, too. */
 #define HOLD_SETTLE_MAX 8u
 
@@ -57,6 +61,7 @@ struct hold_bounds {
     uint64_t holders_max;      /* of one lock, shared or counting */
     uint64_t sessions_max;
     uint64_t wound_grace_ms; /* from WOUNDWAIT's wound to the end */
+    uint64_t tree_names_max; /* in use below a TREE */
 };
 
 #define HOLD_BOUNDS_COUNT (sizeof(struct hold_bounds) / sizeof(uint64_t))

@@ -2,7 +2,7 @@
 #include <stdarg.h>
 
 #include "hold/check_parts.h"
-#include "hold/part.h"
+#include "hold/tree.h"
 
 #define ERROR_BYTES 256
 
@@ -40,6 +40,8 @@ struct sums {
     uint64_t bytes;
     uint64_t held;
     uint64_t marks;
+    uint64_t paths;
+    uint64_t trees;
 };
 
 static enum hf_status check_single(struct checker *checker, uint32_t number)
@@ -155,6 +157,71 @@ static enum hf_status check_mark(struct checker *checker, uint32_t number)
     return HF_OK;
 }
 
+static enum hf_status check_tree_counts(struct checker *checker,
+                                        const struct lock *lock)
+{
+    const struct hold_engine *e = checker->e;
+    struct hf_bytes name = hf_index_name(&e->locks, lock);
+    const struct tree *tree = tree_of(e, lock);
+    struct tree found = {.lock = tree->lock, .path = tree->path};
+    struct path_walk walk;
+    uint32_t n;
+
+    for (n = lock->grants.first; n != 0; n = part_at(e, n)->place.next)
+        found.grants += part_at(e, n)->tree;
+    for (n = lock->queue.first; n != 0; n = part_at(e, n)->place.next) {
+        const struct part *part = part_at(e, n);
+        found.waits += part->tree;
+        if (part->tree && found.first == 0)
+            found.first = n;
+        if (part->tree && part->mode != MODE_SHARED && found.writer == 0)
+            found.writer = n;
+    }
+    for (n = path_first(e, name, &walk); n != 0; n = path_next(e, &walk))
+        found.below++;
+    if (memcmp(tree, &found, sizeof found) != 0)
+        return check_broken(checker, "the TREE of %.*s is not in order",
+                            HF_SHOW(name));
+    bool closes = lock->mark != 0 && mark_at(e, lock->mark)->below_us != 0;
+    if (found.grants + found.waits == 0 && !closes)
+        return check_broken(checker, "the TREE of %.*s is idle, but kept",
+                            HF_SHOW(name));
+    return HF_OK;
+}
+
+/* Its place in the ordered index, and its TREE. */
+static enum hf_status check_tree(struct checker *checker, uint32_t number,
+                                 struct sums *sums)
+{
+    const struct hold_engine *e = checker->e;
+    const struct lock *lock = lock_at(e, number);
+    struct hf_bytes name = hf_index_name(&e->locks, lock);
+    const struct tree *tree = tree_of(e, lock);
+    uint32_t path = tree != NULL ? tree->path : lock->path;
+    bool has_tree = lock->mark != 0 && mark_at(e, lock->mark)->below_us != 0;
+
+    if ((path != 0) != name_is_path(name) ||
+        (path != 0 && path_at(e, path)->lock != number) ||
+        (tree != NULL && tree->lock != number))
+        return check_broken(checker, "the path of %.*s is wrong",
+                            HF_SHOW(name));
+    for (uint32_t n = lock->grants.first; n != 0;
+         n = part_at(e, n)->place.next) {
+        if (!part_at(e, n)->tree)
+            continue;
+        has_tree = true;
+        if (!tree_is_alone(e, part_at(e, n)))
+            return check_broken(checker, "a name below %.*s was granted, too",
+                                HF_SHOW(name));
+    }
+    if (has_tree && tree == NULL)
+        return check_broken(checker, "the TREE of %.*s is missing",
+                            HF_SHOW(name));
+    sums->paths += path != 0;
+    sums->trees += tree != NULL;
+    return tree == NULL ? HF_OK : check_tree_counts(checker, lock);
+}
+
 static enum hf_status check_lock(struct checker *checker, uint32_t number,
                                  struct sums *sums)
 {
@@ -172,7 +239,9 @@ static enum hf_status check_lock(struct checker *checker, uint32_t number,
     if (status == HF_OK)
         status = check_queue(checker, number, sums);
     sums->marks += lock->mark != 0;
-    return status == HF_OK ? check_mark(checker, number) : status;
+    if (status == HF_OK)
+        status = check_mark(checker, number);
+    return status == HF_OK ? check_tree(checker, number, sums) : status;
 }
 
 static enum hf_status check_waiters(struct checker *checker)
@@ -277,8 +346,11 @@ enum hf_status check_graph(struct checker *checker)
         return status;
     if (sums.parts != e->parts.used || sums.waited != e->waited_parts ||
         sums.bytes != e->waited_bytes || sums.held != e->held ||
-        sums.marks != e->marks.used || e->serve.first != 0)
+        sums.marks != e->marks.used || e->serve.first != 0 ||
+        sums.trees != e->trees.used)
         return check_broken(checker, "the sums over all locks are wrong");
+    if (!path_check(e, sums.paths))
+        return check_broken(checker, "the names are not in order");
     status = check_waiters(checker);
     if (status == HF_OK)
         status = check_sets(checker);

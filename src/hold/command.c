@@ -69,6 +69,7 @@ const struct hold_arg hold_args[HOLD_ARGS] = {
                     .max = HOLD_NOTE_MAX},
     [ARG_VALUE] = {"VALUE", "value", .type = TYPE_TEXT, AT(note),
                    .max = HOLD_NOTE_MAX},
+    [ARG_TREE] = {"TREE", "", .type = TYPE_FLAG, AT(flags), .min = HOLD_TREE},
     [ARG_DOT] = {"DOT", "", .type = TYPE_FLAG, AT(flags), .min = HOLD_DOT},
     [ARG_TITLE] = {"NAME", "text", .type = TYPE_TEXT, AT(note),
                    .max = HOLD_NOTE_MAX},
@@ -373,6 +374,8 @@ enum hold_wrong hold_find_other_wrong(const struct hold_command *c)
         return WRONG_NO_SESSION;
     if (c->kind == HOLD_UNLOCK && c->note.len > 0 && c->done_ms == 0)
         return WRONG_RESULT;
+    if (c->permits != 0 && (c->flags & HOLD_TREE) != 0)
+        return WRONG_TREE;
     return HOLD_RIGHT;
 }
 

@@ -46,6 +46,7 @@ enum { HOLD_PART_EXCLUSIVE = 1, HOLD_PART_SHARED = 2 };
 #define HOLD_POLICY_SHIFT   4u
 #define HOLD_PRIORITY_SHIFT 6u
 #define HOLD_DOT            0x100u
+#define HOLD_TREE           0x200u
 #define HOLD_GRAPH          0x400u /* of RESTART: see engine.h */
 #define HOLD_FLAGS_ALL      0x7ffu
 #define HOLD_PRIORITY_MAX   3u /* the last */
@@ -170,6 +171,7 @@ enum hold_wrong {
     WRONG_PERMITS_OF, /* more permits than there are */
     WRONG_NO_SESSION, /* WAITDIE or WOUNDWAIT without SESSION */
     WRONG_RESULT,     /* RESULT without DONE */
+    WRONG_TREE,       /* TREE and PERMITS */
 };
 enum hold_wrong hold_find_other_wrong(const struct hold_command *command);
 static inline enum hold_wrong

@@ -4,7 +4,8 @@
  *
  *   - to what the holders of its lock wait for, if their grants conflict with
  * it,
- *   - to the waits before it, if those conflict with it.
+ *   - to the waits before it, if those conflict with it,
+ *   - to the same at related names: see tree.h.
  *
  * DETECT looks from the new request, breadth first, for a way back to itself: a
  * grant of its own holder, or a wait that it would stand before. The first that
@@ -31,18 +32,23 @@
 /* Would the request stand before this part, and keep it waiting? */
 static bool is_overtaken(struct search *s, const struct part *part)
 {
+    bool related = has_relatives(s->e, &s->wanted);
+
     for (uint32_t i = 0; i < s->count; i++) {
-        if (s->locks[i] != part->lock)
-            continue;
         const struct wanted *wanted = want(s, i);
-        return (wanted->mode != MODE_SHARED || part->mode != MODE_SHARED) &&
-               !is_before(s->e, part, wanted);
+        if (s->locks[i] == part->lock
+                ? (wanted->mode != MODE_SHARED || part->mode != MODE_SHARED) &&
+                      !is_before(s->e, part, wanted)
+                : related &&
+                      is_related_overtaken(s->e, part, want_name(s, i), wanted))
+            return true;
     }
     return false;
 }
 
-/* A wait that is waited for, by the part `from`; 0: by the request. */
-static void meet(struct search *s, uint32_t number, uint32_t from, uint32_t via)
+/* A wait that is waited for, by the part `from`; 0: by the request, for that
+ * one of its names. */
+static void meet(struct search *s, uint32_t number, uint32_t from)
 {
     struct waiter *waiter = waiter_at(s->e, number);
 
@@ -52,7 +58,7 @@ static void meet(struct search *s, uint32_t number, uint32_t from, uint32_t via)
         return;
     waiter->seen = s->e->search;
     waiter->from = from;
-    waiter->via = via;
+    waiter->via = s->at;
     waiter->next = 0;
     *(s->last == 0 ? &s->first : &waiter_at(s->e, s->last)->next) = number;
     s->last = number;
@@ -61,7 +67,7 @@ static void meet(struct search *s, uint32_t number, uint32_t from, uint32_t via)
 /* The holder of a grant leads to all that it waits for. True if it is the
  * request's own. */
 static bool follow(struct search *s, const struct part *grant,
-                   const struct wanted *wanted, uint32_t from, uint32_t via)
+                   const struct wanted *wanted, uint32_t from)
 {
     const struct claim *claim = part_claim(s->e, grant);
     struct hf_bytes owner = hf_text_bytes(&s->e->texts, claim->owner);
@@ -78,7 +84,7 @@ static bool follow(struct search *s, const struct part *grant,
     uint32_t holder = holder_find(s->e, claim->session, owner);
     uint32_t w = holder == 0 ? 0 : holder_at(s->e, holder)->waiters.first;
     for (; w != 0 && !gives_up(s); w = waiter_at(s->e, w)->peers.next)
-        meet(s, w, from, via);
+        meet(s, w, from);
     return false;
 }
 
@@ -133,7 +139,7 @@ static bool follow_grants(struct search *s, uint32_t lock_number,
     s->own = false;
     for (uint32_t n = lock->grants.first; n != 0;
          n = part_at(e, n)->place.next) {
-        if (follow(s, part_at(e, n), wanted, from, lock_number))
+        if (follow(s, part_at(e, n), wanted, from))
             return true;
     }
     if (front != NULL) {
@@ -158,7 +164,8 @@ static bool is_passed(const struct search *s, const struct part *part)
 static bool is_plain(const struct search *s, const struct lock *lock,
                      const struct wanted *wanted)
 {
-    if (s->all || s->stuck_only || lock->several > 0 || lock->granted == 0)
+    if (s->all || s->stuck_only || lock->several > 0 || lock->granted == 0 ||
+        (lock->path != 0 && has_relatives(s->e, &s->wanted)))
         return false;
     const struct part *grant = part_at(s->e, lock->grants.first);
     return grant->mode != MODE_COUNTING && conflicts(lock, wanted, grant) &&
@@ -195,10 +202,31 @@ static void meet_queue(struct search *s, const struct lock *lock,
         if (n == from)
             break;
         if (part->mode != MODE_SHARED || !shared)
-            meet(s, part->group, from, part->lock);
+            meet(s, part->group, from);
         if (n == end)
             break;
     }
+}
+
+/* The same at related names. */
+static bool follow_relatives(struct search *s, struct hf_bytes name,
+                             const struct wanted *wanted, uint32_t from)
+{
+    const struct hold_engine *e = s->e;
+    struct relatives r = relatives_of(e, name, wanted);
+
+    while (!gives_up(s) && relatives_next(&r)) {
+        s->steps++;
+        for (uint32_t n = relative_grant(&r); n != 0;
+             n = relative_next_grant(&r, n)) {
+            if (follow(s, part_at(e, n), wanted, from))
+                return true;
+        }
+        for (uint32_t n = relative_wait(&r); n != 0;
+             n = relative_next_wait(&r, n))
+            meet(s, part_at(e, n)->group, from);
+    }
+    return false;
 }
 
 /* Follows what a part waits for, `from`, or the request if that is 0. */
@@ -214,6 +242,9 @@ static bool follow_all(struct search *s, uint32_t lock_number,
         return true;
     if (lock->queue.first != 0 && !is_plain(s, lock, wanted))
         meet_queue(s, lock, wanted, from);
+    if (from != 0 && has_relatives(e, wanted) &&
+        follow_relatives(s, lock_name(e, lock_number), wanted, from))
+        return true;
     return from != 0 && !s->all && is_overtaken(s, part_at(e, from));
 }
 
@@ -242,8 +273,11 @@ static uint32_t find_circle(struct search *s)
     s->e->search++;
     for (uint32_t i = 0; i < s->count && !gives_up(s); i++) {
         struct wanted wanted = *want(s, i);
+        s->at = i;
         if (s->locks[i] != 0)
             (void)follow_all(s, s->locks[i], &wanted, 0);
+        if (has_relatives(s->e, &wanted))
+            (void)follow_relatives(s, want_name(s, i), &wanted, 0);
     }
     for (uint32_t w = s->first; w != 0 && !gives_up(s);
          w = waiter_at(s->e, w)->next) {
@@ -308,6 +342,31 @@ static bool grants_stop(struct search *s, const struct lock *lock,
     return others && kept + wanted->permits > wanted->max;
 }
 
+/* Do those who are stuck keep it waiting at a related name? */
+static bool relatives_stop(struct search *s, struct hf_bytes name,
+                           const struct wanted *wanted)
+{
+    const struct hold_engine *e = s->e;
+    struct relatives r = relatives_of(e, name, wanted);
+
+    while (!gives_up(s) && relatives_next(&r)) {
+        s->steps++;
+        for (uint32_t n = relative_grant(&r); n != 0;
+             n = relative_next_grant(&r, n)) {
+            s->steps++;
+            if (!part_is_over(e, part_at(e, n)) && is_kept(s, part_at(e, n)))
+                return true;
+        }
+        for (uint32_t n = relative_wait(&r); n != 0;
+             n = relative_next_wait(&r, n)) {
+            s->steps++;
+            if (is_stuck(s, part_at(e, n)->group))
+                return true;
+        }
+    }
+    return false;
+}
+
 /* `from` is the part; 0: the request. */
 static bool is_stopped(struct search *s, uint32_t lock_number,
                        const struct wanted *wanted, uint32_t from)
@@ -337,7 +396,9 @@ static bool waiter_is_stopped(struct search *s, uint32_t number)
     for (uint32_t n = waiter->first; n != 0 && !gives_up(s);
          n = part_at(e, n)->more) {
         struct wanted wanted = waiter_wants(e, waiter, part_at(e, n));
-        if (is_stopped(s, part_at(e, n)->lock, &wanted, n))
+        if (is_stopped(s, part_at(e, n)->lock, &wanted, n) ||
+            (has_relatives(e, &wanted) &&
+             relatives_stop(s, lock_name(e, part_at(e, n)->lock), &wanted)))
             return true;
     }
     return false;
@@ -346,11 +407,11 @@ static bool waiter_is_stopped(struct search *s, uint32_t number)
 static bool request_is_stopped(struct search *s)
 {
     for (uint32_t i = 0; i < s->count && !gives_up(s); i++) {
-        if (s->locks[i] != 0) {
-            struct wanted wanted = *want(s, i);
-            if (is_stopped(s, s->locks[i], &wanted, 0))
-                return true;
-        }
+        struct wanted wanted = *want(s, i);
+        if ((s->locks[i] != 0 && is_stopped(s, s->locks[i], &wanted, 0)) ||
+            (has_relatives(s->e, &wanted) &&
+             relatives_stop(s, want_name(s, i), &wanted)))
+            return true;
     }
     return false;
 }
@@ -401,32 +462,29 @@ void deadlock_entry(struct hold_engine *e, const struct claim *claim,
                                   : hf_text_bytes(&e->texts, *note));
 }
 
-/* The entry of the request itself. */
-static void reply_request(struct search *s, uint32_t lock)
+/* The entry of the request itself, for one of its names. */
+static void reply_request(struct search *s, uint32_t i)
 {
     struct hf_buf *body = &s->e->body;
-    uint32_t i = 0;
 
-    while (s->locks[i] != lock)
-        i++;
     reply_map(body, 6);
     reply_field_text(body, FIELD_OWNER, s->c->owner);
     reply_field_number(body, FIELD_SESSION, (int64_t)s->c->session);
-    reply_field_text(body, FIELD_NAME, lock_name(s->e, lock));
+    reply_field_text(body, FIELD_NAME, want_name(s, i));
     reply_field_text(body, FIELD_MODE,
                      hf_bytes_text(mode_name(want(s, i)->mode)));
     reply_field_number(body, FIELD_SINCE_MS, 0);
     reply_field_text(body, FIELD_NOTE, s->c->note);
 }
 
-void deadlock_begin(struct hold_engine *e, struct hf_bytes owner, uint32_t lock,
-                    const char *reason, uint32_t length)
+void deadlock_begin(struct hold_engine *e, struct hf_bytes owner,
+                    struct hf_bytes name, const char *reason, uint32_t length)
 {
     struct hf_buf *body = refuse(e, HOLD_DEADLOCK, 4);
 
-    past_add(e, PAST_DEADLOCK, lock_at(e, lock)->named.hash, lock_name(e, lock),
-             owner, 0, MODE_EXCLUSIVE);
-    reply_field_text(body, FIELD_NAME, lock_name(e, lock));
+    past_add(e, PAST_DEADLOCK, hf_index_hash(&e->locks, name), name, owner, 0,
+             MODE_EXCLUSIVE, false);
+    reply_field_text(body, FIELD_NAME, name);
     reply_field_text(body, FIELD_REASON, hf_bytes_text(reason));
     reply_field_number(body, FIELD_LENGTH, length);
     reply_field(body, FIELD_CYCLE);
@@ -461,7 +519,7 @@ static void reply_circle(struct search *s, uint32_t last)
         next = number;
         part = from;
     }
-    deadlock_begin(e, s->c->owner, via, "cycle", length);
+    deadlock_begin(e, s->c->owner, want_name(s, via), "cycle", length);
     reply_request(s, via);
     for (uint32_t i = 1; i < length && i < CYCLE_MAX; i++) {
         const struct waiter *waiter = waiter_at(e, next);

@@ -2,7 +2,7 @@
 #ifndef HOLD_DEADLOCK_H
 #define HOLD_DEADLOCK_H
 
-#include "hold/part.h"
+#include "hold/tree.h"
 
 struct search {
     struct hold_engine *e;
@@ -12,6 +12,7 @@ struct search {
     uint32_t count;
     uint64_t steps;
     /* Of a search for a circle. */
+    uint32_t at;    /* the name of the request that is looked from */
     uint32_t first; /* waits that were met, in that order */
     uint32_t last;
     bool counting;   /* it met a counting lock */
@@ -43,6 +44,11 @@ static inline const struct wanted *want(struct search *s, uint32_t i)
     return &s->wanted;
 }
 
+static inline struct hf_bytes want_name(const struct search *s, uint32_t i)
+{
+    return s->c->item_count > 0 ? s->c->items[i].sku : s->c->name;
+}
+
 static inline bool is_requester(const struct search *s,
                                 const struct claim *claim)
 {
@@ -52,8 +58,8 @@ static inline bool is_requester(const struct search *s,
 }
 
 /* Begins the answer, at the list of its entries: a wait, or any part. */
-void deadlock_begin(struct hold_engine *e, struct hf_bytes owner, uint32_t lock,
-                    const char *reason, uint32_t length);
+void deadlock_begin(struct hold_engine *e, struct hf_bytes owner,
+                    struct hf_bytes name, const char *reason, uint32_t length);
 void deadlock_waiter(struct hold_engine *e, uint32_t part);
 void deadlock_entry(struct hold_engine *e, const struct claim *claim,
                     uint32_t lock, enum lock_mode mode, uint64_t since_us);

@@ -90,7 +90,7 @@ void due_sweep(struct hold_engine *e)
 {
     const struct hf_heap_entry *first;
 
-    e->steps = 0;
+    e->steps = e->walked = 0;
     while (e->steps < HOLD_STEP_MAX &&
            (first = hf_heap_first(&e->due)) != NULL &&
            first->when <= e->now_us) {

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "hold/part.h"
+#include "hold/tree.h"
 
 static enum hf_status init_indexes(struct hold_engine *e)
 {
@@ -17,6 +18,8 @@ static enum hf_status init_indexes(struct hold_engine *e)
     hf_slab_init(&e->parts, sizeof(struct part), &e->memory_bytes);
     hf_slab_init(&e->terms, sizeof(struct terms), &e->memory_bytes);
     hf_slab_init(&e->marks, sizeof(struct mark), &e->memory_bytes);
+    hf_slab_init(&e->paths, sizeof(struct path), &e->memory_bytes);
+    hf_slab_init(&e->trees, sizeof(struct tree), &e->memory_bytes);
     return HF_OK;
 }
 
@@ -46,6 +49,8 @@ void hold_free(struct hold_engine *e)
     hf_slab_destroy(&e->parts);
     hf_slab_destroy(&e->terms);
     hf_slab_destroy(&e->marks);
+    hf_slab_destroy(&e->paths);
+    hf_slab_destroy(&e->trees);
     hf_texts_destroy(&e->texts);
     hf_heap_destroy(&e->due);
     past_free(e);
@@ -88,6 +93,10 @@ void run_flush(struct hold_engine *e, const struct hold_command *c)
     hf_slab_clear(&e->parts);
     hf_slab_clear(&e->terms);
     hf_slab_clear(&e->marks);
+    hf_slab_clear(&e->paths);
+    hf_slab_clear(&e->trees);
+    e->path_root = 0;
+    memset(e->tree_lens, 0, sizeof e->tree_lens);
     e->held = 0;
     e->waited_parts = 0;
     e->waited_bytes = 0;
@@ -228,7 +237,8 @@ bool hold_is_exact(const struct hold_engine *e, const struct hold_command *c)
 {
     if ((c->kind == HOLD_LOCK || c->kind == HOLD_ELECT ||
          c->kind == HOLD_LOCKSET) &&
-        hf_index_count(&e->locks) >= e->bounds.locks_max)
+        (hf_index_count(&e->locks) >= e->bounds.locks_max ||
+         tree_is_asked(e, c)))
         return true;
     if (c->kind == HOLD_SESSION_OPEN &&
         hf_index_count(&e->sessions) >= e->bounds.sessions_max)
@@ -393,6 +403,7 @@ void hold_count(const struct hold_engine *e, struct hold_counts *out)
     *out = (struct hold_counts){
         .locks = e->held,
         .sets = hf_index_count(&e->sets),
+        .trees = e->trees.used,
         .sessions = hf_index_count(&e->sessions),
         .double_grants = e->double_grants,
         .waiters = hf_index_count(&e->waiters),

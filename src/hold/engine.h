@@ -184,6 +184,7 @@ struct hold_counts {
     uint64_t locks; /* names that are held */
     uint64_t waiters;
     uint64_t sets;
+    uint64_t trees; /* names with a TREE in use */
     uint64_t sessions;
     uint64_t
         double_grants; /* checked at each grant; always 0, since hold_new() */

@@ -8,7 +8,7 @@
 #include "hold/part.h"
 
 #define PAST_NAME_MAX  48u
-#define PAST_OWNER_MAX 44u
+#define PAST_OWNER_MAX 43u
 
 /* The longest answer. */
 #define PAST_SHOW_MAX 32u
@@ -22,6 +22,7 @@ struct past_entry {
     uint8_t what;
     uint8_t mode;
     uint8_t owner_len;
+    bool tree;
     char owner[PAST_OWNER_MAX];
     char name[PAST_NAME_MAX];
 };
@@ -50,7 +51,7 @@ static size_t least(size_t a, size_t b)
 
 void past_add(struct hold_engine *e, unsigned what, uint32_t hash,
               struct hf_bytes name, struct hf_bytes owner, uint64_t token,
-              enum lock_mode mode)
+              enum lock_mode mode, bool tree)
 {
     if (e->past == NULL)
         return;
@@ -62,6 +63,7 @@ void past_add(struct hold_engine *e, unsigned what, uint32_t hash,
     entry->name_len = (uint16_t)name.len;
     entry->what = (uint8_t)what;
     entry->mode = (uint8_t)mode;
+    entry->tree = tree;
     entry->owner_len = (uint8_t)least(owner.len, PAST_OWNER_MAX);
     memcpy(entry->owner, owner.data, entry->owner_len);
     memcpy(entry->name, name.data, least(name.len, PAST_NAME_MAX));
@@ -82,7 +84,7 @@ static void show(struct hold_engine *e, const struct past_entry *entry)
     uint64_t passed_us =
         e->now_us > entry->now_us ? e->now_us - entry->now_us : 0;
 
-    reply_map(body, 6);
+    reply_map(body, 7);
     reply_field_text(body, FIELD_WHAT, hf_bytes_text(what_name(entry->what)));
     reply_field_number(body, FIELD_SEQ, (int64_t)entry->seq);
     reply_field_number(body, FIELD_AGE_MS, (int64_t)(passed_us / US_PER_MS));
@@ -91,6 +93,7 @@ static void show(struct hold_engine *e, const struct past_entry *entry)
     reply_field_number(body, FIELD_TOKEN, (int64_t)entry->token);
     reply_field_text(body, FIELD_MODE,
                      hf_bytes_text(mode_name((enum lock_mode)entry->mode)));
+    reply_field_number(body, FIELD_TREE, entry->tree);
 }
 
 /* The highest bit of a record's hash only marks it as used. */

@@ -1,5 +1,5 @@
 /* grant.c - grants: how they begin, go on and end. */
-#include "hold/part.h"
+#include "hold/tree.h"
 
 uint32_t claim_terms(struct hold_engine *e, const struct hold_command *c)
 {
@@ -70,9 +70,10 @@ int64_t grant_safe_ms(const struct hold_engine *e, const struct part *part)
     return claim_safe_ms(e, part_claim(e, part), part_expires_us(e, part));
 }
 
-static inline void join(struct hold_engine *e, struct lock *lock,
-                        uint32_t number, const struct part *part,
-                        uint64_t token, uint32_t max)
+/* Always inlined: most grants are new ones. */
+__attribute__((always_inline)) static inline void
+join(struct hold_engine *e, struct lock *lock, uint32_t number,
+     const struct part *part, uint64_t token, uint32_t max)
 {
     if (lock->granted++ == 0) {
         e->held++;
@@ -88,6 +89,8 @@ static inline void join(struct hold_engine *e, struct lock *lock,
     if (part->mode == MODE_COUNTING)
         lock->used += part->permits;
     list_append(GRANTS(e), &lock->grants, number);
+    if ((part->tree | e->trees.used) != 0)
+        tree_granted(e, part);
 }
 
 void grants_join(struct hold_engine *e, uint32_t number, uint64_t token,
@@ -111,12 +114,17 @@ void grants_leave(struct hold_engine *e, uint32_t number)
         lock->turn = part->mode != MODE_SHARED;
     }
     uint32_t lock_number = part->lock;
+    bool tree = part->tree;
+    if (tree)
+        tree_ended(e, part);
     hf_slab_give(&e->parts, number);
-    if (lock->granted + lock->waiting + lock->mark == 0 && !lock->is_kept &&
-        !lock->is_listed)
-        hf_index_remove(&e->locks, lock_number); /* it is idle */
-    else
+    bool idle = lock->granted + lock->waiting + lock->mark == 0 &&
+                !lock->is_kept && !lock->is_listed;
+    if (!idle)
         serve_later(e, lock_number);
+    serve_related(e, lock_number, tree);
+    if (idle)
+        lock_remove(e, lock_number);
 }
 
 static inline void begin(struct hold_engine *e, uint32_t number,
@@ -236,7 +244,7 @@ void claim_unpromise(struct hold_engine *e, const struct claim *claim,
 
 /* An end that was no release closes the name, if that was asked for. */
 void claim_delay(struct hold_engine *e, const struct claim *claim,
-                 uint32_t lock_number, bool clean)
+                 uint32_t lock_number, bool tree, bool clean)
 {
     uint64_t delay_ms = delay_of(e, claim);
 
@@ -244,7 +252,7 @@ void claim_delay(struct hold_engine *e, const struct claim *claim,
         return;
     mark_unpromise(e, 1);
     if (!clean)
-        mark_close(e, lock_number, e->now_us + delay_ms * US_PER_MS);
+        mark_close(e, lock_number, e->now_us + delay_ms * US_PER_MS, tree);
 }
 
 void grant_end(struct hold_engine *e, uint32_t number, bool clean)
@@ -255,7 +263,7 @@ void grant_end(struct hold_engine *e, uint32_t number, bool clean)
     hf_heap_remove(&e->due, part->due);
     if (part->claim.session != 0)
         session_leave(e, part->claim.session, number);
-    claim_delay(e, &part->claim, part->lock, clean);
+    claim_delay(e, &part->claim, part->lock, part->tree, clean);
     claim_drop(e, &part->claim);
     grants_leave(e, number);
 }

@@ -17,6 +17,8 @@
  *   struct holder   one who waits, by session and owner: its waiters. Who holds
  *                   and does not wait cannot be in a circle, and has none
  *   struct terms    what few ask for: note, MAXHOLD, DELAY
+ *   struct tree     a name that is held or waited for with TREE, or whose names
+ *                   below are closed: see tree.h
  */
 #ifndef HOLD_GRAPH_H
 #define HOLD_GRAPH_H
@@ -31,8 +33,9 @@ struct lock {
     struct hf_named named;
     struct list grants;
     struct list queue;
-    uint32_t granted; /* how many */
-    uint32_t waiting;
+    uint16_t granted; /* how many; at most HOLD_QUEUE_MAX */
+    uint16_t waiting;
+    uint32_t path; /* its path; or its tree, with LOCK_HAS_TREE; 0: none */
     union {
         uint64_t fence; /* of shared grants: of this phase */
         struct {
@@ -48,6 +51,8 @@ struct lock {
     bool turn : 1;         /* of the readers: see serve.c */
     bool is_kept : 1;      /* for now, also without a grant */
 };
+
+#define LOCK_HAS_TREE 0x80000000u
 
 /* Who asked, and on which terms. */
 struct claim {
@@ -69,7 +74,8 @@ struct part {
     };
     uint32_t permits; /* counting */
     uint8_t mode;     /* enum lock_mode */
-    uint8_t priority;
+    uint8_t priority : 7;
+    uint8_t tree : 1; /* it is about all names below, too */
     bool waits;
     bool sealed; /* wounded or revoked: its end stands */
     union {
@@ -123,7 +129,7 @@ struct waiter {
     /* For one search for deadlocks. */
     uint64_t seen; /* by that one */
     uint32_t from; /* the part that led to it; 0: the request */
-    uint32_t via;  /* the lock that it is waited for at */
+    uint32_t via;  /* of the request: the name by which it was met */
     uint32_t next; /* to be looked at */
     bool stuck;
 };
@@ -156,8 +162,21 @@ struct mark {
     uint32_t due;
     uint64_t order; /* for ties */
     uint64_t closed_us;
-    uint64_t done_us; /* until then; 0: not */
+    uint64_t done_us;  /* until then; 0: not */
+    uint64_t below_us; /* names below are closed; never after closed_us */
     struct hf_text result;
+};
+
+/* A TREE in use. */
+struct tree {
+    uint32_t lock;   /* never 0 */
+    uint32_t path;   /* of the lock; 0: it has none */
+    uint32_t grants; /* with TREE */
+    uint32_t waits;
+    uint32_t first;  /* wait with TREE in the queue; 0: none */
+    uint32_t writer; /* the first of them that is not shared */
+    uint32_t below;  /* names in use */
+    uint32_t unused;
 };
 
 struct terms {

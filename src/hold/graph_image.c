@@ -6,17 +6,17 @@
  *      and a fence for each
  *   W  ticket order age deadline queued ttl max flags priority permits mode
  *      claim; names
- *   M  order closed done; name result                       a mark
+ *   M  order closed done below; name result                 a mark
  *
  *   claim: session (its id, 0: none) has_terms maxhold delay; owner note
- *   names: how many; name and mode of each
+ *   names: how many; name and mode of each (and 4: with TREE)
  *
  * What belongs to a session comes first, session by session, in the order of
  * its list. For the rest order is in the numbers: grants are listed by token,
  * queues by priority, age and order, the parts of a session by token or order.
  */
 #include "hold/image_parts.h"
-#include "hold/part.h"
+#include "hold/tree.h"
 
 static char *put_claim(char *at, const struct hold_engine *e,
                        const struct claim *claim)
@@ -34,13 +34,27 @@ static char *put_claim(char *at, const struct hold_engine *e,
     return hold_put_text(at, hf_text_bytes(&e->texts, terms->note));
 }
 
+/* With TREE as a bit. */
+static uint64_t mode_number(const struct part *part)
+{
+    return part->mode | (uint64_t)part->tree << 2;
+}
+
+static bool read_mode(uint64_t number, struct wanted *wanted)
+{
+    wanted->mode = (enum lock_mode)(number & 3);
+    wanted->tree = (number & 4) != 0;
+    return number < 8 && wanted->mode <= MODE_COUNTING &&
+           (!wanted->tree || wanted->mode != MODE_COUNTING);
+}
+
 static char *put_names(char *at, const struct hold_engine *e, uint32_t first,
                        uint32_t count)
 {
     at = image_put(at, count);
     for (uint32_t n = first; n != 0; n = part_at(e, n)->more) {
         at = hold_put_text(at, lock_name(e, part_at(e, n)->lock));
-        at = image_put(at, part_at(e, n)->mode);
+        at = image_put(at, mode_number(part_at(e, n)));
     }
     return at;
 }
@@ -57,7 +71,7 @@ static enum hf_status walk_grant(struct walk *walk, const struct part *part)
     at = image_put(at, part_expires_us(e, part));
     at = image_put(at, part->acquired_us);
     at = image_put(at, part->count);
-    at = image_put(at, part->mode);
+    at = image_put(at, mode_number(part));
     at = image_put(at, part->permits);
     at = image_put(at, counting ? lock->max : 0);
     at = image_put(at, part->priority);
@@ -77,6 +91,7 @@ static enum hf_status walk_mark(struct walk *walk, const struct mark *mark)
     at = image_put(at, mark->order);
     at = image_put(at, mark->closed_us);
     at = image_put(at, mark->done_us);
+    at = image_put(at, mark->below_us);
     at = hold_put_text(at, lock_name(e, mark->lock));
     at = hold_put_text(at, hf_text_bytes(&e->texts, mark->result));
     return walk_give(walk, at, 0);
@@ -221,7 +236,9 @@ static uint32_t load_lock(struct hold_engine *e, struct hf_bytes name)
 {
     uint32_t number = hf_index_find(&e->locks, name);
 
-    return number != 0 ? number : hf_index_add(&e->locks, name);
+    return number != 0 ? number
+                       : lock_add(e, hf_index_hash(&e->locks, name), name,
+                                  name_is_path(name));
 }
 
 static enum hf_status load_claim(struct hold_engine *e, struct reader *in,
@@ -251,6 +268,13 @@ static enum hf_status load_claim(struct hold_engine *e, struct reader *in,
     return HF_OK;
 }
 
+/* Are there more grants or waits than a lock can have? */
+static bool is_full(const struct hold_engine *e, uint32_t lock)
+{
+    return lock_at(e, lock)->granted > HOLD_QUEUE_MAX ||
+           lock_at(e, lock)->waiting > HOLD_QUEUE_MAX;
+}
+
 /* The parts of a set or a waiter, linked. */
 static enum hf_status load_names(struct hold_engine *e, struct reader *in,
                                  struct wanted *wanted, uint32_t *first)
@@ -263,15 +287,17 @@ static enum hf_status load_names(struct hold_engine *e, struct reader *in,
         return HF_CORRUPT;
     for (uint64_t i = 0; i < count; i++) {
         struct hf_bytes name = read_text(in);
-        wanted->mode = (enum lock_mode)read_number(in);
-        if (in->bad || name.len == 0 || wanted->mode > MODE_COUNTING)
+        bool right = read_mode(read_number(in), wanted);
+        if (in->bad || !right || name.len == 0 || name.len > HOLD_NAME_MAX)
             return HF_CORRUPT;
         if (hf_slab_promise(&e->parts, 1) != HF_OK)
             return HF_NOMEM;
         hf_slab_unpromise(&e->parts, 1);
         uint32_t lock = load_lock(e, name);
-        if (lock == 0)
+        if (lock == 0 || (wanted->tree && !tree_use(e, lock)))
             return HF_NOMEM;
+        if (is_full(e, lock))
+            return HF_CORRUPT;
         uint32_t number = part_new(e, lock, wanted);
         *(last == 0 ? first : &part_at(e, last)->more) = number;
         last = number;
@@ -313,15 +339,18 @@ enum hf_status grant_load(struct hold_engine *e, struct reader *in)
     if (status != HF_OK)
         return status;
     struct hf_bytes name = read_text(in);
-    if (in->bad || name.len == 0 || numbers[0] == 0 || numbers[4] > 2)
+    struct wanted wanted = {.permits = (uint32_t)numbers[5],
+                            .priority = (uint32_t)numbers[7]};
+    if (in->bad || name.len == 0 || name.len > HOLD_NAME_MAX ||
+        numbers[0] == 0 || !read_mode(numbers[4], &wanted))
         return HF_CORRUPT;
     uint32_t lock = load_lock(e, name);
-    if (lock == 0 || hf_slab_promise(&e->parts, 1) != HF_OK)
+    if (lock == 0 || (wanted.tree && !tree_use(e, lock)) ||
+        hf_slab_promise(&e->parts, 1) != HF_OK)
         return HF_NOMEM;
     hf_slab_unpromise(&e->parts, 1);
-    struct wanted wanted = {.mode = (enum lock_mode)numbers[4],
-                            .permits = (uint32_t)numbers[5],
-                            .priority = (uint32_t)numbers[7]};
+    if (is_full(e, lock))
+        return HF_CORRUPT;
     uint32_t number = part_new(e, lock, &wanted);
     struct part *part = part_at(e, number);
     part->claim = claim;
@@ -437,12 +466,13 @@ enum hf_status mark_load(struct hold_engine *e, struct reader *in)
 
     mark.closed_us = read_number(in);
     mark.done_us = read_number(in);
+    mark.below_us = read_number(in);
     struct hf_bytes name = read_text(in);
     struct hf_bytes result = read_text(in);
-    if (in->bad || name.len == 0)
+    if (in->bad || name.len == 0 || name.len > HOLD_NAME_MAX)
         return HF_CORRUPT;
     mark.lock = load_lock(e, name);
-    if (mark.lock == 0)
+    if (mark.lock == 0 || (mark.below_us != 0 && !tree_use(e, mark.lock)))
         return HF_NOMEM;
     struct lock *lock = lock_at(e, mark.lock);
     if (lock->mark != 0)

@@ -1,5 +1,5 @@
 /* lock.c - the commands about one lock. */
-#include "hold/part.h"
+#include "hold/tree.h"
 
 /* Answers LOST if the command's session is none, or is over. */
 bool refuse_session(struct hold_engine *e, uint64_t id, uint32_t *number)
@@ -21,8 +21,8 @@ bool refuse_mode(struct hold_engine *e, const struct part *part)
     return true;
 }
 
-bool refuse_busy(struct hold_engine *e, uint32_t number,
-                 const struct wanted *wanted)
+static bool refuse_busy(struct hold_engine *e, uint32_t number,
+                        const struct wanted *wanted)
 {
     const struct lock *lock = lock_at(e, number);
     struct hf_buf *body = refuse(e, HOLD_BUSY, 5);
@@ -58,6 +58,15 @@ bool is_free(const struct hold_engine *e, uint32_t number,
     return !is_closed(e, lock) && (barge || !is_blocked(e, lock, wanted));
 }
 
+bool refuse_busy_name(struct hold_engine *e, struct hf_bytes name,
+                      uint32_t number, const struct wanted *wanted, bool barge)
+{
+    if (number != 0 && !is_free(e, number, wanted, barge))
+        return refuse_busy(e, number, wanted);
+    return refuse_related(e, name, number, wanted,
+                          find_stop(e, name, wanted, barge));
+}
+
 void wait_need(struct hold_engine *e, const struct hold_command *c,
                struct need *need)
 {
@@ -71,6 +80,7 @@ void lock_need(struct hold_engine *e, const struct hold_command *c,
 {
     grant_need(e, c, need);
     need->reply_len += HOLD_OWNER_MAX; /* of who holds it, or of a result */
+    tree_need(e, need, need->path, c->flags);
     if (has_terms(c))
         terms_need(e, c, need);
     if (!hold_may_wait(c))
@@ -78,6 +88,18 @@ void lock_need(struct hold_engine *e, const struct hold_command *c,
     wait_need(e, c, need);
     need->names = 1;
     need->name_bytes = c->name.len;
+}
+
+/* It asks for TREE and holds the name without. */
+static bool refuse_no_tree(struct hold_engine *e, const struct part *own)
+{
+    struct hf_buf *body = refuse(e, HOLD_STATE, 3);
+
+    reply_field_text(body, FIELD_NAME, lock_name(e, own->lock));
+    reply_field_text(body, FIELD_MODE,
+                     hf_bytes_text(mode_name((enum lock_mode)own->mode)));
+    reply_field_number(body, FIELD_TREE, 0);
+    return true;
 }
 
 /* What the holder's own grant, `own`, says to the request. */
@@ -89,6 +111,8 @@ static bool check_own(struct hold_engine *e, const struct wanted *wanted,
         (own->mode == MODE_COUNTING &&
          lock_at(e, own->lock)->max != wanted->max))
         return refuse_mode(e, own);
+    if (wanted->tree && !own->tree)
+        return refuse_no_tree(e, own);
     return own->count == HOLD_COUNT_MAX &&
            refuse_overload(e, "count-max", HOLD_COUNT_MAX);
 }
@@ -126,14 +150,44 @@ static bool check_used(struct hold_engine *e, const struct hold_command *c,
         return check_own(e, &wanted, part_at(e, own));
     if (has_other_maximum(e, lock, &wanted))
         return refuse_maximum(e, number);
-    if (is_free(e, number, &wanted, (c->flags & HOLD_BARGE) != 0))
+    if (has_relatives(e, &wanted) &&
+        refuse_tree_names(e, c->name, number, &wanted))
+        return true;
+    bool barge = (c->flags & HOLD_BARGE) != 0;
+    if (is_free(e, number, &wanted, barge) &&
+        is_related_free(e, c->name, &wanted, barge))
         return lock->granted >= e->bounds.holders_max &&
                refuse_overload(e, "holders-max", e->bounds.holders_max);
     if (!hold_may_wait(c))
-        return refuse_busy(e, number, &wanted);
+        return refuse_busy_name(e, c->name, number, &wanted, barge);
     if (lock->waiting >= e->bounds.waiters_max)
         return refuse_overload(e, "waiters-max", e->bounds.waiters_max);
     return refuse_deadlock(e, c, &wanted, &number, 1);
+}
+
+/* The part for a name that is not, which only a related name can stop. Apart,
+ * as whatever is seldom needed. */
+__attribute__((noinline)) static bool check_new(struct hold_engine *e,
+                                                const struct hold_command *c)
+{
+    uint32_t session = c->session == 0 ? 0 : session_find(e, c->session);
+    struct wanted wanted = command_wants(e, c, session);
+    bool barge = (c->flags & HOLD_BARGE) != 0;
+    uint32_t none = 0;
+
+    if (hf_index_count(&e->locks) >= e->bounds.locks_max)
+        return refuse_overload(e, "locks-max", e->bounds.locks_max);
+    if (!has_relatives(e, &wanted))
+        return false;
+    if (refuse_tree_names(e, c->name, 0, &wanted))
+        return true;
+    if (is_related_free(e, c->name, &wanted, barge))
+        return false;
+    if (!hold_may_wait(c))
+        return refuse_busy_name(e, c->name, 0, &wanted, barge);
+    if (e->bounds.waiters_max == 0)
+        return refuse_overload(e, "waiters-max", 0);
+    return refuse_deadlock(e, c, &wanted, &none, 1);
 }
 
 bool lock_check(struct hold_engine *e, const struct hold_command *c,
@@ -145,8 +199,20 @@ bool lock_check(struct hold_engine *e, const struct hold_command *c,
         return true;
     if (at.number != 0)
         return check_used(e, c, at.number, session);
-    return hf_index_count(&e->locks) >= e->bounds.locks_max &&
-           refuse_overload(e, "locks-max", e->bounds.locks_max);
+    return (hf_index_count(&e->locks) >= e->bounds.locks_max ||
+            ((c->flags & HOLD_TREE) | e->trees.used) != 0) &&
+           check_new(e, c);
+}
+
+/* It waits. */
+__attribute__((noinline)) static void queue_up(struct hold_engine *e,
+                                               const struct hold_command *c,
+                                               const struct wanted *wanted,
+                                               uint32_t number)
+{
+    if (hold_policy(c) == POLICY_WOUNDWAIT)
+        wound(e, c, wanted, c->name, number);
+    waiter_new(e, c, wanted, part_new(e, number, wanted));
 }
 
 /* The name is in use. */
@@ -155,17 +221,34 @@ static void take_used(struct hold_engine *e, const struct hold_command *c,
 {
     const struct lock *lock = lock_at(e, number);
     uint32_t own = grant_of(e, lock, wanted->session, c->owner);
+    bool barge = (c->flags & HOLD_BARGE) != 0;
 
     if (own != 0) {
         grant_reenter(e, own, c->ttl_ms);
         reply_grant(&e->body, e, own, e->now_us);
-    } else if (is_free(e, number, wanted, (c->flags & HOLD_BARGE) != 0)) {
+    } else if (is_free(e, number, wanted, barge) &&
+               is_related_free(e, c->name, wanted, barge)) {
         grant_new(e, c, wanted, number);
     } else {
-        if (hold_policy(c) == POLICY_WOUNDWAIT)
-            wound(e, c, wanted, number);
-        waiter_new(e, c, wanted, part_new(e, number, wanted));
+        queue_up(e, c, wanted, number);
     }
+}
+
+/* The name is not in use, but related ones may be, or it has a '/'. */
+__attribute__((noinline)) static void take_related(struct hold_engine *e,
+                                                   const struct hold_command *c,
+                                                   const struct wanted *wanted,
+                                                   uint32_t hash)
+{
+    bool free =
+        is_related_free(e, c->name, wanted, (c->flags & HOLD_BARGE) != 0);
+    uint32_t number = lock_add(e, hash, c->name, e->spent.path);
+
+    assert(number != 0); /* promised */
+    if (free)
+        grant_new(e, c, wanted, number);
+    else
+        queue_up(e, c, wanted, number);
 }
 
 void lock_take(struct hold_engine *e, const struct hold_command *c,
@@ -176,6 +259,10 @@ void lock_take(struct hold_engine *e, const struct hold_command *c,
 
     if (at.number != 0) {
         take_used(e, c, &wanted, at.number);
+        return;
+    }
+    if ((e->spent.path | e->trees.used | (c->flags & HOLD_TREE)) != 0) {
+        take_related(e, c, &wanted, at.hash);
         return;
     }
     at.number = hf_index_add_hashed(&e->locks, at.hash, c->name);
@@ -240,7 +327,7 @@ static inline void end_plain(struct hold_engine *e, uint32_t number,
     hf_texts_drop(&e->texts, part->claim.owner);
     hf_slab_give_at(&e->parts, number, part);
     e->held--;
-    hf_index_remove(&e->locks, lock);
+    lock_remove(e, lock);
 }
 
 void lock_give(struct hold_engine *e, const struct hold_command *c,
@@ -262,7 +349,8 @@ void lock_give(struct hold_engine *e, const struct hold_command *c,
     if (part->count > 0)
         return;
     if (lock->granted == 1 && (lock->waiting | lock->mark) == 0 &&
-        (part->claim.session | part->claim.terms) == 0 && c->done_ms == 0) {
+        (part->claim.session | part->claim.terms | e->trees.used) == 0 &&
+        c->done_ms == 0) {
         end_plain(e, number, part, at.number);
         return;
     }
@@ -323,6 +411,7 @@ void lock_downgrade(struct hold_engine *e, const struct hold_command *c,
     emit_lock(e, EVENT_LOCK_DOWNGRADED, part, part->token, 0);
     reply_downgraded(e, part);
     serve_later(e, at.number);
+    serve_related(e, at.number, part->tree);
     serve_all(e);
 }
 

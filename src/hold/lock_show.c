@@ -1,5 +1,5 @@
 /* lock_show.c - questions about locks. */
-#include "hold/part.h"
+#include "hold/tree.h"
 
 /* The longest list of holders, and of waiters. */
 #define SHOW_MAX 100u
@@ -18,6 +18,11 @@ static void reply_mode(struct hf_buf *body, const struct part *part)
 {
     reply_field_text(body, FIELD_MODE,
                      hf_bytes_text(mode_name((enum lock_mode)part->mode)));
+}
+
+static void reply_tree(struct hf_buf *body, const struct part *part)
+{
+    reply_field_number(body, FIELD_TREE, part->tree);
 }
 
 static void reply_session(struct hf_buf *body, const struct hold_engine *e,
@@ -55,7 +60,10 @@ static void reply_lock(struct hf_buf *body, const struct hold_engine *e,
 
 static void show_lock(struct hold_engine *e, const void *record)
 {
-    reply_lock(&e->body, e, record, 0);
+    const struct lock *lock = record;
+
+    reply_lock(&e->body, e, lock, 1);
+    reply_tree(&e->body, part_at(e, lock->grants.first));
 }
 
 static bool is_held(const void *record)
@@ -74,7 +82,7 @@ static void reply_oldest(struct hf_buf *body, const struct hold_engine *e,
     const struct part *grant = part_at(e, lock->grants.first);
     const struct claim *claim = part_claim(e, grant);
 
-    reply_lock(body, e, lock, 7);
+    reply_lock(body, e, lock, 8);
     reply_field_number(body, FIELD_HELD_MS,
                        passed_ms(e, part_acquired_us(e, grant)));
     reply_mode(body, grant);
@@ -82,6 +90,7 @@ static void reply_oldest(struct hf_buf *body, const struct hold_engine *e,
     reply_field_number(body, FIELD_NAMES,
                        grant->group == 0 ? 0 : set_at(e, grant->group)->names);
     reply_note(body, e, claim);
+    reply_tree(body, grant);
 }
 
 /* The same of a name that nobody holds. */
@@ -93,7 +102,7 @@ static void reply_unheld(struct hf_buf *body, const struct hold_engine *e,
     uint64_t until_us = done ? mark->done_us : mark ? mark->closed_us : 0;
     const char *mode = done ? "done" : is_closed(e, lock) ? "closed" : "free";
 
-    reply_map(body, 13);
+    reply_map(body, 14);
     reply_field_text(body, FIELD_NAME, hf_index_name(&e->locks, lock));
     reply_field_text(body, FIELD_OWNER, hf_bytes("", 0));
     reply_field_number(body, FIELD_TOKEN, 0);
@@ -107,6 +116,7 @@ static void reply_unheld(struct hf_buf *body, const struct hold_engine *e,
     reply_field_text(body, FIELD_NOTE,
                      done ? hf_text_bytes(&e->texts, mark->result)
                           : hf_bytes("", 0));
+    reply_field_number(body, FIELD_TREE, 0);
 }
 
 static void reply_holder(struct hf_buf *body, const struct hold_engine *e,
@@ -114,7 +124,7 @@ static void reply_holder(struct hf_buf *body, const struct hold_engine *e,
 {
     const struct claim *claim = part_claim(e, grant);
 
-    reply_map(body, 9);
+    reply_map(body, 10);
     reply_field_text(body, FIELD_OWNER, part_owner(e, grant));
     reply_session(body, e, claim);
     reply_field_number(body, FIELD_TOKEN, (int64_t)part_token(e, grant));
@@ -125,6 +135,7 @@ static void reply_holder(struct hf_buf *body, const struct hold_engine *e,
     reply_field_number(body, FIELD_HELD_MS,
                        passed_ms(e, part_acquired_us(e, grant)));
     reply_note(body, e, claim);
+    reply_tree(body, grant);
 }
 
 static void reply_waiter(struct hf_buf *body, const struct hold_engine *e,
@@ -132,7 +143,7 @@ static void reply_waiter(struct hf_buf *body, const struct hold_engine *e,
 {
     const struct waiter *waiter = waiter_at(e, part->group);
 
-    reply_map(body, 7);
+    reply_map(body, 8);
     reply_field_text(body, FIELD_OWNER, part_owner(e, part));
     reply_session(body, e, &waiter->claim);
     reply_mode(body, part);
@@ -140,6 +151,7 @@ static void reply_waiter(struct hf_buf *body, const struct hold_engine *e,
     reply_field_number(body, FIELD_PRIORITY, part->priority);
     reply_field_number(body, FIELD_WAITED_MS, passed_ms(e, waiter->queued_us));
     reply_note(body, e, &waiter->claim);
+    reply_tree(body, part);
 }
 
 /* The first of a list of parts, each as `show` writes it. */
@@ -189,7 +201,9 @@ static uint32_t blocker_of(const struct hold_engine *e, const struct part *part)
     if (lock->granted > 0 &&
         conflicts(lock, &wanted, part_at(e, lock->grants.first)))
         return lock->grants.first;
-    return part->place.prev;
+    if (part->place.prev != 0 || !has_relatives(e, &wanted))
+        return part->place.prev;
+    return find_stop(e, hf_index_name(&e->locks, lock), &wanted, false).part;
 }
 
 /* The longest edge, as an entry and as a line: texts, escaped. */
@@ -239,7 +253,7 @@ static void show_edge(struct hold_engine *e, const struct part *part,
     const struct waiter *waiter = waiter_at(e, part->group);
     struct hf_buf *body = &e->body;
 
-    reply_map(body, 8);
+    reply_map(body, 9);
     reply_field_text(body, FIELD_OWNER, part_owner(e, part));
     reply_session(body, e, &waiter->claim);
     reply_field_text(body, FIELD_NAME, lock_name(e, part->lock));
@@ -249,6 +263,7 @@ static void show_edge(struct hold_engine *e, const struct part *part,
     reply_field_text(body, FIELD_BY,
                      hf_bytes_text(by->waits ? "queue" : "grant"));
     reply_field_text(body, FIELD_HOLDER, part_owner(e, by));
+    reply_tree(body, part);
 }
 
 static void put(struct hold_engine *e, struct hf_bytes text)

@@ -27,7 +27,7 @@ void claim_unpromise(struct hold_engine *e, const struct claim *claim,
                      uint32_t names);
 /* Spends it for one name. */
 void claim_delay(struct hold_engine *e, const struct claim *claim,
-                 uint32_t lock, bool clean);
+                 uint32_t lock, bool tree, bool clean);
 /* The part is among the grants of its lock, or is not any more, and freed. */
 void grants_join(struct hold_engine *e, uint32_t part, uint64_t token,
                  uint32_t max);
@@ -107,7 +107,9 @@ static inline void serve_all(struct hold_engine *e)
 /* mark.c */
 enum hf_status mark_promise(struct hold_engine *e, uint32_t count);
 void mark_unpromise(struct hold_engine *e, uint32_t count);
-void mark_close(struct hold_engine *e, uint32_t lock, uint64_t until_us);
+/* With `tree`: the names below, too. */
+void mark_close(struct hold_engine *e, uint32_t lock, uint64_t until_us,
+                bool tree);
 /* Answers all who wait, too. */
 void mark_done(struct hold_engine *e, uint32_t lock, uint64_t until_us,
                struct hf_bytes result);
@@ -118,12 +120,13 @@ void mark_settle(struct hold_engine *e, uint32_t number);
 void mark_expire(struct hold_engine *e, uint32_t number);
 bool refuse_done(struct hold_engine *e, uint32_t lock);
 
-/* deadlock.c - of a request that would wait for these locks; 0: not in use */
+/* deadlock.c - of a request that would wait for these locks; 0: not in use. It
+ * names them, in this order. */
 bool refuse_deadlock(struct hold_engine *e, const struct hold_command *c,
                      const struct wanted *wanted, const uint32_t *locks,
                      uint32_t count);
 void wound(struct hold_engine *e, const struct hold_command *c,
-           const struct wanted *wanted, uint32_t lock);
+           const struct wanted *wanted, struct hf_bytes name, uint32_t lock);
 
 /* lock.c */
 hold_need_fn lock_need, unlock_need;
@@ -145,8 +148,9 @@ bool refuse_session(struct hold_engine *e, uint64_t id, uint32_t *number);
 bool refuse_token(struct hold_engine *e, const struct hold_command *c,
                   enum hold_code code);
 bool refuse_mode(struct hold_engine *e, const struct part *part);
-bool refuse_busy(struct hold_engine *e, uint32_t lock,
-                 const struct wanted *wanted);
+/* `lock` 0: the name is not in use. */
+bool refuse_busy_name(struct hold_engine *e, struct hf_bytes name,
+                      uint32_t lock, const struct wanted *wanted, bool barge);
 
 /* elect.c - what elections have beyond locks */
 hold_need_fn proclaim_need;
@@ -171,7 +175,7 @@ enum past {
 struct past_entry;
 void past_add(struct hold_engine *e, unsigned what, uint32_t hash,
               struct hf_bytes name, struct hf_bytes owner, uint64_t token,
-              enum lock_mode mode);
+              enum lock_mode mode, bool tree);
 void past_free(struct hold_engine *e);
 hold_run_fn lock_explain;
 

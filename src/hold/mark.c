@@ -1,5 +1,5 @@
 /* mark.c - names that are closed for a while, or whose work is done. */
-#include "hold/part.h"
+#include "hold/tree.h"
 
 enum hf_status mark_promise(struct hold_engine *e, uint32_t count)
 {
@@ -28,9 +28,14 @@ void mark_unpromise(struct hold_engine *e, uint32_t count)
 
 uint64_t mark_due_us(const struct mark *mark)
 {
-    if (mark->closed_us == 0 || mark->done_us == 0)
-        return mark->closed_us + mark->done_us;
-    return mark->closed_us < mark->done_us ? mark->closed_us : mark->done_us;
+    const uint64_t times[] = {mark->closed_us, mark->done_us, mark->below_us};
+    uint64_t first = UINT64_MAX;
+
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+        if (times[i] != 0 && times[i] < first)
+            first = times[i];
+    }
+    return first;
 }
 
 /* The mark of that name; a new one, not due yet, if it has none. */
@@ -54,11 +59,14 @@ static void schedule(struct hold_engine *e, const struct mark *mark)
     hf_heap_change(&e->due, mark->due, mark_due_us(mark), mark->order);
 }
 
-void mark_close(struct hold_engine *e, uint32_t lock_number, uint64_t until_us)
+void mark_close(struct hold_engine *e, uint32_t lock_number, uint64_t until_us,
+                bool tree)
 {
     struct mark *mark = mark_of(e, lock_number);
 
     mark->closed_us = max_u64(mark->closed_us, until_us);
+    if (tree)
+        mark->below_us = max_u64(mark->below_us, until_us);
     schedule(e, mark);
 }
 
@@ -106,7 +114,12 @@ void mark_settle(struct hold_engine *e, uint32_t number)
     if (number == 0)
         return;
     struct mark *mark = mark_at(e, number);
-    if (mark->closed_us <= e->now_us)
+    bool below = mark->below_us != 0 && mark->below_us <= e->now_us;
+    bool opens = mark->closed_us != 0 && mark->closed_us <= e->now_us;
+    uint32_t lock = mark->lock;
+    if (below)
+        mark->below_us = 0;
+    if (opens)
         mark->closed_us = 0;
     if (mark->done_us <= e->now_us) {
         hf_texts_drop(&e->texts, mark->result);
@@ -116,10 +129,14 @@ void mark_settle(struct hold_engine *e, uint32_t number)
     if ((mark->closed_us | mark->done_us) != 0) {
         schedule(e, mark);
     } else {
-        lock_at(e, mark->lock)->mark = 0;
+        lock_at(e, lock)->mark = 0;
         hf_heap_remove(&e->due, mark->due);
         hf_slab_give(&e->marks, number);
     }
+    if (!below && !opens)
+        return;
+    serve_later(e, lock);
+    serve_related(e, lock, below);
 }
 
 void mark_expire(struct hold_engine *e, uint32_t number)

@@ -18,6 +18,7 @@ struct wanted {
     uint32_t permits;
     uint32_t max;
     enum lock_mode mode;
+    bool tree;
     uint32_t priority;
     uint32_t rank; /* in the queue: see rank_of() */
     uint64_t age;
@@ -150,7 +151,8 @@ static inline uint32_t part_new(struct hold_engine *e, uint32_t lock_number,
         .lock = lock_number,
         .mode = (uint8_t)wanted->mode,
         .permits = wanted->permits,
-        .priority = (uint8_t)wanted->priority,
+        .priority = wanted->priority & HOLD_PRIORITY_MAX,
+        .tree = wanted->tree,
     };
     return number;
 }
@@ -167,7 +169,7 @@ static inline uint64_t emit_at(struct hold_engine *e, enum hold_event_kind kind,
     event->mode = part->mode;
     if (e->past != NULL)
         past_add(e, kind, lock->named.hash, event->name, part_owner(e, part),
-                 event->token, (enum lock_mode)part->mode);
+                 event->token, (enum lock_mode)part->mode, part->tree);
     return seq;
 }
 
@@ -218,6 +220,7 @@ static inline struct wanted command_wants(const struct hold_engine *e,
         .mode = (c->flags & HOLD_SHARED) != 0 ? MODE_SHARED
                 : c->permits != 0             ? MODE_COUNTING
                                               : MODE_EXCLUSIVE,
+        .tree = (c->flags & HOLD_TREE) != 0,
         .priority = hold_priority(c),
         .rank = rank_of(c->flags),
         .age = by_age ? c->session : e->seq + 1,

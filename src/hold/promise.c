@@ -11,7 +11,7 @@
  */
 #include <assert.h>
 
-#include "hold/part.h"
+#include "hold/tree.h"
 
 /* Numbers, and texts that the engine itself has chosen. */
 #define PLAIN_REPLY_BYTES 128u
@@ -48,11 +48,12 @@ static size_t shown_bound(const struct hold_engine *e,
 }
 
 /* What most are: a LOCK that neither waits nor is kept for a REQ, without
- * terms. */
+ * terms and TREE. */
 static inline bool is_plain_lock(const struct hold_command *c)
 {
     return c->kind == HOLD_LOCK && !c->told && c->request.len == 0 &&
-           !has_terms(c) && !hold_may_wait(c);
+           !has_terms(c) && c->wait_ms == 0 &&
+           (c->flags & (HOLD_FOREVER | HOLD_TREE)) == 0;
 }
 
 static void find_other_need(struct hold_engine *e, const struct hold_command *c,
@@ -75,16 +76,22 @@ static void find_other_need(struct hold_engine *e, const struct hold_command *c,
     need_record(e, need, &e->requests, c->request.len);
 }
 
+/* `path`: its name has a '/'. */
 static inline void find_need(struct hold_engine *e,
-                             const struct hold_command *c, struct need *need)
+                             const struct hold_command *c, struct need *need,
+                             bool path)
 {
     need->count = need->reserves = need->due = 0;
     need->waiter = need->shows = false;
+    need->path = path;
     need->reply_len = 0;
-    if (is_plain_lock(c))
-        grant_need(e, c, need);
-    else
+    if (!is_plain_lock(c)) {
         find_other_need(e, c, need);
+        return;
+    }
+    grant_need(e, c, need);
+    if (path)
+        need_item(need, &e->paths);
 }
 
 static void give_back(struct hold_engine *e, const struct need *need)
@@ -138,7 +145,7 @@ __attribute__((noinline)) static enum hf_status
 prepare(struct hold_engine *e, const struct hold_command *c)
 {
     struct need need;
-    find_need(e, c, &need);
+    find_need(e, c, &need, hf_bytes_have(c->name, '/'));
     if (need.shows) {
         need.reply_len = shown_bound(e, c);
         need_text(e, &need, need.reply_len);
@@ -202,7 +209,9 @@ size_t promise_take_reply(struct hold_engine *e, size_t len)
 __attribute__((noinline)) static void spend(struct hold_engine *e,
                                             const struct hold_command *c)
 {
-    find_need(e, c, &e->spent);
+    /* if no path is promised to anybody, it has none */
+    find_need(e, c, &e->spent,
+              e->paths.promised > 0 && hf_bytes_have_far(c->name, '/'));
     give_back(e, &e->spent);
     if (e->spent.waiter) {
         e->promised_parts -= e->spent.names;

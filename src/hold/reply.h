@@ -124,7 +124,9 @@ enum hold_code {
     FIELD(AGE_MS, "age_ms")                  \
     FIELD(EDGES, "edges")                    \
     FIELD(BY, "by")                          \
-    FIELD(HOLDER, "holder")
+    FIELD(HOLDER, "holder")                  \
+    FIELD(TREE, "tree")                      \
+    FIELD(RELATED, "related")
 
 #define HOLD_FIELD_OF(field, name) FIELD_##field,
 enum hold_field { HOLD_FIELDS(HOLD_FIELD_OF) HOLD_FIELD_COUNT };

@@ -87,7 +87,7 @@ const struct subject hold_subjects[SUBJECTS] = {
     (OWNER | HOLD_BIT(ARG_SESSION) | TTL | HOLD_BIT(ARG_MAXHOLD) |           \
      HOLD_BIT(ARG_DELAY) | WAIT | HOLD_BIT(ARG_FOREVER) |                    \
      HOLD_BIT(ARG_BARGE) | HOLD_BIT(ARG_DEADLOCK) | HOLD_BIT(ARG_PRIORITY) | \
-     HOLD_BIT(ARG_NOTE) | REQ)
+     HOLD_BIT(ARG_NOTE) | HOLD_BIT(ARG_TREE) | REQ)
 #define ADMIN         .admin = true
 #define EXACT         .exact = true
 #define ON(what)      .subject = &hold_subjects[SUBJECT_##what]
@@ -256,7 +256,7 @@ const struct hold_operation hold_operations[HOLD_KINDS] = {
         {CLASS_READ, "LOCKINFO", "lock",
          "Tells who holds a lock, who waits for it, and for how long",
          "map: name owner token expires_ms count waiting held_ms mode session "
-         "names note holders waiters; -NOTFOUND",
+         "names note tree holders waiters; -NOTFOUND",
          WORDS(WORD_NAME), ON(LOCK), RUN(lock_info)},
     [HOLD_LOCK_LIST] = {CLASS_LISTING, "LOCKS", "lock",
                         "Lists held locks, in pages", "map: locks " LISTED,
@@ -271,13 +271,13 @@ const struct hold_operation hold_operations[HOLD_KINDS] = {
                      WORDS(WORD_NAME), ON(LOCK), RUN(lock_leader)},
     [HOLD_EXPLAIN] = {CLASS_READ, "EXPLAIN", "lock",
                       "Tells what happened to a lock of late, newest first",
-                      "list of maps: what seq age_ms owner token mode",
+                      "list of maps: what seq age_ms owner token mode tree",
                       WORDS(WORD_NAME), ON(LOCK), RUN(lock_explain)},
     [HOLD_WAITGRAPH] =
         {CLASS_LISTING, "WAITGRAPH", "lock",
          "Lists who waits for whom, in pages; DOT: as text for Graphviz",
          "map: edges (list of maps: owner session name mode waited_ms note by "
-         "holder) cursor (0: that was all); DOT: text",
+         "holder tree) cursor (0: that was all); DOT: text",
          OPTIONS(PAGE | HOLD_BIT(ARG_DOT)), RUN(lock_waitgraph)},
     [HOLD_SESSION_INFO] = {CLASS_READ, "SESSION INFO", "session",
                            "Shows a session",

@@ -93,6 +93,7 @@ enum hold_arg_bit {
     ARG_TITLE,                     /* in note */
     ARG_VALUE,                     /* in note */
     ARG_DOT,                       /* in flags */
+    ARG_TREE,                      /* in flags */
     HOLD_ARGS
 };
 #define HOLD_BIT(arg) (1u << (arg))

@@ -14,7 +14,7 @@
  * at the front of all of them and all are free. Until then it lets nobody pass
  * but readers where it is one. When it leaves, all its names are served.
  */
-#include "hold/part.h"
+#include "hold/tree.h"
 
 void serve_later(struct hold_engine *e, uint32_t number)
 {
@@ -40,6 +40,8 @@ static bool is_same(const struct hold_engine *e, const struct waiter *waiter,
     if (own->mode == MODE_COUNTING && lock_at(e, own->lock)->max != waiter->max)
         return false;
     bool is_set = (waiter->flags & WAITER_IS_SET) != 0;
+    if (own->tree != part->tree && (is_set || part->tree))
+        return false;
     return is_set == (own->group != 0) &&
            (!is_set || set_at(e, own->group)->names == waiter->names);
 }
@@ -56,7 +58,8 @@ static bool is_ready_at(const struct hold_engine *e,
 
     *own = 0;
     if (is_closed(e, lock) ||
-        (part->lock != turn && is_blocked(e, lock, &wanted)))
+        (part->lock != turn && is_blocked(e, lock, &wanted)) ||
+        !is_related_free(e, hf_index_name(&e->locks, lock), &wanted, false))
         return false;
     if (lock->granted == 0)
         return true;
@@ -232,7 +235,7 @@ static void drop_idle(struct hold_engine *e, uint32_t number)
     const struct lock *lock = lock_at(e, number);
 
     if (lock->granted == 0 && lock->waiting == 0 && lock->mark == 0)
-        hf_index_remove(&e->locks, number);
+        lock_remove(e, number);
 }
 
 void serve_listed(struct hold_engine *e)
@@ -249,6 +252,8 @@ void serve_listed(struct hold_engine *e)
         else if (lock->waiting > 0)
             serve(e, number);
         lock->turn = false;
+        if (lock->path != 0)
+            tree_settle(e, number);
         if (!lock->is_listed)
             drop_idle(e, number);
     }

@@ -4,7 +4,7 @@
  * and modes are, one by one.
  */
 #include "base/little.h"
-#include "hold/part.h"
+#include "hold/tree.h"
 
 static enum lock_mode mode_of(const struct hold_item *item)
 {
@@ -91,7 +91,7 @@ void set_lose(struct hold_engine *e, uint32_t number, enum hold_event_kind kind,
         next = part_at(e, n)->more;
         emit_lock(e, kind, part_at(e, n), set.token, lag_us);
         emit_age(e, set.acquired_us);
-        claim_delay(e, &set.claim, part_at(e, n)->lock,
+        claim_delay(e, &set.claim, part_at(e, n)->lock, part_at(e, n)->tree,
                     kind == EVENT_LOCK_RELEASED);
         grants_leave(e, n);
     }
@@ -133,6 +133,7 @@ void lockset_need(struct hold_engine *e, const struct hold_command *c,
         need_record(e, need, &e->locks, c->items[i].sku.len);
         need_item(need, &e->parts);
         need->name_bytes += c->items[i].sku.len;
+        tree_need(e, need, name_is_path(c->items[i].sku), c->flags);
     }
     need_record(e, need, &e->sets, sizeof(uint64_t));
     need_text(e, need, c->owner.len);
@@ -172,7 +173,8 @@ static uint32_t find_same(const struct hold_engine *e,
     uint32_t n = set_at(e, number)->first;
     for (uint32_t i = 0; i < c->item_count; i++) {
         const struct part *part = part_at(e, n);
-        if (part->lock != locks[i] || part->mode != mode_of(&c->items[i]))
+        if (part->lock != locks[i] || part->mode != mode_of(&c->items[i]) ||
+            part->tree != ((c->flags & HOLD_TREE) != 0))
             return 0;
         n = part->more;
     }
@@ -189,7 +191,8 @@ static uint32_t find_busy(const struct hold_engine *e,
 
     for (; i < c->item_count; i++) {
         wanted->mode = mode_of(&c->items[i]);
-        if (locks[i] != 0 && !is_free(e, locks[i], wanted, barge))
+        if ((locks[i] != 0 && !is_free(e, locks[i], wanted, barge)) ||
+            !is_related_free(e, c->items[i].sku, wanted, barge))
             break;
     }
     return i;
@@ -217,9 +220,20 @@ static bool check_queues(struct hold_engine *e, const struct hold_command *c,
                          const uint32_t *locks)
 {
     for (uint32_t i = 0; i < c->item_count; i++) {
-        if (locks[i] != 0 &&
-            lock_at(e, locks[i])->waiting >= e->bounds.waiters_max)
+        uint32_t waiting = locks[i] == 0 ? 0 : lock_at(e, locks[i])->waiting;
+        if (waiting >= e->bounds.waiters_max)
             return refuse_overload(e, "waiters-max", e->bounds.waiters_max);
+    }
+    return false;
+}
+
+/* Answers if there are too many names below a TREE. */
+static bool check_trees(struct hold_engine *e, const struct hold_command *c,
+                        const uint32_t *locks, const struct wanted *wanted)
+{
+    for (uint32_t i = 0; i < c->item_count; i++) {
+        if (refuse_tree_names(e, c->items[i].sku, locks[i], wanted))
+            return true;
     }
     return false;
 }
@@ -261,11 +275,14 @@ bool lockset_check(struct hold_engine *e, const struct hold_command *c,
     if (find_same(e, c, session, locks) != 0)
         return false;
     struct wanted wanted = command_wants(e, c, session);
+    if (has_relatives(e, &wanted) && check_trees(e, c, locks, &wanted))
+        return true;
     uint32_t busy = find_busy(e, c, locks, &wanted);
     if (busy == c->item_count)
         return check_bounds(e, c, locks);
     if (!hold_may_wait(c))
-        return refuse_busy(e, locks[busy], &wanted);
+        return refuse_busy_name(e, c->items[busy].sku, locks[busy], &wanted,
+                                (c->flags & HOLD_BARGE) != 0);
     return check_queues(e, c, locks) ||
            refuse_deadlock(e, c, &wanted, locks, c->item_count);
 }
@@ -279,7 +296,8 @@ static uint32_t make_parts(struct hold_engine *e, const struct hold_command *c,
     for (uint32_t i = c->item_count; i-- > 0;) {
         uint32_t lock = locks[i];
         if (lock == 0)
-            lock = hf_index_add(&e->locks, c->items[i].sku);
+            lock = lock_add(e, hf_index_hash(&e->locks, c->items[i].sku),
+                            c->items[i].sku, name_is_path(c->items[i].sku));
         assert(lock != 0); /* promised */
         wanted->mode = mode_of(&c->items[i]);
         uint32_t number = part_new(e, lock, wanted);
@@ -325,8 +343,8 @@ void lockset_take(struct hold_engine *e, const struct hold_command *c,
     }
     for (uint32_t i = 0; i < c->item_count; i++) {
         wanted.mode = mode_of(&c->items[i]);
-        if (locks[i] != 0 && hold_policy(c) == POLICY_WOUNDWAIT)
-            wound(e, c, &wanted, locks[i]);
+        if (hold_policy(c) == POLICY_WOUNDWAIT)
+            wound(e, c, &wanted, c->items[i].sku, locks[i]);
     }
     waiter_new(e, c, &wanted, make_parts(e, c, locks, &wanted));
 }

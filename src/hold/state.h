@@ -91,7 +91,7 @@ enum due_kind {
 #define DUE_NUMBER ((1u << DUE_SHIFT) - 1)
 
 /* What applying a command may take. */
-#define NEED_SLABS_MAX (4 * HOLD_SET_MAX + 24)
+#define NEED_SLABS_MAX (6 * HOLD_SET_MAX + 24)
 struct need {
     struct hf_slab *slabs[NEED_SLABS_MAX]; /* an item of each */
     uint32_t count;
@@ -99,6 +99,7 @@ struct need {
     uint32_t reserves; /* the size of what it reserves, plus 1 */
     bool waiter;
     bool shows;       /* a reservation, to be kept for a REQ */
+    bool path;        /* the name of a command about one has a '/' */
     size_t reply_len; /* of the reply to be kept for a REQ; 0: none */
     /* with `waiter`: the names that it may come to wait for, and their bytes */
     size_t names;
@@ -119,7 +120,12 @@ struct hold_engine {
     struct hf_slab parts;
     struct hf_slab terms;
     struct hf_slab marks;
+    struct hf_slab paths; /* names with a '/' in order: see path.h */
+    struct hf_slab trees; /* of TREE in use: see tree.h */
+    uint32_t path_root;
+    uint32_t tree_lens[HOLD_NAME_MAX + 1]; /* how many by length of name */
     uint32_t steps;        /* of the sweep, or of what else is bounded so */
+    uint32_t walked;       /* by it: names below TREEs that ended */
     struct list serve;     /* locks whose queues are to be looked at */
     uint32_t held;         /* locks with a grant */
     uint32_t delays;       /* marks that are promised to grants and waiters */
@@ -237,6 +243,7 @@ RECORD_AT(request, requests)
 ITEM_AT(part, parts)
 ITEM_AT(terms, terms)
 ITEM_AT(mark, marks)
+ITEM_AT(tree, trees)
 #undef ITEM_AT
 
 /* What hold_is_behind() tells. */

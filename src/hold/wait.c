@@ -5,7 +5,7 @@
  * other way round: see rank_of().
  */
 #include "base/little.h"
-#include "hold/part.h"
+#include "hold/tree.h"
 
 /* Positions are counted so far. */
 #define POSITION_MAX 1000u
@@ -123,6 +123,7 @@ struct wanted waiter_wants(const struct hold_engine *e,
         .permits = part->permits,
         .max = waiter->max,
         .mode = (enum lock_mode)part->mode,
+        .tree = part->tree,
         .priority = part->priority,
         .rank = rank_of(waiter->flags),
         .age = waiter->age,
@@ -147,6 +148,8 @@ static void queue_join(struct hold_engine *e, uint32_t number)
     lock->waiting++;
     if (waiter->names > 1)
         lock->several++;
+    if (part->tree)
+        tree_queued(e, number);
     e->waited_parts++;
     e->waited_bytes += lock->named.name.len;
 }
@@ -162,6 +165,8 @@ void queue_leave(struct hold_engine *e, uint32_t number)
             next = part_at(e, next)->place.next;
         lock->writer = next;
     }
+    if (part->tree)
+        tree_left(e, number);
     list_remove(GRANTS(e), &lock->queue, number);
     assert(lock->waiting > 0);
     lock->waiting--;
@@ -211,7 +216,7 @@ static void note(struct hold_engine *e, const struct waiter *waiter,
         const struct lock *lock = lock_at(e, part_at(e, n)->lock);
         past_add(e, what, lock->named.hash, hf_index_name(&e->locks, lock),
                  hf_text_bytes(&e->texts, waiter->claim.owner), 0,
-                 (enum lock_mode)part_at(e, n)->mode);
+                 (enum lock_mode)part_at(e, n)->mode, part_at(e, n)->tree);
     }
 }
 
@@ -290,6 +295,7 @@ static struct waiter waiter_remove(struct hold_engine *e, uint32_t number,
     for (uint32_t n = waiter.first; n != 0; n = next) {
         next = part_at(e, n)->more;
         serve_later(e, part_at(e, n)->lock);
+        serve_related(e, part_at(e, n)->lock, part_at(e, n)->tree);
         hf_slab_give(&e->parts, n);
     }
     return waiter;

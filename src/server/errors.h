@@ -99,6 +99,7 @@
 #define WRONG_PERMITS    "PERMITS n OF max: n must not be more than max"
 #define WRONG_AGE        "DEADLOCK WAITDIE and WOUNDWAIT need a SESSION"
 #define WRONG_DONE       "RESULT needs DONE"
+#define WRONG_TREES      "TREE and PERMITS cannot be combined"
 #define WRONG_BIND_REQ \
     "BIND takes no REQ: an answer that is told again would bind nothing"
 #define WRONG_MISSING "an argument is missing"
@@ -138,6 +139,13 @@
  * field is among the facts; ANY: any facts will do. In a sentence `{field}` is
  * the fact, `{-field}` a time that is left, counted from now on. */
 #define REFUSALS(ROW, ANY)                                                     \
+    ROW(BUSY, FIELD_TREE,                                                      \
+        "lock '{name}' is held by '{owner}' with TREE on '{related}' for "     \
+        "{-expires_ms} ms more, {waiting} waiting, position {position}")       \
+    ROW(BUSY, FIELD_RELATED,                                                   \
+        "lock '{name}' is not free with TREE: '{related}' below it is held "   \
+        "by '{owner}' for {-expires_ms} ms more, {waiting} waiting, position " \
+        "{position}")                                                          \
     ROW(BUSY, ANY,                                                             \
         "lock '{name}' is held by '{owner}' for {-expires_ms} ms more, "       \
         "{waiting} waiting, position {position}")                              \
@@ -164,6 +172,9 @@
         "sku '{sku}': total {requested} is below {reserved} reserved and "     \
         "{sold} sold")                                                         \
     ROW(STATE, FIELD_SKU, "sku '{sku}' has {reserved} reserved")               \
+    ROW(STATE, FIELD_TREE,                                                     \
+        "this owner holds '{name}' without TREE; unlock it first (an upgrade " \
+        "would deadlock with another one)")                                    \
     ROW(STATE, FIELD_MODE,                                                     \
         "this owner holds '{name}' as {mode}, in another way or in a set; "    \
         "unlock that first (an upgrade would deadlock with another one)")      \

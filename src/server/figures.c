@@ -347,6 +347,8 @@ static const struct figure figures[] = {
     {SECTION_HOLDS, "holdfast_lock_waiters", "Clients in the queues of locks.",
      HELD(waiters)},
     {SECTION_HOLDS, "holdfast_lock_sets", "Sets of locks held.", HELD(sets)},
+    {SECTION_HOLDS, "holdfast_lock_trees",
+     "Names held, waited for or closed with TREE.", HELD(trees)},
     {SECTION_HOLDS, "holdfast_lock_double_grants_total",
      "Grants beside one that excludes them: a fault of the server.", COUNTER,
      HELD(double_grants)},

@@ -318,7 +318,7 @@ static enum hf_status check_together(const struct hold_command *out,
     static const char *const sentences[] = {
         [WRONG_TWO_WAITS] = WRONG_FOREVER,  [WRONG_TWO_MODES] = WRONG_MODES,
         [WRONG_PERMITS_OF] = WRONG_PERMITS, [WRONG_NO_SESSION] = WRONG_AGE,
-        [WRONG_RESULT] = WRONG_DONE,
+        [WRONG_RESULT] = WRONG_DONE,        [WRONG_TREE] = WRONG_TREES,
     };
     enum hold_wrong wrong = hold_find_wrong(out);
     bool binds =

@@ -363,13 +363,13 @@ TEST(locks_are_listed_in_pages_without_the_expired_ones)
     engine_tick();
     EXPECT(engine_locks("a/*", 0, 0),
            "OK locks=[{name=a/1 owner=ann token=1 expires_ms=50 count=1 "
-           "waiting=0}] cursor=0");
+           "waiting=0 tree=0}] cursor=0");
     EXPECT(engine_locks("", 0, 1),
            "OK locks=[{name=a/1 owner=ann token=1 expires_ms=50 count=1 "
-           "waiting=0}] cursor=2");
+           "waiting=0 tree=0}] cursor=2");
     EXPECT(engine_locks("", 2, 1),
            "OK locks=[{name=b/1 owner=ann token=3 expires_ms=50 count=1 "
-           "waiting=0}] cursor=0");
+           "waiting=0 tree=0}] cursor=0");
     EXPECT(engine_locks("", 99, 1), "OK locks=[] cursor=0");
 }
 

@@ -20,6 +20,8 @@ static void expect_nothing_left(void)
     CHECK_EQ(engine->parts.used + engine->parts.promised, 0);
     CHECK_EQ(engine->terms.used + engine->terms.promised, 0);
     CHECK_EQ(engine->marks.used + engine->marks.promised, 0);
+    CHECK_EQ(engine->paths.used + engine->paths.promised, 0);
+    CHECK_EQ(engine->trees.used + engine->trees.promised, 0);
     CHECK_EQ(engine->sets.slab.promised, 0);
     CHECK_EQ(engine->waiters.slab.promised, 0);
     CHECK_EQ(engine->holders.slab.promised, 0);
@@ -96,6 +98,47 @@ TEST(every_allocation_of_every_command_may_fail)
     expect_nothing_left();
 }
 
+TEST(every_allocation_of_a_tree_may_fail)
+{
+    static const struct {
+        const char *command;
+        enum hold_code code;
+        unsigned answers;
+    } rows[] = {
+        {"LOCK a/b/c OWNER ann", HOLD_OK, 0},                       /* 1 */
+        {"LOCK a OWNER bob TREE WAIT 900 REQ q1", HOLD_WAITING, 0}, /* 2 */
+        {"LOCK a OWNER eve TREE REQ q2", HOLD_BUSY, 0},
+        {"LOCK a/b/c OWNER eve SHARED WAIT 900", HOLD_WAITING, 0},
+        {"LOCK a/" LONG_TEXT "/x OWNER kim REQ q3", HOLD_BUSY, 0},
+        {"UNLOCK a/b/c 1", HOLD_OK, 1}, /* 4, 5 */
+        {"LOCKSET OWNER lee NAME a/b NAME b/1 TREE DELAY 9 WAIT 900 REQ q4",
+         HOLD_WAITING, 0}, /* 6 */
+        {"DOWNGRADE a 5", HOLD_OK, 1},
+        {"UNLOCK a 5", HOLD_OK, 0},
+        {"UNLOCK a/b/c 8", HOLD_OK, 1},
+        {"REVOKE b/1 11", HOLD_OK, 0}, /* names below are closed */
+        {"LOCK b/1/2 OWNER mia FOREVER REQ q5", HOLD_WAITING, 0},
+    };
+
+    engine_start();
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct hold_command c = *engine_parse("%s", rows[i].command);
+        const struct hold_out *out = starve(&c);
+        if (out->code != rows[i].code || out->answer_count != rows[i].answers)
+            test_fail(__FILE__, __LINE__, "%s: %s | %s | %s", rows[i].command,
+                      engine_reply_text(out), engine_answers_text(out),
+                      engine_events_text(out));
+        CHECK_ENGINE();
+    }
+    hf_memory_fail_after(0);
+    engine_now_us += 10 * MS;
+    CHECK_EQ(engine_tick()->answer_count, 1);
+    engine_now_us += 3600000 * MS;
+    engine_tick();
+    hf_memory_fail_never();
+    expect_nothing_left();
+}
+
 /* All of it is ended by time, by its session, by a restart or by a flush. */
 TEST(many_prepared_commands_are_applied_and_end_without_memory)
 {
@@ -115,6 +158,8 @@ TEST(many_prepared_commands_are_applied_and_end_without_memory)
             c->note = hf_bytes_text("a note");
             if (i % 3 == 0)
                 c->kind = HOLD_LOCKSET;
+            if (i % 5 == 0)
+                c->flags |= HOLD_TREE;
             for (unsigned k = 0; k < 3; k++) {
                 snprintf(names[i][k], sizeof names[i][k], "%u/%u", i % 211 / 3,
                          k);
@@ -270,6 +315,26 @@ TEST(nothing_is_due_when_nothing_is_held)
     CHECK_EQ(out->event_count + out->answer_count, 0);
 }
 
+/* A name with a '/' is in the ordered index, too. */
+TEST(a_place_in_the_order_of_names_costs_little)
+{
+    const unsigned count = 100000;
+    size_t used[2];
+
+    for (unsigned round = 0; round < 2; round++) {
+        engine_start();
+        size_t before = memory_bytes();
+        for (unsigned i = 0; i < count; i++) {
+            char name[32];
+            snprintf(name, sizeof name, "%c%cname-%07u", 'a', "-/"[round], i);
+            engine_lock(name, "owner-of-16bytes", 30000, 0);
+        }
+        used[round] = memory_bytes() - before;
+    }
+    CHECK(used[1] > used[0]);
+    CHECK(used[1] - used[0] < 48ull * count);
+}
+
 TEST(a_million_names_that_were_held_cost_nothing_and_make_room)
 {
     const unsigned count = test_is_sanitized() ? 100000 : 1000000;
@@ -280,14 +345,14 @@ TEST(a_million_names_that_were_held_cost_nothing_and_make_room)
         size_t before = memory_bytes();
         for (unsigned i = 0; i < count; i++) { /* other names each time */
             char name[32];
-            snprintf(name, sizeof name, "%u/name-%07u", round, i);
+            snprintf(name, sizeof name, "%u-name-%07u", round, i);
             engine_lock(name, "owner-of-16bytes", 30000, 0);
         }
         if (!test_is_sanitized())
             CHECK(memory_bytes() - before < 232ull * count);
         for (unsigned i = 0; i < count; i++) {
             char name[32];
-            snprintf(name, sizeof name, "%u/name-%07u", round, i);
+            snprintf(name, sizeof name, "%u-name-%07u", round, i);
             CHECK_EQ(engine_unlock(name, round * 2ull * count + 1 + i)->code,
                      HOLD_OK);
         }

@@ -16,14 +16,16 @@ TEST(a_lock_is_shown_with_its_holders_and_those_who_wait)
     engine_do("LOCK pool OWNER kim WAIT 900");
     EXPECT(engine_do("LOCKINFO pool"),
            "OK name=pool owner=ann token=2 expires_ms=8985 count=1 waiting=2 "
-           "held_ms=15 mode=counting session=1 names=0 note=first "
+           "held_ms=15 mode=counting session=1 names=0 note=first tree=0 "
            "holders=[{owner=ann session=1 token=2 mode=counting permits=2 "
-           "count=1 expires_ms=8985 held_ms=15 note=first} "
+           "count=1 expires_ms=8985 held_ms=15 note=first "
+           "tree=0} "
            "{owner=bob session=0 token=3 mode=counting permits=2 count=1 "
-           "expires_ms=495 held_ms=5 note=}] "
+           "expires_ms=495 held_ms=5 note= tree=0}] "
            "waiters=[{owner=kim session=0 mode=exclusive permits=0 priority=0 "
-           "waited_ms=0 note=} {owner=eve session=1 mode=counting permits=1 "
-           "priority=2 waited_ms=5 note=waits}]");
+           "waited_ms=0 note= tree=0} {owner=eve session=1 mode=counting "
+           "permits=1 "
+           "priority=2 waited_ms=5 note=waits tree=0}]");
 }
 
 TEST(a_name_of_a_set_is_shown_as_such)
@@ -33,12 +35,13 @@ TEST(a_name_of_a_set_is_shown_as_such)
     engine_do("LOCKSET OWNER ann NAME a NAME b SHARED TTL 500");
     EXPECT(engine_do("LOCKINFO b"),
            "OK name=b owner=ann token=1 expires_ms=500 count=2 waiting=0 "
-           "held_ms=0 mode=shared session=0 names=2 note=both "
+           "held_ms=0 mode=shared session=0 names=2 note=both tree=0 "
            "holders=[{owner=ann session=0 token=1 mode=shared permits=0 "
-           "count=2 expires_ms=500 held_ms=0 note=both}] waiters=[]");
+           "count=2 expires_ms=500 held_ms=0 note=both tree=0}] "
+           "waiters=[]");
     EXPECT(engine_do("LOCKS b"),
            "OK locks=[{name=b owner=ann token=1 expires_ms=500 count=2 "
-           "waiting=0}] cursor=0");
+           "waiting=0 tree=0}] cursor=0");
 }
 
 TEST(names_that_nobody_holds_are_shown_and_not_listed)
@@ -48,14 +51,15 @@ TEST(names_that_nobody_holds_are_shown_and_not_listed)
     engine_do("LOCKSET OWNER ann NAME a NAME z WAIT 9000");
     EXPECT(engine_do("LOCKINFO a"),
            "OK name=a owner= token=0 expires_ms=0 count=0 waiting=1 held_ms=0 "
-           "mode=free session=0 names=0 note= holders=[] "
+           "mode=free session=0 names=0 note= tree=0 holders=[] "
            "waiters=[{owner=ann session=0 mode=exclusive permits=0 priority=0 "
-           "waited_ms=0 note=}]");
+           "waited_ms=0 note= tree=0}]");
     engine_now_us += 100 * MS;
     engine_tick();
-    EXPECT_BEGINS(engine_do("LOCKINFO z"),
-                  "OK name=z owner= token=0 expires_ms=500 count=0 waiting=1 "
-                  "held_ms=0 mode=closed session=0 names=0 note= holders=[] ");
+    EXPECT_BEGINS(
+        engine_do("LOCKINFO z"),
+        "OK name=z owner= token=0 expires_ms=500 count=0 waiting=1 "
+        "held_ms=0 mode=closed session=0 names=0 note= tree=0 holders=[] ");
     EXPECT(engine_do("LOCKS"), "OK locks=[] cursor=0");
     EXPECT(engine_do("LOCKINFO nothing"), "NOTFOUND name=nothing");
     struct hold_counts counts;

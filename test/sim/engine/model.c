@@ -343,6 +343,11 @@ static bool is_exact(struct model *model, const struct hold_command *c)
     if ((c->kind == HOLD_LOCK || c->kind == HOLD_ELECT) &&
         model_names_in_use(model) >= model->bounds.locks_max)
         return true;
+    if ((c->kind == HOLD_LOCK || c->kind == HOLD_ELECT) &&
+        ((c->flags & HOLD_TREE) != 0 ||
+         (memchr(c->name.data, '/', c->name.len) != NULL &&
+          model_any_tree(model))))
+        return true;
     if (c->kind == HOLD_SESSION_OPEN &&
         model->session_count >= model->bounds.sessions_max)
         return true;

@@ -42,6 +42,7 @@ struct model_claim {
     struct model_text owner;
     struct model_text note;
     bool is_set;
+    bool tree; /* on each of its names */
     bool barge;
     uint32_t priority;
     enum hold_policy policy;
@@ -87,6 +88,7 @@ struct model_mark {
     uint32_t name;
     uint64_t seq;
     uint64_t delay_us;
+    uint64_t tree_us; /* the names below, too; not after delay_us */
     uint64_t done_us;
     struct model_text result;
 };
@@ -151,6 +153,20 @@ struct model_call {
     FIGURE(CYCLE_COUNTING, "DEADLOCK, cycle through a counting")   \
     FIGURE(CYCLE_WAIT, "DEADLOCK, cycle through a place in queue") \
     FIGURE(CYCLE_BEHIND, "DEADLOCK, cycle closed by priority")     \
+    FIGURE(CYCLE_TREE, "DEADLOCK, cycle through a related name")   \
+    FIGURE(TREE, "grants with TREE")                               \
+    FIGURE(TREE_SHARED, "grants with TREE, shared")                \
+    FIGURE(TREE_SET, "grants with TREE, set")                      \
+    FIGURE(TREE_QUEUED, "grants with TREE to those who waited")    \
+    FIGURE(TREE_REENTRY, "re-entries of a TREE without TREE")      \
+    FIGURE(TREE_STATE, "STATE: held without TREE")                 \
+    FIGURE(TREE_ABOVE, "BUSY by a TREE above")                     \
+    FIGURE(TREE_BELOW, "BUSY by a name below")                     \
+    FIGURE(TREE_WAITS, "requests that wait for a related name")    \
+    FIGURE(TREE_YOUNGER, "DEADLOCK, younger: a related name")      \
+    FIGURE(TREE_WOUND, "wounds at a related name")                 \
+    FIGURE(TREE_CLOSED, "trees closed by DELAY")                   \
+    FIGURE(TREE_FULL, "OVERLOADED: too many names below")          \
     FIGURE(NOT_STUCK, "paths back that are no deadlock")           \
     FIGURE(SEARCHED, "requests searched for cycles")
 

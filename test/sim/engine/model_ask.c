@@ -37,7 +37,7 @@ static void write_holders(const struct model *model, struct hf_buf *out,
         if (want == NULL)
             continue;
         left--;
-        reply_map(out, 9);
+        reply_map(out, 10);
         reply_field_text(out, FIELD_OWNER, model_bytes(&grant->claim.owner));
         reply_field_number(out, FIELD_SESSION, (int64_t)grant->claim.session);
         reply_field_number(out, FIELD_TOKEN, (int64_t)grant->token);
@@ -49,6 +49,7 @@ static void write_holders(const struct model *model, struct hf_buf *out,
         reply_field_number(out, FIELD_HELD_MS,
                            passed_ms(now_us, grant->acquired_us));
         reply_field_text(out, FIELD_NOTE, model_bytes(&grant->claim.note));
+        reply_field_number(out, FIELD_TREE, grant->claim.tree);
     }
 }
 
@@ -65,7 +66,7 @@ static void write_waiters(const struct model *model, struct hf_buf *out,
     for (size_t i = 0; i < count; i++) {
         const struct model_claim *claim = &queue[i]->claim;
         const struct model_want *want = model_want_of(claim, name);
-        reply_map(out, 7);
+        reply_map(out, 8);
         reply_field_text(out, FIELD_OWNER, model_bytes(&claim->owner));
         reply_field_number(out, FIELD_SESSION, (int64_t)claim->session);
         write_mode(out, want);
@@ -74,6 +75,7 @@ static void write_waiters(const struct model *model, struct hf_buf *out,
         reply_field_number(out, FIELD_WAITED_MS,
                            passed_ms(now_us, queue[i]->queued_us));
         reply_field_text(out, FIELD_NOTE, model_bytes(&claim->note));
+        reply_field_number(out, FIELD_TREE, claim->tree);
     }
 }
 
@@ -100,6 +102,7 @@ static void write_unheld(struct model *model, struct hf_buf *out, uint32_t name,
     reply_field_number(out, FIELD_NAMES, 0);
     reply_field_text(out, FIELD_NOTE,
                      done ? model_bytes(&mark->result) : hf_bytes("", 0));
+    reply_field_number(out, FIELD_TREE, 0);
 }
 
 static void write_oldest(struct model *model, struct hf_buf *out,
@@ -120,6 +123,7 @@ static void write_oldest(struct model *model, struct hf_buf *out,
     reply_field_number(out, FIELD_NAMES,
                        claim->is_set ? (int64_t)claim->want_count : 0);
     reply_field_text(out, FIELD_NOTE, model_bytes(&claim->note));
+    reply_field_number(out, FIELD_TREE, claim->tree);
 }
 
 static void lock_info(struct model *model, const struct hold_command *c,
@@ -135,7 +139,7 @@ static void lock_info(struct model *model, const struct hold_command *c,
         return;
     }
     struct hf_buf *out = model_reply(model, HOLD_OK);
-    reply_map(out, 13);
+    reply_map(out, 14);
     reply_field_text(out, FIELD_NAME, c->name);
     if (grant == NULL)
         write_unheld(model, out, name, now_us);

@@ -32,6 +32,7 @@ struct model_claim model_claim(struct model *model,
         .owner = model_text(c->owner),
         .note = model_text(c->note),
         .is_set = is_set,
+        .tree = (c->flags & HOLD_TREE) != 0,
         .barge = (c->flags & HOLD_BARGE) != 0,
         .priority = hold_priority(c),
         .policy = hold_policy(c),
@@ -95,6 +96,8 @@ bool model_reenters(const struct model_claim *claim,
         claim->want_count != held->want_count ||
         !model_same_holder(claim, held))
         return false;
+    if (claim->is_set ? claim->tree != held->tree : claim->tree && !held->tree)
+        return false;
     for (size_t i = 0; i < claim->want_count; i++) {
         const struct model_want *a = &claim->wants[i];
         const struct model_want *b = &held->wants[i];
@@ -116,18 +119,35 @@ struct model_grant *model_find_reentry(struct model *model,
     return NULL;
 }
 
-bool model_conflicts(const struct model_want *want,
+bool model_conflicts(const struct model *model, const struct model_claim *claim,
+                     const struct model_want *want, uint32_t place,
                      const struct model_grant *grant, uint64_t used)
 {
-    const struct model_want *held = model_want_of(&grant->claim, want->name);
+    const struct model_want *held = model_want_of(&grant->claim, place);
 
     if (held == NULL)
         return false;
+    if (place != want->name)
+        return model_tree_conflicts(model, claim, want, &grant->claim, held);
     if (want->mode != held->mode || want->mode == MODEL_EXCLUSIVE)
         return true;
     if (want->mode == MODEL_SHARED)
         return false;
     return want->of != held->of || used + want->permits > want->of;
+}
+
+bool model_stops(const struct model *model, const struct model_wait *other,
+                 const struct model_wait *wait, const struct model_want *want,
+                 uint32_t place)
+{
+    const struct model_want *theirs = model_want_of(&other->claim, place);
+
+    if (other == wait || theirs == NULL || !model_is_before(other, wait))
+        return false;
+    if (place != want->name)
+        return model_tree_conflicts(model, &wait->claim, want, &other->claim,
+                                    theirs);
+    return !model_compatible(theirs, want);
 }
 
 bool model_compatible(const struct model_want *a, const struct model_want *b)
@@ -227,28 +247,41 @@ static uint64_t used_permits(const struct model *model, uint32_t name)
     return used;
 }
 
-bool model_is_free(struct model *model, const struct model_wait *wait,
-                   const struct model_want *want, bool queue)
+bool model_is_free_at(struct model *model, const struct model_wait *wait,
+                      const struct model_want *want, uint32_t place, bool queue)
 {
     bool reentry = model_find_reentry(model, &wait->claim) != NULL;
     uint64_t used = used_permits(model, want->name);
 
-    if (model_is_closed(model, want->name))
+    if (model_closed_until(model, want->name, place) > model->now_us)
         return false;
     for (size_t i = 0; i < model->grant_count && !reentry; i++) {
         const struct model_grant *grant = &model->grants[i];
-        if (model_want_of(&grant->claim, want->name) == NULL)
-            continue;
-        if (model_same_holder(&wait->claim, &grant->claim) ||
-            model_conflicts(want, grant, used))
+        bool own = model_want_of(&grant->claim, want->name) != NULL &&
+                   model_same_holder(&wait->claim, &grant->claim);
+        if (own ||
+            model_conflicts(model, &wait->claim, want, place, grant, used))
             return false;
     }
     for (size_t i = 0; i < model->wait_count && queue; i++) {
-        const struct model_wait *other = &model->waits[i];
-        const struct model_want *before =
-            model_want_of(&other->claim, want->name);
-        if (other != wait && before != NULL && model_is_before(other, wait) &&
-            !model_compatible(before, want))
+        if (model_stops(model, &model->waits[i], wait, want, place))
+            return false;
+    }
+    return true;
+}
+
+bool model_is_free(struct model *model, const struct model_wait *wait,
+                   const struct model_want *want, bool queue, bool related,
+                   uint32_t *place)
+{
+    uint32_t places[MODEL_MAX + 1];
+    size_t count =
+        model_places(model, want->name, wait->claim.tree, NULL, places);
+
+    for (size_t i = 0; i < count; i++) {
+        *place = places[i];
+        if (!model_is_free_at(model, wait, want, *place,
+                              i == 0 ? queue : related))
             return false;
     }
     return true;

@@ -27,7 +27,8 @@ struct edge {
     uint32_t from;
     uint32_t to;
     const struct model_want *want;
-    bool by_grant; /* else by a place in the queue */
+    uint32_t place; /* where it is kept from it */
+    bool by_grant;  /* else by a place in the queue */
 };
 
 /* Edges in the order in which they are looked at. */
@@ -56,11 +57,18 @@ static bool is_holder(const struct graph *g, uint32_t node,
     return model_same_holder(&wait_at(g, node)->claim, claim);
 }
 
-/* The grants that keep `wait` from a name: those of others that conflict with
- * it, as far as they are kept. */
+/* The places of a name, those of the request among them. */
+static size_t list_places(const struct graph *g, const struct model_wait *wait,
+                          const struct model_want *want, uint32_t *out)
+{
+    return model_places(g->model, want->name, wait->claim.tree, g->new, out);
+}
+
+/* The grants at a place that keep `wait` from a name: those of others that
+ * conflict with it, as far as they are kept. */
 static size_t list_grants(const struct graph *g, const struct model_wait *wait,
-                          const struct model_want *want, const bool *keeps,
-                          const struct model_grant **out)
+                          const struct model_want *want, uint32_t place,
+                          const bool *keeps, const struct model_grant **out)
 {
     struct model *model = g->model;
     uint64_t used = 0;
@@ -71,8 +79,7 @@ static size_t list_grants(const struct graph *g, const struct model_wait *wait,
         return 0;
     for (size_t i = 0; i < model->grant_count; i++) {
         const struct model_grant *grant = &model->grants[i];
-        const struct model_want *held =
-            model_want_of(&grant->claim, want->name);
+        const struct model_want *held = model_want_of(&grant->claim, place);
         bool own = model_same_holder(&grant->claim, &wait->claim);
         if (held == NULL || model_grant_is_over(model, grant, model->now_us) ||
             (!own && keeps != NULL && !keeps[i]))
@@ -82,23 +89,19 @@ static size_t list_grants(const struct graph *g, const struct model_wait *wait,
             out[count++] = grant;
     }
     for (size_t i = 0; i < count; i++) {
-        if (model_conflicts(want, out[i], used))
+        if (model_conflicts(model, &wait->claim, want, place, out[i], used))
             out[found++] = out[i];
     }
     return found;
 }
 
-/* Does `node` stand before `wait` in a queue, and stop it? */
+/* Does `node` stand before `wait` at a place, and stop it? */
 static bool stops(const struct graph *g, uint32_t node,
-                  const struct model_wait *wait, const struct model_want *want)
+                  const struct model_wait *wait, const struct model_want *want,
+                  uint32_t place)
 {
-    const struct model_wait *other = wait_at(g, node);
-
-    if (other == wait || !is_live(g, node))
-        return false;
-    const struct model_want *theirs = model_want_of(&other->claim, want->name);
-    return theirs != NULL && model_is_before(other, wait) &&
-           !model_compatible(theirs, want);
+    return is_live(g, node) &&
+           model_stops(g->model, wait_at(g, node), wait, want, place);
 }
 
 static void add_edge(struct edges *edges, struct edge edge)
@@ -123,30 +126,45 @@ static void add_holder(const struct graph *g, struct edge edge,
     }
 }
 
-/* All edges of a node. */
-static void list_edges(const struct graph *g, uint32_t node, struct edges *out)
+/* The edges of a node at one place. */
+static void add_edges_at(const struct graph *g, struct edge edge,
+                         struct edges *out)
 {
     const struct model_grant *grants[MODEL_MAX];
     const struct model_wait *queue[MODEL_MAX];
+    const struct model_wait *wait = wait_at(g, edge.from);
+    size_t count = list_grants(g, wait, edge.want, edge.place, NULL, grants);
+
+    edge.by_grant = true;
+    for (size_t i = 0; i < count; i++)
+        add_holder(g, edge, &grants[i]->claim, out);
+    edge.by_grant = false;
+    count = model_queue(g->model, edge.place, queue);
+    for (size_t i = 0; i < count; i++) {
+        edge.to = (uint32_t)(queue[i] - g->model->waits) + 1;
+        if (stops(g, edge.to, wait, edge.want, edge.place))
+            add_edge(out, edge);
+    }
+    edge.to = 0;
+    if (stops(g, 0, wait, edge.want, edge.place))
+        add_edge(out, edge);
+}
+
+/* All edges of a node. */
+static void list_edges(const struct graph *g, uint32_t node, struct edges *out)
+{
     const struct model_wait *wait = wait_at(g, node);
+    uint32_t places[MODEL_MAX + 1];
 
     out->count = 0;
     for (size_t n = 0; n < wait->claim.want_count; n++) {
         const struct model_want *want = &wait->claim.wants[n];
-        struct edge edge = {.from = node, .want = want, .by_grant = true};
-        size_t count = list_grants(g, wait, want, NULL, grants);
+        size_t count = list_places(g, wait, want, places);
         for (size_t i = 0; i < count; i++)
-            add_holder(g, edge, &grants[i]->claim, out);
-        edge.by_grant = false;
-        count = model_queue(g->model, want->name, queue);
-        for (size_t i = 0; i < count; i++) {
-            edge.to = (uint32_t)(queue[i] - g->model->waits) + 1;
-            if (stops(g, edge.to, wait, want))
-                add_edge(out, edge);
-        }
-        edge.to = 0;
-        if (stops(g, 0, wait, want))
-            add_edge(out, edge);
+            add_edges_at(
+                g,
+                (struct edge){.from = node, .want = want, .place = places[i]},
+                out);
     }
 }
 
@@ -189,17 +207,30 @@ static struct edge walk(const struct graph *g, const bool *allowed,
     return back;
 }
 
-static bool is_blocked(const struct graph *g, uint32_t node)
+static bool is_blocked_at(const struct graph *g, const struct model_wait *wait,
+                          const struct model_want *want, uint32_t place)
 {
     const struct model_grant *grants[MODEL_MAX];
+
+    if (list_grants(g, wait, want, place, g->keeps, grants) > 0)
+        return true;
+    for (uint32_t i = 0; i < g->node_count; i++) {
+        if (g->stuck[i] && stops(g, i, wait, want, place))
+            return true;
+    }
+    return false;
+}
+
+static bool is_blocked(const struct graph *g, uint32_t node)
+{
     const struct model_wait *wait = wait_at(g, node);
+    uint32_t places[MODEL_MAX + 1];
 
     for (size_t n = 0; n < wait->claim.want_count; n++) {
         const struct model_want *want = &wait->claim.wants[n];
-        if (list_grants(g, wait, want, g->keeps, grants) > 0)
-            return true;
-        for (uint32_t i = 0; i < g->node_count; i++) {
-            if (g->stuck[i] && stops(g, i, wait, want))
+        size_t count = list_places(g, wait, want, places);
+        for (size_t i = 0; i < count; i++) {
+            if (is_blocked_at(g, wait, want, places[i]))
                 return true;
         }
     }
@@ -258,17 +289,20 @@ static void count_cycle(const struct graph *g, const struct edge *cycle,
     bool shared = false;
     bool counting = false;
     bool by_wait = false;
+    bool tree = false;
 
     for (uint32_t i = 0; i < length; i++) {
         set |= wait_at(g, cycle[i].from)->claim.is_set;
         shared |= cycle[i].want->mode == MODEL_SHARED;
         counting |= cycle[i].want->mode == MODEL_COUNTING;
         by_wait |= !cycle[i].by_grant;
+        tree |= cycle[i].place != cycle[i].want->name;
     }
     figures[FIGURE_CYCLE_SET] += set;
     figures[FIGURE_CYCLE_SHARED] += shared;
     figures[FIGURE_CYCLE_COUNTING] += counting;
     figures[FIGURE_CYCLE_WAIT] += by_wait;
+    figures[FIGURE_CYCLE_TREE] += tree;
     figures[FIGURE_CYCLE_BEHIND] += !cycle[length - 1].by_grant;
     figures[length > 6 ? FIGURE_CYCLE_MORE : FIGURE_CYCLE_2 + length - 2]++;
 }
@@ -382,11 +416,12 @@ static bool is_senior(const struct model_claim *a, uint64_t a_age,
 }
 
 static void refuse_younger(struct model *model, const struct model_want *want,
-                           const struct model_claim *senior, uint64_t since_us)
+                           uint32_t place, const struct model_claim *senior,
+                           uint64_t since_us)
 {
     struct hf_bytes name = model_name_bytes(model, want->name);
     struct hf_buf *out = model_reply(model, HOLD_DEADLOCK);
-    enum model_mode mode = model_want_of(senior, want->name)->mode;
+    enum model_mode mode = model_want_of(senior, place)->mode;
 
     reply_map(out, 4);
     reply_field_text(out, FIELD_NAME, name);
@@ -394,12 +429,15 @@ static void refuse_younger(struct model *model, const struct model_want *want,
     reply_field_number(out, FIELD_LENGTH, 1);
     reply_field(out, FIELD_CYCLE);
     reply_list(out, 1);
-    write_entry(out, name, senior, mode, model->now_us - since_us);
+    write_entry(out, model_name_bytes(model, place), senior, mode,
+                model->now_us - since_us);
+    model->figures[FIGURE_TREE_YOUNGER] += place != want->name;
 }
 
 static struct model_grant *conflicting(struct model *model,
                                        const struct model_wait *wait,
-                                       const struct model_want *want, size_t i)
+                                       const struct model_want *want,
+                                       uint32_t place, size_t i)
 {
     struct model_grant *grant = &model->grants[i];
     uint64_t used = 0;
@@ -410,64 +448,89 @@ static struct model_grant *conflicting(struct model *model,
         used += held == NULL ? 0 : held->permits;
     }
     return !model_same_holder(&grant->claim, &wait->claim) &&
-                   model_conflicts(want, grant, used)
+                   model_conflicts(model, &wait->claim, want, place, grant,
+                                   used)
                ? grant
                : NULL;
+}
+
+static bool die_at(struct model *model, const struct model_wait *wait,
+                   const struct model_want *want, uint32_t place)
+{
+    const struct model_wait *queue[MODEL_MAX];
+
+    for (size_t i = 0; i < model->grant_count; i++) {
+        struct model_grant *grant = conflicting(model, wait, want, place, i);
+        if (grant == NULL ||
+            !is_senior(&grant->claim, grant->token, &wait->claim, AGE_OF_NEW))
+            continue;
+        refuse_younger(model, want, place, &grant->claim, grant->acquired_us);
+        model->figures[FIGURE_YOUNGER]++;
+        return true;
+    }
+    size_t count = model_queue(model, place, queue);
+    for (size_t i = 0; i < count; i++) {
+        const struct model_wait *other = queue[i];
+        if (!model_stops(model, other, wait, want, place) ||
+            model_same_holder(&other->claim, &wait->claim) ||
+            !is_senior(&other->claim, other->order, &wait->claim, AGE_OF_NEW))
+            continue;
+        refuse_younger(model, want, place, &other->claim, other->queued_us);
+        model->figures[FIGURE_YOUNGER_WAIT]++;
+        return true;
+    }
+    return false;
 }
 
 /* WAITDIE: only an older one waits. */
 static bool die(struct model *model, const struct model_wait *wait)
 {
-    const struct model_wait *queue[MODEL_MAX];
+    uint32_t places[MODEL_MAX + 1];
 
     for (size_t n = 0; n < wait->claim.want_count; n++) {
         const struct model_want *want = &wait->claim.wants[n];
-        for (size_t i = 0; i < model->grant_count; i++) {
-            struct model_grant *grant = conflicting(model, wait, want, i);
-            if (grant == NULL || !is_senior(&grant->claim, grant->token,
-                                            &wait->claim, AGE_OF_NEW))
-                continue;
-            refuse_younger(model, want, &grant->claim, grant->acquired_us);
-            model->figures[FIGURE_YOUNGER]++;
-            return true;
-        }
-        size_t count = model_queue(model, want->name, queue);
-        for (size_t i = 0; i < count && model_is_before(queue[i], wait); i++) {
-            const struct model_wait *other = queue[i];
-            if (model_compatible(model_want_of(&other->claim, want->name),
-                                 want) ||
-                model_same_holder(&other->claim, &wait->claim) ||
-                !is_senior(&other->claim, other->order, &wait->claim,
-                           AGE_OF_NEW))
-                continue;
-            refuse_younger(model, want, &other->claim, other->queued_us);
-            model->figures[FIGURE_YOUNGER_WAIT]++;
-            return true;
+        size_t count =
+            model_places(model, want->name, wait->claim.tree, NULL, places);
+        for (size_t i = 0; i < count; i++) {
+            if (die_at(model, wait, want, places[i]))
+                return true;
         }
     }
     return false;
 }
 
-/* Those that an older one wounds, by its names and their tokens. */
+static void add_juniors_at(struct model *model, const struct model_wait *wait,
+                           const struct model_want *want, uint32_t place,
+                           struct model_grant **out, size_t *count)
+{
+    for (size_t i = 0; i < model->grant_count; i++) {
+        struct model_grant *grant = conflicting(model, wait, want, place, i);
+        bool known = false;
+        for (size_t j = 0; j < *count; j++)
+            known |= out[j] == grant;
+        if (grant == NULL || known || grant->sealed ||
+            !is_senior(&wait->claim, AGE_OF_NEW, &grant->claim, grant->token))
+            continue;
+        out[(*count)++] = grant;
+        model->figures[FIGURE_TREE_WOUND] += place != want->name;
+    }
+}
+
+/* Those that an older one wounds, by its names, their places and tokens. */
 static size_t list_juniors(struct model *model, const struct model_wait *wait,
                            struct model_grant **out)
 {
-    size_t count = 0;
+    uint32_t places[MODEL_MAX + 1];
+    size_t found = 0;
 
     for (size_t n = 0; n < wait->claim.want_count; n++) {
-        for (size_t i = 0; i < model->grant_count; i++) {
-            struct model_grant *grant =
-                conflicting(model, wait, &wait->claim.wants[n], i);
-            bool known = false;
-            for (size_t j = 0; j < count; j++)
-                known |= out[j] == grant;
-            if (grant != NULL && !known && !grant->sealed &&
-                is_senior(&wait->claim, AGE_OF_NEW, &grant->claim,
-                          grant->token))
-                out[count++] = grant;
-        }
+        const struct model_want *want = &wait->claim.wants[n];
+        size_t count =
+            model_places(model, want->name, wait->claim.tree, NULL, places);
+        for (size_t i = 0; i < count; i++)
+            add_juniors_at(model, wait, want, places[i], out, &found);
     }
-    return count;
+    return found;
 }
 
 /* WOUNDWAIT: younger ones lose what an older one waits for. */

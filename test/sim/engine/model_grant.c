@@ -107,6 +107,8 @@ struct model_grant *model_take(struct model *model, struct model_claim *claim)
         .claim = *claim, .count = 1, .acquired_us = model->now_us};
 
     if (grant != NULL) {
+        model->figures[FIGURE_TREE_REENTRY] +=
+            grant->claim.tree && !claim->tree;
         reenter(model, grant, claim->ttl_ms);
         model_claim_free(claim);
         return grant;
@@ -123,6 +125,11 @@ struct model_grant *model_take(struct model *model, struct model_claim *claim)
     model_set_end(model, &new, claim->ttl_ms, false);
     model
         ->figures[claim->is_set ? FIGURE_SET : figures[claim->wants[0].mode]]++;
+    if (claim->tree)
+        model->figures[claim->is_set ? FIGURE_TREE_SET
+                       : claim->wants[0].mode == MODEL_SHARED
+                           ? FIGURE_TREE_SHARED
+                           : FIGURE_TREE]++;
     assert(model->grant_count < MODEL_MAX);
     model->grants[model->grant_count] = new;
     return &model->grants[model->grant_count++];
@@ -165,14 +172,17 @@ static struct model_mark *make_mark(struct model *model, uint32_t name)
     return mark;
 }
 
-static void close_name(struct model *model, uint32_t name, uint64_t delay_ms)
+static void close_name(struct model *model, uint32_t name, uint64_t delay_ms,
+                       bool tree)
 {
     struct model_mark *mark = make_mark(model, name);
     uint64_t end_us = model->now_us + delay_ms * 1000;
 
     if (end_us > mark->delay_us)
         mark->delay_us = end_us;
-    model->figures[FIGURE_CLOSED]++;
+    if (tree && end_us > mark->tree_us)
+        mark->tree_us = end_us;
+    model->figures[tree ? FIGURE_TREE_CLOSED : FIGURE_CLOSED]++;
 }
 
 void model_mark_done(struct model *model, uint32_t name, uint64_t ms,
@@ -187,9 +197,7 @@ void model_mark_done(struct model *model, uint32_t name, uint64_t ms,
 
 bool model_is_closed(const struct model *model, uint32_t name)
 {
-    struct model_mark *mark = model_find_mark((struct model *)model, name);
-
-    return mark != NULL && mark->delay_us > model->now_us;
+    return model_closed_until(model, name, name) > model->now_us;
 }
 
 bool model_is_done(const struct model *model, uint32_t name, uint64_t *left_us)
@@ -204,13 +212,25 @@ bool model_is_done(const struct model *model, uint32_t name, uint64_t *left_us)
 
 uint64_t model_mark_end_us(const struct model_mark *mark)
 {
-    if (mark->delay_us == 0 || mark->done_us == 0)
-        return mark->delay_us + mark->done_us;
-    return mark->delay_us < mark->done_us ? mark->delay_us : mark->done_us;
+    uint64_t end_us = UINT64_MAX;
+
+    if (mark->delay_us != 0)
+        end_us = mark->delay_us;
+    if (mark->tree_us != 0 && mark->tree_us < end_us)
+        end_us = mark->tree_us;
+    if (mark->done_us != 0 && mark->done_us < end_us)
+        end_us = mark->done_us;
+    return end_us;
 }
 
 void model_clear_mark(struct model *model, struct model_mark *mark)
 {
+    uint32_t name = mark->name;
+    bool opened = mark->delay_us != 0 && mark->delay_us <= model->now_us;
+    bool tree = mark->tree_us != 0 && mark->tree_us <= model->now_us;
+
+    if (mark->tree_us <= model->now_us)
+        mark->tree_us = 0;
     if (mark->delay_us <= model->now_us)
         mark->delay_us = 0;
     if (mark->done_us <= model->now_us)
@@ -218,19 +238,15 @@ void model_clear_mark(struct model *model, struct model_mark *mark)
     if (mark->delay_us == 0 && mark->done_us == 0)
         model_close_gap(model->marks, sizeof *mark, &model->mark_count,
                         (size_t)(mark - model->marks));
+    if (!opened && !tree)
+        return;
+    model->figures[FIGURE_OPENED] += model_waiting(model, name) > 0;
+    model_call_related(model, name, false, tree);
 }
 
 void model_mark_due(struct model *model, void *thing)
 {
-    struct model_mark *mark = thing;
-    uint32_t name = mark->name;
-    bool opened = mark->delay_us != 0 && mark->delay_us <= model->now_us;
-
-    model_clear_mark(model, mark);
-    if (!opened)
-        return;
-    model->figures[FIGURE_OPENED] += model_waiting(model, name) > 0;
-    model_call(model, name, false);
+    model_clear_mark(model, thing);
     model_serve(model);
 }
 
@@ -251,10 +267,12 @@ void model_end_grant(struct model *model, struct model_grant *grant,
         model_grant_event(model, &ended, i, kind, lag_us);
         model_age(model, ended.acquired_us);
         if (kind != EVENT_LOCK_RELEASED && ended.claim.delay_ms > 0)
-            close_name(model, want->name, ended.claim.delay_ms);
-        model_call(model, want->name,
-                   want->mode != MODEL_SHARED &&
-                       model_count_grants(model, want->name) == 0);
+            close_name(model, want->name, ended.claim.delay_ms,
+                       ended.claim.tree);
+        model_call_related(model, want->name,
+                           want->mode != MODEL_SHARED &&
+                               model_count_grants(model, want->name) == 0,
+                           ended.claim.tree);
     }
     model->steps += (unsigned)ended.claim.want_count - 1;
     model_claim_free(&ended.claim);

@@ -39,31 +39,89 @@ static void refuse_mode(struct model *model, const struct model_grant *grant,
                                        : FIGURE_STATE_MODE]++;
 }
 
-static void refuse_busy(struct model *model, const struct model_wait *wait,
-                        uint32_t name)
+/* The single grant that it has is the same but for TREE, which it lacks. */
+static void refuse_tree(struct model *model, const struct model_grant *grant)
 {
-    const struct model_grant *oldest = model_oldest_grant(model, name);
+    const struct model_want *want = &grant->claim.wants[0];
+    struct hf_buf *out = refuse_name(model, HOLD_STATE, 3, want->name);
+
+    reply_field_text(out, FIELD_MODE,
+                     hf_bytes_text(model_mode_name(want->mode)));
+    reply_field_number(out, FIELD_TREE, 0);
+    model->figures[FIGURE_TREE_STATE]++;
+}
+
+/* Who is told to have a place: at the name itself the oldest holder, at a
+ * related name the oldest that conflicts. */
+static const struct model_grant *find_holder(struct model *model,
+                                             const struct model_wait *wait,
+                                             const struct model_want *want,
+                                             uint32_t place)
+{
+    if (place == want->name)
+        return model_oldest_grant(model, place);
+    for (size_t i = 0; i < model->grant_count; i++) {
+        if (model_conflicts(model, &wait->claim, want, place, &model->grants[i],
+                            0))
+            return &model->grants[i];
+    }
+    return NULL;
+}
+
+/* The first that stands before it at a place; at the name itself the first. */
+static const struct model_wait *find_first(struct model *model,
+                                           const struct model_wait *wait,
+                                           const struct model_want *want,
+                                           uint32_t place)
+{
     const struct model_wait *queue[MODEL_MAX];
-    size_t waiting = model_queue(model, name, queue);
-    size_t before = model_count_before(model, wait, name);
+    size_t count = model_queue(model, place, queue);
+
+    for (size_t i = 0; i < count; i++) {
+        if (place == want->name ||
+            model_stops(model, queue[i], wait, want, place))
+            return queue[i];
+    }
+    abort(); /* then it would be free */
+}
+
+static void refuse_busy(struct model *model, const struct model_wait *wait,
+                        const struct model_want *want, uint32_t place)
+{
+    const struct model_grant *oldest = find_holder(model, wait, want, place);
+    size_t before = model_count_before(model, wait, want->name);
+    uint64_t closed_us = model_closed_until(model, want->name, place);
+    bool related = place != want->name;
     struct hf_bytes owner = hf_bytes("", 0);
     uint64_t left_us = 0;
 
-    if (oldest != NULL) {
+    if (closed_us > model->now_us && (related || oldest == NULL)) {
+        left_us = closed_us - model->now_us;
+    } else if (oldest != NULL) {
         owner = model_bytes(&oldest->claim.owner);
         left_us = model_left_us(model, oldest, model->now_us);
-    } else if (model_is_closed(model, name)) {
-        left_us = model_find_mark(model, name)->delay_us - model->now_us;
     } else {
-        owner = model_bytes(&queue[0]->claim.owner);
+        owner = model_bytes(&find_first(model, wait, want, place)->claim.owner);
     }
-    struct hf_buf *out = refuse_name(model, HOLD_BUSY, 5, name);
+    bool above = related && model_is_below(model, want->name, place);
+    struct hf_buf *out = refuse_name(model, HOLD_BUSY,
+                                     above     ? 7
+                                     : related ? 6
+                                               : 5,
+                                     want->name);
     reply_field_text(out, FIELD_OWNER, owner);
     reply_field_number(out, FIELD_EXPIRES_MS, (int64_t)(left_us / 1000));
-    reply_field_number(out, FIELD_WAITING, (int64_t)waiting);
+    reply_field_number(out, FIELD_WAITING,
+                       (int64_t)model_waiting(model, want->name));
     reply_field_number(out, FIELD_POSITION,
                        before < POSITION_MAX ? (int64_t)before + 1
                                              : POSITION_MAX);
+    if (related) {
+        reply_field_text(out, FIELD_RELATED, model_name_bytes(model, place));
+        if (above)
+            reply_field_number(out, FIELD_TREE, 1);
+        model->figures[above ? FIGURE_TREE_ABOVE : FIGURE_TREE_BELOW]++;
+    }
 }
 
 /* LOCK and LOCKSET, rule by rule: each function returns true if it settled the
@@ -122,29 +180,38 @@ static bool differs_in_maximum(struct model *model,
     return true;
 }
 
-/* The first that cannot be granted now, or NULL. */
+/* The first that cannot be granted now, and at which place; or NULL. */
 static const struct model_want *first_taken(struct model *model,
-                                            const struct model_wait *wait)
+                                            const struct model_wait *wait,
+                                            bool barge, uint32_t *place)
 {
     for (size_t i = 0; i < wait->claim.want_count; i++) {
         const struct model_want *want = &wait->claim.wants[i];
-        if (!model_is_free(model, wait, want, !wait->claim.barge))
+        if (!model_is_free(model, wait, want, !barge, !barge, place))
             return want;
     }
     return NULL;
 }
 
-static bool exceeds_bounds(struct model *model, const struct model_claim *claim)
+static bool exceeds_locks(struct model *model, const struct model_claim *claim)
 {
-    const struct hold_bounds *bounds = &model->bounds;
+    uint64_t max = model->bounds.locks_max;
     size_t new = 0;
 
     for (size_t i = 0; i < claim->want_count; i++)
         new += !model_is_in_use(model, claim->wants[i].name);
-    if (new > 0 && new + model_names_in_use(model) > bounds->locks_max) {
-        model_overloaded(model, "locks-max", bounds->locks_max);
+    if (new == 0 || new + model_names_in_use(model) <= max)
+        return false;
+    model_overloaded(model, "locks-max", max);
+    return true;
+}
+
+static bool exceeds_bounds(struct model *model, const struct model_claim *claim)
+{
+    const struct hold_bounds *bounds = &model->bounds;
+
+    if (exceeds_locks(model, claim))
         return true;
-    }
     for (size_t i = 0; i < claim->want_count; i++) {
         uint32_t name = claim->wants[i].name;
         if (!model_is_in_use(model, name) ||
@@ -183,43 +250,62 @@ static void start_waiting(struct model *model, struct model_wait *wait)
     model->ticket = wait->ticket;
 }
 
+/* It holds nothing of what it asks for. True if the claim is settled; then
+ * `*waits` tells whether it waits. */
+static bool settle_new(struct model *model, struct model_wait *wait,
+                       bool may_wait, bool *waits)
+{
+    struct model_claim *claim = &wait->claim;
+    uint32_t place;
+
+    if (differs_in_maximum(model, claim))
+        return true;
+    if (!claim->is_set && exceeds_locks(model, claim))
+        return true; /* also if it would wait for a related name */
+    if (model_exceeds_tree(model, claim))
+        return true;
+    const struct model_want *taken =
+        first_taken(model, wait, claim->barge, &place);
+    if (taken != NULL && !may_wait) {
+        refuse_busy(model, wait, taken, place);
+        return true;
+    }
+    if (taken != NULL) {
+        if (queue_is_full(model, claim) || model_refuse_deadlock(model, wait))
+            return true;
+        model->figures[FIGURE_TREE_WAITS] += place != taken->name;
+        start_waiting(model, wait);
+        *waits = true;
+        return true;
+    }
+    if (exceeds_bounds(model, claim))
+        return true;
+    model->figures[FIGURE_BARGED] +=
+        first_taken(model, wait, false, &place) != NULL;
+    return false;
+}
+
 /* True if the claim's memory is in use now. */
 static bool acquire(struct model *model, struct model_wait *wait, bool may_wait)
 {
     struct model_claim *claim = &wait->claim;
+    struct model_claim plain = *claim;
+    bool waits = false;
     uint32_t name;
 
+    plain.tree = false;
     if (is_too_late(model, claim))
         return false;
     struct model_grant *own = find_own(model, claim, &name);
     if (own != NULL && !model_reenters(claim, own)) {
-        refuse_mode(model, own, name);
+        if (!claim->is_set && model_reenters(&plain, own))
+            refuse_tree(model, own);
+        else
+            refuse_mode(model, own, name);
         return false;
     }
-    if (own == NULL) {
-        if (differs_in_maximum(model, claim))
-            return false;
-        const struct model_want *taken = first_taken(model, wait);
-        if (taken != NULL && !may_wait) {
-            refuse_busy(model, wait, taken->name);
-            return false;
-        }
-        if (taken != NULL) {
-            if (queue_is_full(model, claim) ||
-                model_refuse_deadlock(model, wait))
-                return false;
-            start_waiting(model, wait);
-            return true;
-        }
-        if (exceeds_bounds(model, claim))
-            return false;
-        for (size_t i = 0; i < claim->want_count; i++) {
-            if (!model_is_free(model, wait, &claim->wants[i], true)) {
-                model->figures[FIGURE_BARGED]++;
-                break;
-            }
-        }
-    }
+    if (own == NULL && settle_new(model, wait, may_wait, &waits))
+        return waits;
     own = model_take(model, claim);
     model_write_grant(model, model_reply(model, HOLD_OK), own, 0);
     return true;
@@ -242,6 +328,23 @@ static void lock(struct model *model, const struct hold_command *c)
 
 /* What is done with a grant. */
 
+/* Those who waited for work that is done now leave before the grant ends. */
+static void give_done(struct model *model, struct model_grant *grant,
+                      const struct hold_command *c)
+{
+    static struct model_call calls[MODEL_MAX];
+    uint32_t name = grant->claim.wants[0].name;
+
+    model_give(model, grant);
+    size_t count = model->call_count;
+    memcpy(calls, model->calls, count * sizeof calls[0]);
+    model->call_count = 0;
+    model_mark_done(model, name, c->done_ms, c->note);
+    model_end_done(model, name);
+    for (size_t i = 0; i < count; i++)
+        model_call(model, calls[i].name, calls[i].turn);
+}
+
 static void unlock(struct model *model, struct model_grant *grant,
                    const struct hold_command *c)
 {
@@ -256,11 +359,10 @@ static void unlock(struct model *model, struct model_grant *grant,
     struct hf_buf *out = model_reply(model, HOLD_OK);
     reply_map(out, 1);
     reply_field_number(out, FIELD_REMAINING, (int64_t)grant->count - 1);
-    model_give(model, grant);
-    if (c->done_ms > 0) {
-        model_mark_done(model, name, c->done_ms, c->note);
-        model_end_done(model, name);
-    }
+    if (c->done_ms > 0)
+        give_done(model, grant, c);
+    else
+        model_give(model, grant);
     model_serve(model);
 }
 
@@ -298,7 +400,7 @@ static void downgrade(struct model *model, struct model_grant *grant,
         model_grant_event(model, grant, 0, EVENT_LOCK_DOWNGRADED, 0);
         want->fence = grant->token;
         model->figures[FIGURE_DOWNGRADED]++;
-        model_call(model, want->name, false);
+        model_call_related(model, want->name, false, grant->claim.tree);
     }
     struct hf_buf *out = model_reply(model, HOLD_OK);
     reply_map(out, 3);

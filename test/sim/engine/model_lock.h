@@ -2,6 +2,7 @@
  *
  *   model_lock.c      the commands
  *   model_claim.c     who conflicts with whom, queues, who is ready
+ *   model_tree.c      names related by their paths
  *   model_grant.c     grants begin and end; delays and done marks
  *   model_wait.c      waits end, names are served
  *   model_session.c   sessions
@@ -37,10 +38,15 @@ bool model_reenters(const struct model_claim *claim,
 /* The grant that it would re-enter, or NULL. */
 struct model_grant *model_find_reentry(struct model *model,
                                        const struct model_claim *claim);
-/* Does it conflict with a grant of another holder? `used` are the permits of
- * all grants that count. */
-bool model_conflicts(const struct model_want *want,
+/* Does it conflict at `place` with a grant of another holder? `used` are the
+ * permits of all grants of the name that count. */
+bool model_conflicts(const struct model *model, const struct model_claim *claim,
+                     const struct model_want *want, uint32_t place,
                      const struct model_grant *grant, uint64_t used);
+/* Does `other` stand before `wait` at `place`, and stop it? */
+bool model_stops(const struct model *model, const struct model_wait *other,
+                 const struct model_wait *wait, const struct model_want *want,
+                 uint32_t place);
 bool model_compatible(const struct model_want *a, const struct model_want *b);
 /* What a queue is sorted by first: the priority, but for WAITDIE. */
 uint32_t model_rank(const struct model_wait *wait);
@@ -56,9 +62,48 @@ size_t model_count_before(const struct model *model,
 size_t model_count_grants(const struct model *model, uint32_t name);
 /* The one with the smallest token, or NULL. */
 struct model_grant *model_oldest_grant(struct model *model, uint32_t name);
-/* Can it be granted as far as `want` goes? `queue`: those before it count. */
+/* Can it be granted as far as `want` goes, which is taken at `place`?
+ * `queue`: those before it count. */
+bool model_is_free_at(struct model *model, const struct model_wait *wait,
+                      const struct model_want *want, uint32_t place,
+                      bool queue);
+/* The same at all places; those before it in the queue of the name itself
+ * count with `queue`, those at related names with `related`. `*place` is the
+ * first at which it is not. */
 bool model_is_free(struct model *model, const struct model_wait *wait,
-                   const struct model_want *want, bool queue);
+                   const struct model_want *want, bool queue, bool related,
+                   uint32_t *place);
+
+/* model_tree.c: the places of a name are the name itself and those in use
+ * that are related to it, sorted by their bytes. */
+
+/* Does `name` begin with `above` and a slash? */
+bool model_is_below(const struct model *model, uint32_t name, uint32_t above);
+/* Do two claims conflict, of which one covers the name of the other? */
+bool model_tree_conflicts(const struct model *model,
+                          const struct model_claim *a,
+                          const struct model_want *on_a,
+                          const struct model_claim *b,
+                          const struct model_want *on_b);
+/* Fills `out`, which has room for MODEL_MAX + 1, with the name, those above it
+ * and, with `tree`, those below it. The names of `new` are in use, too. */
+size_t model_places(const struct model *model, uint32_t name, bool tree,
+                    const struct model_wait *new, uint32_t *out);
+/* Is a TREE of that name held or waited for, or does one keep it closed? */
+bool model_tree_in_use(const struct model *model, uint32_t name);
+bool model_any_tree(const struct model *model);
+/* Something has ended at `name`: calls it and those at related names who may
+ * have waited for it. `tree`: it had TREE. */
+void model_call_related(struct model *model, uint32_t name, bool turn,
+                        bool tree);
+/* Until when a delay of `place` closes `name`, or if `place` is below it, a
+ * TREE of `name`; 0 if it does not. */
+uint64_t model_closed_until(const struct model *model, uint32_t name,
+                            uint32_t place);
+/* True if it was refused, for too many names would be below a TREE. */
+bool model_exceeds_tree(struct model *model, const struct model_claim *claim);
+/* False if two grants of related names conflict. */
+bool model_check_trees(const struct model *model);
 
 /* model_grant.c */
 
@@ -101,7 +146,7 @@ bool model_is_done(const struct model *model, uint32_t name, uint64_t *left_us);
 void model_mark_done(struct model *model, uint32_t name, uint64_t ms,
                      struct hf_bytes result);
 uint64_t model_mark_end_us(const struct model_mark *mark);
-/* What of it is over goes, or all of it. */
+/* What of it is over goes, or all of it, and who waited for that is called. */
 void model_clear_mark(struct model *model, struct model_mark *mark);
 void model_mark_due(struct model *model, void *mark);
 
@@ -126,6 +171,8 @@ void model_drop_wait(struct model *model, struct model_wait *wait);
 void model_wait_due(struct model *model, void *wait);
 void model_call(struct model *model, uint32_t name, bool turn);
 void model_serve(struct model *model);
+/* Does anyone wait who could be granted? */
+bool model_find_ready(struct model *model);
 /* More may be due than one sweep takes: this one is looked at on its own. */
 void model_settle_lock(struct model *model, struct hf_bytes name);
 /* Is anything over of that name? */

@@ -21,7 +21,7 @@ static void remove_wait(struct model *model, struct model_wait *wait)
     model_close_gap(model->waits, sizeof *wait, &model->wait_count,
                     (size_t)(wait - model->waits));
     for (size_t i = 0; i < claim.want_count; i++)
-        model_call(model, claim.wants[i].name, false);
+        model_call_related(model, claim.wants[i].name, false, claim.tree);
 }
 
 /* The answer of `wait` is written: stores it under its REQ, and it goes. */
@@ -157,16 +157,28 @@ static bool is_full(const struct model *model, uint32_t name)
 static bool is_ready(struct model *model, const struct model_wait *wait,
                      uint32_t turn)
 {
+    uint32_t place;
+
     if (model_wait_is_over(model, wait, model->now_us))
         return false;
     bool reentry = model_find_reentry(model, &wait->claim) != NULL;
     for (size_t i = 0; i < wait->claim.want_count; i++) {
         const struct model_want *want = &wait->claim.wants[i];
-        if (!model_is_free(model, wait, want, want->name != turn) ||
+        if (!model_is_free(model, wait, want, want->name != turn, true,
+                           &place) ||
             (!reentry && is_full(model, want->name)))
             return false;
     }
     return true;
+}
+
+bool model_find_ready(struct model *model)
+{
+    for (size_t i = 0; i < model->wait_count; i++) {
+        if (is_ready(model, &model->waits[i], UINT32_MAX))
+            return true;
+    }
+    return false;
 }
 
 /* Its other names are called; the one that is served is under way. */
@@ -181,6 +193,7 @@ static void grant(struct model *model, struct model_wait *wait, uint32_t name)
         model->figures[FIGURE_REENTRY_QUEUED]++;
     else
         model->figures[claim.is_set ? FIGURE_QUEUED_SET : FIGURE_QUEUED]++;
+    model->figures[FIGURE_TREE_QUEUED] += claim.tree;
     for (size_t i = 0; i < claim.want_count; i++) {
         if (claim.wants[i].name != name)
             model_call(model, claim.wants[i].name, false);

@@ -275,6 +275,25 @@ static void check_circle(struct sim *sim)
     sim->circles += circle != MODEL_NO_CIRCLE;
 }
 
+/* The model keeps to its rules, too. */
+static void check_trees(struct sim *sim)
+{
+    if (!model_check_trees(sim->model) && !sim->failed)
+        sim_fail(sim, "the model", "found: two grants that conflict by TREE");
+}
+
+/* Nobody is left waiting who could be granted, unless by other bounds. */
+static void check_served(struct sim *sim)
+{
+    sim->bounds_new |= sim->current->kind == HOLD_BOUNDS;
+    if (sim->profile.wide || model_is_behind(sim->model, sim->model->now_us))
+        return;
+    bool ready = model_find_ready(sim->model);
+    if (ready && !sim->bounds_new)
+        sim_fail(sim, "the model", "found: one who is ready still waits");
+    sim->bounds_new = ready;
+}
+
 /* One call; NULL if it failed. */
 static const struct hold_out *apply_once(struct sim *sim,
                                          const struct sim_command *c)
@@ -299,6 +318,8 @@ static const struct hold_out *apply_once(struct sim *sim,
         sim_compare_totals(sim, &before);
     if (!sim->failed)
         check_circle(sim);
+    if (!sim->failed)
+        check_served(sim);
     return sim->failed ? NULL : out;
 }
 
@@ -408,8 +429,10 @@ static void run(struct sim *sim)
             step_ask(sim);
         else
             step_write(sim);
-        if (!sim->failed && sim_below(sim, CHECK_INTERVAL) == 0)
+        if (!sim->failed && sim_below(sim, CHECK_INTERVAL) == 0) {
             check_engine(sim, sim->engine);
+            check_trees(sim);
+        }
     }
     if (sim->failed)
         return;

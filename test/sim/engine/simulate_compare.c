@@ -91,6 +91,7 @@ static void print_command(const struct hold_command *c)
     print_number("forever", c->flags & HOLD_FOREVER);
     print_number("barge", c->flags & HOLD_BARGE);
     print_number("bind", c->flags & HOLD_BIND);
+    print_number("tree", c->flags & HOLD_TREE);
     print_number("policy", hold_policy(c));
     print_number("priority", hold_priority(c));
     print_number("session", c->session);
@@ -363,7 +364,7 @@ static void write_lock(struct sim *sim, uint32_t name, uint64_t now_us,
     struct model *model = sim->model;
     const struct model_grant *grant = model_oldest_grant(model, name);
 
-    reply_map(out, 6);
+    reply_map(out, 7);
     reply_field_text(out, FIELD_NAME, model_name_bytes(model, name));
     reply_field_text(out, FIELD_OWNER, model_bytes(&grant->claim.owner));
     reply_field_number(out, FIELD_TOKEN, (int64_t)grant->token);
@@ -371,6 +372,7 @@ static void write_lock(struct sim *sim, uint32_t name, uint64_t now_us,
                        (int64_t)(model_left_us(model, grant, now_us) / 1000));
     reply_field_number(out, FIELD_COUNT, (int64_t)grant->count);
     reply_field_number(out, FIELD_WAITING, (int64_t)model_waiting(model, name));
+    reply_field_number(out, FIELD_TREE, grant->claim.tree);
 }
 
 /* What the model would list at place `i`: false if it would not. */

@@ -13,6 +13,11 @@ void sim_make_lock_profile(struct sim *sim)
     p->deadlock = false;
     p->ring = false;
     p->mixed = false;
+    p->paths = sim_chance(sim, 50);
+    p->tree_percent = p->wide ? 2 : sim_below(sim, p->paths ? 60 : 5);
+    sim_mix_paths(sim);
+    if (p->paths && !p->wide)
+        p->locks += 2 + sim_below(sim, 4);
     p->sessions = sim_below(sim, 5);
     p->session_percent = sim_below(sim, 100);
     p->shared_percent = sim_chance(sim, 30) ? 0 : 20 + sim_below(sim, 60);
@@ -107,6 +112,22 @@ static struct hf_bytes name_of(struct sim *sim, const struct model_grant *grant)
         sim, model_name_bytes(sim->model, grant->claim.wants[i].name));
 }
 
+/* A name that is above or below another, if chance finds one. */
+static struct hf_bytes pick_related(struct sim *sim, struct hf_bytes to)
+{
+    struct hf_bytes name = to;
+
+    for (unsigned i = 0; i < 8; i++) {
+        name = sim_pick_lock_name(sim);
+        if (model_is_below(sim->model, model_name(sim->model, name),
+                           model_name(sim->model, to)) ||
+            model_is_below(sim->model, model_name(sim->model, to),
+                           model_name(sim->model, name)))
+            break;
+    }
+    return name;
+}
+
 struct hf_bytes sim_pick_lock(struct sim *sim)
 {
     uint64_t percent = model_is_behind(sim->model, sim->now_us) ? 90
@@ -114,8 +135,11 @@ struct hf_bytes sim_pick_lock(struct sim *sim)
                                                                 : 50;
 
     if (sim->model->grant_count == 0 || !sim_chance(sim, percent))
-        return sim_pick_name(sim, sim->profile.locks);
-    return name_of(sim, pick_grant(sim, false));
+        return sim_pick_lock_name(sim);
+    struct hf_bytes name = name_of(sim, pick_grant(sim, false));
+    if (sim->profile.paths && sim_chance(sim, 50))
+        name = pick_related(sim, name);
+    return name;
 }
 
 void sim_make_token(struct sim *sim, struct hold_command *c, bool of_lock)
@@ -159,7 +183,7 @@ void sim_make_abandon(struct sim *sim, struct hold_command *c)
     const struct model *model = sim->model;
 
     if (sim_chance(sim, 40)) {
-        c->name = sim_pick_name(sim, sim->profile.locks);
+        c->name = sim_pick_lock_name(sim);
         sim_make_token(sim, c, true);
         return;
     }
@@ -205,7 +229,7 @@ static void make_members(struct sim *sim, struct hold_command *c)
         return;
     }
     for (uint64_t i = 0; i < count; i++)
-        hold_add_name(c, sim_pick_name(sim, sim->profile.locks),
+        hold_add_name(c, sim_pick_lock_name(sim),
                       sim_chance(sim, sim->profile.shared_percent));
 }
 
@@ -330,8 +354,8 @@ static void make_ring(struct sim *sim, struct hold_command *c)
     uint64_t size = sim->profile.locks;
     uint64_t i = sim_below(sim, size);
     uint64_t next = (i + 1) % size;
-    struct hf_bytes own = model_bytes(&sim->names[i]);
-    struct hf_bytes other = model_bytes(&sim->names[next]);
+    struct hf_bytes own = sim_lock_name(sim, i);
+    struct hf_bytes other = sim_lock_name(sim, next);
     bool first = !has(sim, sim_owner(i), own);
     bool ready = has(sim, sim_owner(next), other);
 
@@ -360,8 +384,8 @@ static void make_chain(struct sim *sim, struct hold_command *c)
         &model->grants[sim_below(sim, model->grant_count)];
     struct hf_bytes name = name_of(sim, grant);
     for (unsigned i = 0; i < sim->profile.locks; i++) {
-        if (model_is(&sim->names[i], name))
-            c->name = model_bytes(&sim->names[(i + 1) % sim->profile.locks]);
+        if (hf_bytes_equal(sim_lock_name(sim, i), name))
+            c->name = sim_lock_name(sim, (i + 1) % sim->profile.locks);
     }
     if (is_waiting(sim, model_bytes(&grant->claim.owner)))
         return;
@@ -402,6 +426,8 @@ void sim_make_lock(struct sim *sim, struct hold_command *c)
     }
     if (c->permits != 0)
         c->flags &= ~(uint64_t)HOLD_SHARED;
+    else if (c->kind != HOLD_ELECT && sim_chance(sim, p->tree_percent))
+        c->flags |= HOLD_TREE;
     if (c->session == 0 && (hold_policy(c) == POLICY_WAITDIE ||
                             hold_policy(c) == POLICY_WOUNDWAIT))
         c->flags &= ~(3ull << HOLD_POLICY_SHIFT);

@@ -16,10 +16,59 @@ bool sim_chance(struct sim *sim, uint64_t percent)
     return sim_below(sim, 100) < percent;
 }
 
+/* Paths that are related, or only look so: the bytes before and behind the
+ * slash come next to it in the order of names. */
+static const char *const paths[] = {
+    "a",     "a/b",  "a/b/c", "a/c", "b",    "ab",        "a/b/d",   "b/a",
+    "b/a/c", "ab/c", "a/",    "/",   "/a",   "a//b",      "a.",      "a./b",
+    "a0",    "a0/b", "a/b.",  "b/",  "\xff", "\xff/\xff", "a/b/c/d", "a/e/f",
+};
+#define PATHS      (sizeof paths / sizeof paths[0])
+#define PATHS_CORE 8u /* that come first, as a rule */
+
+void sim_mix_paths(struct sim *sim)
+{
+    struct model_text *names = &sim->names[SIM_NAMES_MAX];
+    unsigned count = sim_chance(sim, 70) ? PATHS_CORE : PATHS;
+
+    for (unsigned i = 0; i < PATHS; i++)
+        names[i] = model_text(hf_bytes_text(paths[i]));
+    for (unsigned i = count - 1; i > 0; i--) {
+        uint64_t j = sim_below(sim, i + 1);
+        struct model_text name = names[i];
+        names[i] = names[j];
+        names[j] = name;
+    }
+}
+
+static void make_paths(struct sim *sim)
+{
+    static const char *const forms[] = {"a/%u", "a/b/%u", "a/%u/x", "b/%u/c"};
+
+    for (unsigned i = 0; i < SIM_NAMES_MAX; i++) {
+        struct model_text *name = &sim->names[SIM_NAMES_MAX + i];
+        name->len = (size_t)snprintf(name->data, sizeof name->data,
+                                     forms[i % 4], i / 4);
+    }
+    sim_mix_paths(sim);
+}
+
+struct hf_bytes sim_lock_name(const struct sim *sim, uint64_t i)
+{
+    return model_bytes(&sim->names[sim->profile.paths ? SIM_NAMES_MAX + i : i]);
+}
+
+struct hf_bytes sim_pick_lock_name(struct sim *sim)
+{
+    return sim_lock_name(sim, sim_below(sim, sim->profile.locks));
+}
+
 /* One pool of names for everything: short ones, long ones, one with bytes
- * that are no letters, and some of which each is the start of the next. */
+ * that are no letters, and some of which each is the start of the next; and a
+ * second one for locks, of paths. */
 void sim_make_names(struct sim *sim)
 {
+    make_paths(sim);
     for (unsigned i = 0; i < SIM_NAMES_MAX; i++) {
         struct model_text *name = &sim->names[i];
         name->len = (size_t)snprintf(name->data, sizeof name->data, "n%u", i);
@@ -234,8 +283,10 @@ static uint64_t usual_bound(struct sim *sim, const char *name)
 {
     const struct sim_profile *p = &sim->profile;
 
+    bool many = p->deadlock || p->wide || (p->paths && sim_chance(sim, 70));
+
     if (strcmp(name, "locks_max") == 0)
-        return p->deadlock || p->wide ? SIM_NAMES_MAX : p->locks - p->locks / 4;
+        return many ? SIM_NAMES_MAX : p->locks - p->locks / 4;
     if (strcmp(name, "products_max") == 0)
         return p->products - p->products / 6;
     if (strcmp(name, "fences_max") == 0)
@@ -244,6 +295,8 @@ static uint64_t usual_bound(struct sim *sim, const char *name)
         return p->sessions + 2;
     if (strcmp(name, "wound_grace_ms") == 0)
         return sim_below(sim, 4);
+    if (strcmp(name, "tree_names_max") == 0 && p->wide)
+        return 100 + sim_below(sim, SIM_NAMES_MAX);
     if (strcmp(name, "holders_max") == 0)
         return 3 + sim_below(sim, p->wide ? 1000 : 10);
     if (strstr(name, "_keep_ms") != NULL)

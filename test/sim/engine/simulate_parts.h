@@ -14,6 +14,7 @@
 #include "sim/engine/model_lock.h"
 
 #define SIM_NAMES_MAX  700u
+#define SIM_POOL_MAX   (2 * SIM_NAMES_MAX) /* as many, and as many paths */
 #define SIM_OWNERS_MAX 8u
 #define SIM_RECENT     16u
 
@@ -44,12 +45,14 @@ struct sim_profile {
     uint64_t counting_percent;
     uint64_t forever_percent; /* of those who wait */
     uint64_t priority_percent;
+    uint64_t tree_percent;
     enum hold_policy policy;
     uint64_t patience; /* how seldom those who wait ask for more */
     bool wide;
     bool deadlock; /* owners take one name after the other */
     bool ring;     /* each its own first, then that of the next */
     bool mixed;    /* every other name is a counting lock */
+    bool paths;    /* locks have names that are related */
 };
 
 struct sim {
@@ -64,7 +67,8 @@ struct sim {
     uint64_t now_us; /* the furthest time so far */
     struct sim_profile profile;
     uint64_t profile_until; /* step at which the next one begins */
-    struct model_text names[SIM_NAMES_MAX];
+    struct model_text names[SIM_POOL_MAX]; /* from SIM_NAMES_MAX on: paths */
+    bool bounds_new; /* they changed: somebody may be ready by that */
     bool bounds_due; /* the next command sets the profile's bounds */
 
     /* Records of commands with a REQ, to be sent again. */
@@ -110,6 +114,12 @@ uint64_t sim_pick_ttl_ms(struct sim *sim);
 /* The name of the pool that is equal to `text`, which may go away. */
 struct hf_bytes sim_pool_name(struct sim *sim, struct hf_bytes text);
 struct hf_bytes sim_pool_owner(const struct model_text *text);
+
+/* The names of locks: one of them, and one by chance. */
+struct hf_bytes sim_lock_name(const struct sim *sim, uint64_t i);
+struct hf_bytes sim_pick_lock_name(struct sim *sim);
+/* Puts the paths that are used most into another order. */
+void sim_mix_paths(struct sim *sim);
 
 /* simulate_locks.c */
 void sim_make_lock_profile(struct sim *sim);

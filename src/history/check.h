@@ -83,6 +83,7 @@ struct terms {
     bool forever;
     bool barge;
     bool bind;
+    bool tree;
     bool done;
     bool wounds; /* WOUNDWAIT */
     bool aged;   /* or WAITDIE: its place is by the age of its session */
@@ -196,6 +197,7 @@ struct check {
     struct list closes;   /* of const struct call *: SESSION CLOSE */
     struct list wounds;   /* of const struct call *: WOUNDWAIT */
     struct list presences; /* of struct presence */
+    struct list branches;  /* of struct branch, if there is a TREE */
     struct list mentions;  /* of struct mention */
     struct list bookings;  /* of struct booking */
     struct list shares;    /* of struct share */
@@ -204,6 +206,7 @@ struct check {
     uint32_t dated_at;     /* the first time the date was set */
     uint32_t end;
     bool closed;    /* the server was empty and had no other clients */
+    bool trees;     /* somebody asked for a TREE */
     bool anonymous; /* a RESERVE * without an answer may have made something */
 };
 

@@ -4,8 +4,9 @@
  *   (shared, 7 ms), behind 'a'
  *
  * Each that is named can have waited for what is said, and the next one can
- * have held it, or have waited for it. Not checked: that they stop each other,
- * that there was no deadlock where none is told, and who is older.
+ * have held it, or have waited for it, or a related name if there are trees.
+ * Not checked: that they stop each other, that there was no deadlock where none
+ * is told, and who is older.
  */
 #include "history/locks.h"
 
@@ -48,7 +49,9 @@ static bool may_be_there(const struct check *c, const struct call *call,
 
     for (size_t i = 0; i < c->presences.count; i++) {
         if (all[i].lo <= call->hi && all[i].hi >= call->lo &&
-            (all[i].waits || !waits) && hf_bytes_equal(all[i].key.name, name) &&
+            (all[i].waits || !waits) &&
+            (hf_bytes_equal(all[i].key.name, name) ||
+             (!waits && trees_relate(c, all[i].key.name, name))) &&
             (all[i].owner.data == NULL || hf_bytes_equal(all[i].owner, owner)))
             return true;
     }

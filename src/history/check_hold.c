@@ -94,7 +94,8 @@ static bool may_wound(const struct lock_view *view, const struct hold *hold,
     uint64_t age = hold->session != 0 ? hold->session : hold->token;
 
     if (!hold->set && call->verb == VERB_LOCK &&
-        !hf_bytes_equal(call->name, view->name))
+        !hf_bytes_equal(call->name, view->name) &&
+        !trees_relate(view->check, call->name, view->name))
         return false;
     return !known || hold->begin == NULL ||
            hold->begin->call->terms.priority > call->terms.priority ||

@@ -68,6 +68,7 @@ static void judge(struct check *c, void *items, size_t count)
             continue; /* only ever missed or asked for: nothing was given */
         hold_judge(&view, hold);
         check_number_given(c, hold->token, hold->lo, hold->hi, hold->proof->id);
+        trees_add(c, view.name, hold);
     }
     modes_judge(&view);
     lock_judge(&view);
@@ -148,5 +149,6 @@ void check_locks(struct check *c)
         fact->key.by[2] = (uint64_t)fact->lo << 32 | fact->call->call_at;
     }
     check_groups(c, &c->facts, sizeof(struct fact), judge);
+    trees_judge(c);
     judge_tokens(c);
 }

@@ -317,6 +317,7 @@ void facts_gather(struct check *c)
 
     for (size_t i = 0; i < c->count; i++) {
         const struct call *call = &c->calls[i];
+        c->trees = c->trees || call->terms.tree;
         if (call->terms.wounds && check_waits(call))
             *(const struct call **)check_push(c, &c->wounds, sizeof call) =
                 call;

@@ -105,6 +105,18 @@ struct presence {
     bool waits;
 };
 
+/* A hold, where somebody has a TREE. */
+struct branch {
+    struct key key; /* the name; by token */
+    struct hold hold;
+};
+
+/* Is one of these names below the other, and is there a TREE at all? */
+bool trees_relate(const struct check *c, struct hf_bytes a, struct hf_bytes b);
+/* The rule about holds of related names. */
+void trees_add(struct check *c, struct hf_bytes name, const struct hold *hold);
+void trees_judge(struct check *c);
+
 /* Gathers what is said of each lock, in c->facts. */
 void facts_gather(struct check *c);
 

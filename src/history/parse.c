@@ -156,6 +156,8 @@ static bool take_flag(struct terms *terms, struct hf_bytes option)
         terms->barge = true;
     else if (hf_bytes_is(option, "BIND"))
         terms->bind = true;
+    else if (hf_bytes_is(option, "TREE"))
+        terms->tree = true;
     else
         return false;
     return true;

@@ -64,6 +64,35 @@ TEST(a_writer_excludes_all_and_readers_exclude_what_is_not_shared)
         "LOCK a OWNER y SHARED", READER(3, 1), NULL);
 }
 
+TEST(a_tree_excludes_what_is_below_it)
+{
+    two("LOCK a OWNER x TREE", GRANT(1), "LOCK a/b OWNER y", GRANT(2),
+        "exclusion");
+    two("LOCK a/b OWNER x", GRANT(1), "LOCK a OWNER y TREE", GRANT(2),
+        "exclusion");
+    two("LOCK a OWNER x TREE SHARED", READER(1, 1), "LOCK a/b/c OWNER y TREE",
+        GRANT(2), "exclusion");
+    two("LOCKSET OWNER x NAME a NAME b TREE", GRANT(1), "LOCK b/c OWNER y",
+        GRANT(3), "exclusion");
+    two("LOCK a OWNER x TREE", GRANT(1), "LOCK a/b OWNER y PERMITS 1 OF 2",
+        GRANT(2), "exclusion");
+    two("LOCK a OWNER x TREE", GRANT(1), "LOCK a/b OWNER x", GRANT(2), NULL);
+    two("LOCK a OWNER x TREE", GRANT(1), "LOCK ab OWNER y", GRANT(2), NULL);
+    two("LOCK a OWNER x", GRANT(1), "LOCK a/b OWNER y TREE", GRANT(2), NULL);
+    two("LOCK a OWNER x TREE SHARED", READER(1, 1), "LOCK a/b OWNER y SHARED",
+        READER(2, 2), NULL);
+}
+
+TEST(busy_by_a_tree_says_nothing_of_the_name_itself)
+{
+    two("LOCK a OWNER x TREE", GRANT(1), "LOCK a/b OWNER y",
+        "-BUSY lock 'a/b' is held by 'x' with TREE on 'a' for 9 ms more", NULL);
+    two("LOCK a/b OWNER x", GRANT(1), "LOCK a OWNER y TREE",
+        "-BUSY lock 'a' is not free with TREE: 'a/b' below it is held by 'x' "
+        "for 9 ms more",
+        NULL);
+}
+
 TEST(a_reader_comes_in_after_a_downgrade_not_before)
 {
     for (int sure = 0; sure < 3; sure++) {

@@ -256,7 +256,7 @@ static void read_all(struct client *client, struct dice *dice)
         words.count = words.len = 0;
         if (i < mix->names) {
             words_add(&words, "LOCKINFO");
-            words_add(&words, "%c", (char)('a' + i));
+            words_add(&words, "%s", mix_name(mix, i));
         } else if (i < mix->names + mix->skus) {
             words_add(&words, "STOCK");
             words_add(&words, "GET");

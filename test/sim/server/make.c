@@ -59,7 +59,8 @@ bool words_has(const struct words *words, const char *word)
 
 void add_name(struct making *m)
 {
-    words_add(m->out, "%c", (char)('a' + dice_below(m->dice, m->mix->names)));
+    words_add(m->out, "%s",
+              mix_name(m->mix, dice_below(m->dice, m->mix->names)));
 }
 
 static void add_sku(struct making *m)
@@ -504,7 +505,7 @@ void make_parting(const struct mix *mix, struct dice *dice, struct words *out)
     words_add(out, set ? "LOCKSET" : "LOCK");
     if (set)
         words_add(out, "NAME");
-    words_add(out, "%c", (char)('a' + dice_below(dice, mix->names)));
+    words_add(out, "%s", mix_name(mix, dice_below(dice, mix->names)));
     words_add(out, "OWNER");
     words_add(out, "p%llu", ULL(dice_below(dice, 1u << 30)));
     if (dice_hit(dice, 700)) {

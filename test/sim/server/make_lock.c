@@ -63,6 +63,9 @@ static void add_terms(struct making *m)
         words_add(m->out, "NOTE");
         words_add(m->out, "n%llu", ULL(dice_below(m->dice, 100)));
     }
+    if (m->mix->trees > 0 && !words_has(m->out, "PERMITS") &&
+        dice_hit(m->dice, m->mix->trees))
+        words_add(m->out, "TREE");
     if (dice_hit(m->dice, m->mix->barge))
         words_add(m->out, "BARGE");
     if (dice_hit(m->dice, m->mix->priority)) {
@@ -124,7 +127,7 @@ static void make_set(struct making *m)
     add_owner(m);
     for (uint64_t i = 0; i < count && i < m->mix->names; i++) {
         words_add(m->out, "NAME");
-        words_add(m->out, "%c", (char)('a' + (first + i) % m->mix->names));
+        words_add(m->out, "%s", mix_name(m->mix, (first + i) % m->mix->names));
         if (dice_hit(m->dice, m->mix->shared))
             words_add(m->out, "SHARED");
     }

@@ -245,6 +245,15 @@ static void draw_locks(struct mix *mix, uint64_t seed)
     mix->done = ONE_OF(&dice, 0, 0, 100);
     mix->few = dice_hit(&dice, 100) ? 3 : 0;
     mix->wound_grace_ms = ONE_OF(&dice, 0, 100, 5000);
+    mix->trees = ONE_OF(&dice, 0, 0, 200, 500);
+}
+
+const char *mix_name(const struct mix *mix, uint64_t number)
+{
+    static const char *const apart[] = {"a", "b", "c", "d", "e"};
+    static const char *const below[] = {"a", "a/b", "a/c", "a/c/d", "e"};
+
+    return mix->trees > 0 ? below[number] : apart[number];
 }
 
 void mix_draw(struct mix *mix, uint64_t seed, uint64_t commands, uint32_t off)

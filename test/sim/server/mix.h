@@ -131,6 +131,7 @@ struct mix {
     uint64_t policy; /* of deadlocks, other than usual */
     uint64_t terms;  /* MAXHOLD, DELAY, NOTE */
     uint64_t done;   /* of what is unlocked */
+    uint64_t trees;  /* TREE; then names are below each other */
 
     struct net_mix net;
     struct disk_mix disk;
@@ -156,6 +157,8 @@ struct mix {
 
 /* Everything that the seed decides beforehand. `off`: a bit for each kind of
  * fault that is left out. */
+/* The lock of that number. */
+const char *mix_name(const struct mix *mix, uint64_t number);
 void mix_draw(struct mix *mix, uint64_t seed, uint64_t commands, uint32_t off);
 /* Those of the engine that are other than usual. */
 void mix_bounds(const struct mix *mix, struct hold_bounds *bounds);

@@ -166,7 +166,7 @@ static void do_others(struct hold_engine *engine)
 
     do_other(engine, &c, NULL, 0);
     for (uint64_t i = 0; i < remote.mix->names; i++) {
-        snprintf(text[0], sizeof text[0], "%c", (char)('a' + i));
+        snprintf(text[0], sizeof text[0], "%s", mix_name(remote.mix, i));
         struct hf_bytes words[] = {
             hf_bytes_text("LOCK"),  hf_bytes_text(text[0]),
             hf_bytes_text("OWNER"), hf_bytes_text("other"),

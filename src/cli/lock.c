@@ -13,7 +13,8 @@ static const char about[] =
     "\n"
     "A lock is exclusive unless --shared or --permits says otherwise. --set\n"
     "takes several locks as one, all or none, in any order; names in it are\n"
-    "separated by commas.\n"
+    "separated by commas. --tree takes all names below, too: with it, a lock\n"
+    "on db/orders conflicts with one on db/orders/42.\n"
     "\n"
     "Without --owner the lock has an owner that no other process has: host,\n"
     "process number and a random part.\n"
@@ -41,6 +42,7 @@ static const char examples[] =
     "  holdfast lock catalog --shared --wait forever -- ./report.sh\n"
     "  holdfast lock license --permits 1/5 --wait forever -- ./solver\n"
     "  holdfast lock --set account/7,account/9 --wait 5000 -- ./transfer\n"
+    "  holdfast lock db/orders --tree --wait 60000 -- ./migrate.sh\n"
     "  holdfast lock report --ttl 5000 -- sh -c 'echo my token is "
     "$HOLDFAST_TOKEN'\n";
 
@@ -51,7 +53,7 @@ struct lock {
     uint64_t max;
     const char *set;
     const char *set_shared;
-    bool shared, barge;
+    bool shared, tree, barge;
     uint64_t max_hold_ms, delay_ms, priority, session;
     const char *deadlock, *note;
     char names[2 * RESP_BULK_MAX]; /* of a set, for people */
@@ -132,6 +134,8 @@ static int check(struct lock *lock, const struct args_spec *spec,
         return args_wrong(spec, "one lock name is needed, or --set");
     if (lock->shared && lock->permits != NULL)
         return args_wrong(spec, "--shared and --permits cannot be combined");
+    if (lock->tree && lock->permits != NULL)
+        return args_wrong(spec, "--tree and --permits cannot be combined");
     if (lock->permits != NULL && !parse_permits(lock))
         return args_wrong(spec,
                           "--permits takes N/MAX, N from 1 to MAX, not '%s'",
@@ -153,6 +157,8 @@ static void put_request(const struct lock *lock, struct words *request)
     }
     if (lock->shared)
         words_text(request, "SHARED");
+    if (lock->tree)
+        words_text(request, "TREE");
     words_amount(request, "PERMITS", lock->count);
     words_amount(request, "OF", lock->max);
     if (lock->barge)
@@ -180,6 +186,8 @@ int lock_main(int argc, char **argv)
         HELD_WAIT(&lock.held, "0: not at all"),
         ARGS_FLAG("shared", "together with others that are shared",
                   lock.shared),
+        ARGS_FLAG("tree", "and all names below it, as a/b is below a",
+                  lock.tree),
         ARGS_TEXT("permits", "N/MAX",
                   "take N of MAX permits; the first holder fixes MAX",
                   lock.permits),

@@ -38,6 +38,7 @@ done <<'END'
 lock -- true|one lock name is needed, or --set
 lock a b -- true|one lock name is needed, or --set
 lock a --shared --permits 1/2 -- true|--shared and --permits cannot be combined
+lock a --tree --permits 1/2 -- true|--tree and --permits cannot be combined
 lock a --permits 2 -- true|--permits takes N/MAX, N from 1 to MAX, not '2'
 lock a --permits 3/2 -- true|not '3/2'
 lock a --permits 0/2 -- true|not '0/2'
@@ -104,6 +105,14 @@ for ((i = 1; i <= 3; i++)); do
 done
 tells 75 "BUSY lock 'pool'" "$HOLDFAST" lock pool --permits 1/3 -- true
 tells 65 'STATE' "$HOLDFAST" lock pool --permits 1/4 -- true
+
+# A name and all names below it.
+tells 75 "with TREE on 'db'" "$HOLDFAST" lock db --tree -- \
+    "$HOLDFAST" lock db/orders -- true
+tells 75 "'db/orders' below it is held by" "$HOLDFAST" lock db/orders -- \
+    "$HOLDFAST" lock db --tree -- true
+check "a name beside a tree is free" "$HOLDFAST" lock db --tree -- \
+    "$HOLDFAST" lock db2/orders -- true
 touch p-go
 for pid in "${pids[@]}"; do
     ends "$pid" 'a holder of a permit'

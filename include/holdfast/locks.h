@@ -151,6 +151,8 @@ struct hf_locks_request {
     const char *note;        /* told to others: why. NULL: none */
     uint32_t priority;       /* 0 first, at most HF_LOCKS_PRIORITY_MAX */
     bool barge;              /* may pass those who wait, if it is free */
+    bool tree;               /* and all names below, as a/b is below a; not
+                              * with permits */
     uint64_t ttl_ns;         /* lost after this time unless renewed, rounded up
                               * to a millisecond; 0: never */
     /* Tries again after HF_TIMEOUT and HF_DEADLOCK, until the deadline or as

@@ -153,6 +153,8 @@ static bool is_valid(const struct hf_locks *locks,
     if ((unsigned)r->mode > HF_LOCKS_COUNTING ||
         r->priority > HF_LOCKS_PRIORITY_MAX || r->session > INT64_MAX)
         return false;
+    if (counts && r->tree)
+        return false;
     if (counts ? r->permits == 0 || r->permits > r->of ||
                      r->of > HF_LOCKS_PERMITS_MAX
                : (r->permits | r->of) != 0)
@@ -257,6 +259,8 @@ static enum hf_status fill_command(struct hf_locks *locks,
         c->flags |= HOLD_FOREVER; /* whoever waits minds its deadline itself */
     if (r->barge)
         c->flags |= HOLD_BARGE;
+    if (r->tree)
+        c->flags |= HOLD_TREE;
     c->permits = (uint64_t)r->of << 32 | r->permits;
     if (r->note != NULL)
         c->note = hf_bytes_text(r->note);

@@ -45,6 +45,7 @@ TEST(bad_requests_are_refused)
         {.mode = HF_LOCKS_COUNTING, .of = 2},
         {.mode = HF_LOCKS_COUNTING, .permits = 3, .of = 2},
         {.mode = HF_LOCKS_COUNTING, .permits = 1, .of = 1u << 31},
+        {.mode = HF_LOCKS_COUNTING, .permits = 1, .of = 2, .tree = true},
         {.priority = 4},
         {.owner = ""},
         {.session = UINT64_MAX},
@@ -53,7 +54,7 @@ TEST(bad_requests_are_refused)
 
     for (size_t i = 0; i < sizeof requests / sizeof *requests; i++)
         CHECK_EQ(acquire(locks, "a", requests[i]), HF_INVALID);
-    CHECK_EQ(acquire(locks, "", requests[9]), HF_INVALID);
+    CHECK_EQ(acquire(locks, "", requests[10]), HF_INVALID);
     CHECK_EQ(hf_locks_renew(locks, "a", 1, 0), HF_INVALID);
     CHECK_EQ(hf_locks_renew_set(locks, 1, 0), HF_INVALID);
     CHECK_EQ(hf_locks_session_close(locks, 0), HF_INVALID);
@@ -154,6 +155,22 @@ TEST(readers_share_and_have_one_fence)
     CHECK_EQ(hf_locks_release(locks, "a", two.token), HF_OK);
     CHECK_EQ(locking_try(locks, "three", "a", HF_LOCKS_EXCLUSIVE), HF_OK);
     CHECK_EQ(locking_try(locks, "one", "a", HF_LOCKS_SHARED), HF_TIMEOUT);
+    hf_locks_close(locks);
+}
+
+TEST(a_tree_is_held_with_all_names_below)
+{
+    struct hf_locks *locks = locking_open(NULL);
+    struct hf_locks_request tree = {.owner = "ann", .tree = true};
+    struct hf_locks_request other = {.owner = "bob"};
+    struct hf_locks_answer answer;
+
+    CHECK_EQ(hf_locks_acquire(locks, "db", &tree, HF_NOW, &answer), HF_OK);
+    CHECK_EQ(hf_locks_acquire(locks, "db/1", &other, HF_NOW, NULL), HF_TIMEOUT);
+    CHECK_EQ(hf_locks_acquire(locks, "db-1", &other, HF_NOW, NULL), HF_OK);
+    CHECK_EQ(hf_locks_release(locks, "db", answer.token), HF_OK);
+    CHECK_EQ(hf_locks_acquire(locks, "db/1", &other, HF_NOW, NULL), HF_OK);
+    CHECK_EQ(hf_locks_acquire(locks, "db", &tree, HF_NOW, NULL), HF_TIMEOUT);
     hf_locks_close(locks);
 }
 

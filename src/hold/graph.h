@@ -176,7 +176,8 @@ struct tree {
     uint32_t first;  /* wait with TREE in the queue; 0: none */
     uint32_t writer; /* the first of them that is not shared */
     uint32_t below;  /* names in use */
-    uint32_t unused;
+    uint32_t stop;   /* the lock below that stopped a wait last, or the one
+                      * after it; 0, or not below: look at all */
 };
 
 struct terms {

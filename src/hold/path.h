@@ -51,6 +51,11 @@ struct path_walk {
 uint32_t path_first(const struct hold_engine *e, struct hf_bytes name,
                     struct path_walk *walk);
 uint32_t path_next(const struct hold_engine *e, struct path_walk *walk);
+/* Goes to the name of that record, which is one of them. */
+static inline void path_go(struct path_walk *walk, uint32_t number)
+{
+    walk->at = number << 1 | 1;
+}
 
 /* True if `name` is below `above`. */
 static inline bool path_is_below(struct hf_bytes name, struct hf_bytes above)

@@ -49,9 +49,8 @@ static bool is_same(const struct hold_engine *e, const struct waiter *waiter,
 /* May it be granted, as far as this name goes? `*own` is the grant that it
  * re-enters, 0 for a new one. In the queue of `turn` its place does not count.
  */
-static bool is_ready_at(const struct hold_engine *e,
-                        const struct waiter *waiter, const struct part *part,
-                        uint32_t turn, uint32_t *own)
+static bool is_ready_at(struct hold_engine *e, const struct waiter *waiter,
+                        const struct part *part, uint32_t turn, uint32_t *own)
 {
     const struct lock *lock = lock_at(e, part->lock);
     struct wanted wanted = waiter_wants(e, waiter, part);
@@ -59,7 +58,7 @@ static bool is_ready_at(const struct hold_engine *e,
     *own = 0;
     if (is_closed(e, lock) ||
         (part->lock != turn && is_blocked(e, lock, &wanted)) ||
-        !is_related_free(e, hf_index_name(&e->locks, lock), &wanted, false))
+        waits_for_related(e, part->lock, &wanted))
         return false;
     if (lock->granted == 0)
         return true;
@@ -72,7 +71,7 @@ static bool is_ready_at(const struct hold_engine *e,
 }
 
 /* The same for all its names: all of them are free, or all are its own. */
-static bool is_ready(const struct hold_engine *e, const struct waiter *waiter,
+static bool is_ready(struct hold_engine *e, const struct waiter *waiter,
                      uint32_t turn, uint32_t *own)
 {
     uint32_t first_own = 0;

@@ -23,17 +23,33 @@ static uint32_t next_above(const struct hold_engine *e, struct hf_bytes name,
     return 0;
 }
 
-/* Counts a name in or out of the trees above it. */
-static void count_name(struct hold_engine *e, uint32_t number, uint32_t change)
+/* The name is counted by the trees above it. */
+static void count_name(struct hold_engine *e, uint32_t number)
 {
+    struct hf_bytes name = lock_name(e, number);
     size_t len = 0;
     uint32_t above;
 
-    if (e->trees.used == 0)
-        return;
+    while (e->trees.used > 0 && (above = next_above(e, name, &len)) != 0)
+        tree_of(e, lock_at(e, above))->below++;
+}
+
+/* It is not any more; those that it stopped look at the one after it. */
+static void forget_name(struct hold_engine *e, uint32_t number)
+{
+    struct path_walk walk = {.top = e->path_root};
     struct hf_bytes name = lock_name(e, number);
-    while ((above = next_above(e, name, &len)) != 0)
-        tree_of(e, lock_at(e, above))->below += change;
+    size_t len = 0;
+    uint32_t above;
+
+    while (e->trees.used > 0 && (above = next_above(e, name, &len)) != 0) {
+        struct tree *tree = tree_of(e, lock_at(e, above));
+        tree->below--;
+        if (tree->stop == number) {
+            path_go(&walk, lock_at(e, number)->path);
+            tree->stop = path_next(e, &walk);
+        }
+    }
 }
 
 /* ---- Records. ---- */
@@ -60,7 +76,7 @@ uint32_t lock_add_path(struct hold_engine *e, uint32_t number)
         return 0;
     }
     lock_at(e, number)->path = path;
-    count_name(e, number, 1);
+    count_name(e, number);
     return number;
 }
 
@@ -81,7 +97,7 @@ void lock_remove_path(struct hold_engine *e, uint32_t number)
         end_tree(e, lock);
     if (lock->path == 0)
         return;
-    count_name(e, number, UINT32_MAX);
+    forget_name(e, number);
     path_remove(e, lock->path);
 }
 
@@ -310,6 +326,55 @@ struct stop find_stop(const struct hold_engine *e, struct hf_bytes name,
             return (struct stop){r.lock, part, r.above};
     }
     return (struct stop){0, 0, false};
+}
+
+static bool stops(const struct relatives *r)
+{
+    return relative_is_closed(r) || relative_grant(r) != 0 ||
+           relative_wait(r) != 0;
+}
+
+/* Goes on with the names below from the one that stopped a wait last, if there
+ * is such a name. */
+static void go_on(struct relatives *r, const struct tree *tree)
+{
+    if (tree->stop == 0 || hf_index_used(&r->e->locks, tree->stop) == NULL ||
+        !path_is_below(lock_name(r->e, tree->stop), r->name))
+        return;
+    const struct lock *lock = lock_at(r->e, tree->stop);
+    const struct tree *own = tree_of(r->e, lock);
+    path_go(&r->walk, own != NULL ? own->path : lock->path);
+    r->lock = tree->stop;
+}
+
+/* A TREE that waits is looked at whenever something ends below. What stopped it
+ * last mostly does so still; if not, the look goes round all names below. So
+ * many ends in one step take little more than one such round. */
+bool is_stopped_related(struct hold_engine *e, uint32_t number,
+                        const struct wanted *wanted)
+{
+    struct relatives r = relatives_of(e, lock_name(e, number), wanted);
+    struct tree *tree = tree_of(e, lock_at(e, number));
+
+    while (relatives_next(&r) && r.above) {
+        if (stops(&r))
+            return true;
+    }
+    if (r.lock == 0)
+        return false;
+    go_on(&r, tree);
+    uint32_t begun = r.lock;
+    do {
+        e->out.work++;
+        if (stops(&r)) {
+            tree->stop = r.lock;
+            return true;
+        }
+        r.lock = path_next(e, &r.walk);
+        if (r.lock == 0)
+            r.lock = path_first(e, r.name, &r.walk);
+    } while (r.lock != begun);
+    return false;
 }
 
 static void reply_stop(struct hf_buf *body, const struct hold_engine *e,

@@ -123,6 +123,14 @@ static inline bool is_related_free(const struct hold_engine *e,
     return !has_relatives(e, wanted) ||
            find_stop(e, name, wanted, barge).lock == 0;
 }
+/* The same for a wait in the queue of that lock. */
+bool is_stopped_related(struct hold_engine *e, uint32_t lock,
+                        const struct wanted *wanted);
+static inline bool waits_for_related(struct hold_engine *e, uint32_t lock,
+                                     const struct wanted *wanted)
+{
+    return has_relatives(e, wanted) && is_stopped_related(e, lock, wanted);
+}
 /* BUSY because of that; `lock` is that of the name, 0: not in use. */
 bool refuse_related(struct hold_engine *e, struct hf_bytes name, uint32_t lock,
                     const struct wanted *wanted, struct stop stop);

@@ -475,6 +475,42 @@ TEST(a_tree_over_many_names_counts_as_work)
     CHECK_ENGINE();
 }
 
+/* In the order of their names, or the other way round. */
+TEST(a_tree_that_waits_is_not_looked_for_from_the_start_each_time)
+{
+    for (unsigned up = 0; up < 2; up++) {
+        engine_start();
+        for (unsigned i = 0; i < 1500; i++)
+            engine_do("LOCK a/%04u OWNER ann SHARED TTL 9000", i);
+        for (unsigned i = 0; i < 200; i++)
+            engine_do("LOCK a/x%04u OWNER bob TTL %u", i,
+                      100 + (up ? i : 200 - i));
+        engine_do("LOCK a OWNER cat TREE SHARED WAIT 5000");
+        engine_now_us += 300 * MS;
+        const struct hold_out *out = engine_tick();
+        CHECK_EQ(out->event_count, 201);
+        CHECK(out->work >= 1500);
+        CHECK(out->work < 5000);
+        CHECK_ENGINE();
+    }
+}
+
+/* What stopped it is another name now, or one that is not below. */
+TEST(a_tree_that_waits_finds_what_stops_it_wherever_that_is)
+{
+    engine_start();
+    engine_do("LOCK a/m OWNER bob");
+    engine_do("LOCK a OWNER cat TREE WAIT 5000");
+    engine_do("LOCK a/b OWNER dan BARGE");
+    engine_do("LOCK a/z OWNER dan BARGE");
+    engine_do("UNLOCK a/m 1");
+    engine_do("LOCK x OWNER eve");
+    engine_do("LOCK y OWNER eve");
+    CHECK_EQ(engine_do("UNLOCK a/z 4")->answer_count, 0);
+    CHECK_EQ(engine_do("UNLOCK a/b 3")->answer_count, 1);
+    CHECK_ENGINE();
+}
+
 /* ---- What is shown and kept. ---- */
 
 TEST(tree_is_shown)

@@ -13,11 +13,14 @@ bool refuse_session(struct hold_engine *e, uint64_t id, uint32_t *number)
 
 bool refuse_mode(struct hold_engine *e, const struct part *part)
 {
-    struct hf_buf *body = refuse(e, HOLD_STATE, 2);
+    bool is_set = part->group != 0;
+    struct hf_buf *body = refuse(e, HOLD_STATE, is_set ? 3 : 2);
 
     reply_field_text(body, FIELD_NAME, lock_name(e, part->lock));
     reply_field_text(body, FIELD_MODE,
                      hf_bytes_text(mode_name((enum lock_mode)part->mode)));
+    if (is_set)
+        reply_field_number(body, FIELD_NAMES, set_at(e, part->group)->names);
     return true;
 }
 

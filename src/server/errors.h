@@ -175,9 +175,12 @@
     ROW(STATE, FIELD_TREE,                                                     \
         "this owner holds '{name}' without TREE; unlock it first (an upgrade " \
         "would deadlock with another one)")                                    \
+    ROW(STATE, FIELD_NAMES,                                                    \
+        "'{name}' is held as one of the {names} names of a set, which has "    \
+        "UNLOCKSET and RENEWSET")                                              \
     ROW(STATE, FIELD_MODE,                                                     \
-        "this owner holds '{name}' as {mode}, in another way or in a set; "    \
-        "unlock that first (an upgrade would deadlock with another one)")      \
+        "this owner holds '{name}' already, as {mode}, and not in the same "   \
+        "way; unlock it first (an upgrade would deadlock with another one)")   \
     ROW(STATE, FIELD_MAXIMUM,                                                  \
         "lock '{name}' has {maximum} permits, as its first holder said")       \
     ROW(STATE, FIELD_COUNT,                                                    \

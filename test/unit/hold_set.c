@@ -68,8 +68,8 @@ TEST(a_set_is_given_back_whole)
     engine_start();
     engine_do("LOCKSET OWNER ann NAME a NAME b TTL 500");
     engine_do("LOCK b OWNER bob TTL 500 WAIT 900"); /* 3 */
-    EXPECT(engine_do("UNLOCK a 1"), "STATE name=a mode=exclusive");
-    EXPECT(engine_do("RENEW b 1 TTL 9"), "STATE name=b mode=exclusive");
+    EXPECT(engine_do("UNLOCK a 1"), "STATE name=a mode=exclusive names=2");
+    EXPECT(engine_do("RENEW b 1 TTL 9"), "STATE name=b mode=exclusive names=2");
     EXPECT(engine_do("UNLOCK a 2"), "NOTHELD name=a token=2");
     EXPECT(engine_do("RENEWSET 2 TTL 9"), "LOST token=2");
     const struct hold_out *out = engine_do("RENEWSET 1 TTL 700");
@@ -111,16 +111,17 @@ TEST(an_overlap_with_own_grants_is_refused)
     engine_start();
     engine_do("LOCKSET OWNER ann NAME b NAME c SHARED");
     EXPECT(engine_do("LOCKSET OWNER ann NAME a NAME b"),
-           "STATE name=b mode=exclusive");
+           "STATE name=b mode=exclusive names=2");
     EXPECT(engine_do("LOCKSET OWNER ann NAME b NAME c"), /* other modes */
-           "STATE name=b mode=exclusive");
+           "STATE name=b mode=exclusive names=2");
     EXPECT(engine_do("LOCKSET OWNER ann NAME b NAME c SHARED NAME d WAIT 100"),
-           "STATE name=b mode=exclusive");
+           "STATE name=b mode=exclusive names=2");
     EXPECT(engine_do("LOCKSET OWNER ann NAME c SHARED"),
-           "STATE name=c mode=shared");
-    EXPECT(engine_do("LOCK c OWNER ann SHARED"), "STATE name=c mode=shared");
+           "STATE name=c mode=shared names=2");
+    EXPECT(engine_do("LOCK c OWNER ann SHARED"),
+           "STATE name=c mode=shared names=2");
     EXPECT(engine_do("LOCK b OWNER ann FOREVER"),
-           "STATE name=b mode=exclusive");
+           "STATE name=b mode=exclusive names=2");
     engine_do("LOCK x OWNER ann");
     EXPECT(engine_do("LOCKSET OWNER ann NAME x"),
            "STATE name=x mode=exclusive");
@@ -137,7 +138,7 @@ TEST(a_set_of_one_name_is_a_set)
     engine_start();
     EXPECT(engine_do("LOCKSET OWNER ann NAME a TTL 5"),
            "OK token=1 safe_ms=5 count=1 waited_ms=0");
-    EXPECT(engine_do("UNLOCK a 1"), "STATE name=a mode=exclusive");
+    EXPECT(engine_do("UNLOCK a 1"), "STATE name=a mode=exclusive names=1");
     EXPECT(engine_do("UNLOCKSET 1"), "OK remaining=0");
 }
 

@@ -234,7 +234,7 @@ TEST(only_a_single_exclusive_grant_can_be_downgraded)
     EXPECT(engine_do("DOWNGRADE pool 1"), "STATE name=pool mode=counting");
     uint64_t set = engine_token(engine_do("LOCKSET OWNER ann NAME a NAME b"));
     EXPECT(engine_do("DOWNGRADE a %d", (int)set),
-           "STATE name=a mode=exclusive");
+           "STATE name=a mode=exclusive names=2");
 }
 
 TEST(the_number_of_holders_is_bounded)

@@ -230,10 +230,10 @@ TEST(a_holder_re_enters_its_tree_with_or_without_the_word)
            "STATE name=b mode=exclusive tree=0");
     engine_do("LOCKSET OWNER ann NAME s/1 NAME s/2");
     EXPECT(engine_do("LOCKSET OWNER ann NAME s/1 NAME s/2 TREE"),
-           "STATE name=s/1 mode=exclusive");
+           "STATE name=s/1 mode=exclusive names=2");
     engine_do("LOCKSET OWNER ann NAME t/1 NAME t/2 TREE");
     EXPECT(engine_do("LOCKSET OWNER ann NAME t/1 NAME t/2"),
-           "STATE name=t/1 mode=exclusive");
+           "STATE name=t/1 mode=exclusive names=2");
     EXPECT_BEGINS(engine_do("LOCKSET OWNER ann NAME t/1 NAME t/2 TREE"),
                   "OK token=");
 }

@@ -85,9 +85,13 @@ TEST(refusals_of_locks_in_full)
     refused(engine_do("LOCK a OWNER bob PERMITS 1 OF 4"),
             "STATE lock 'a' has 3 permits, as its first holder said");
     refused(engine_do("LOCK a OWNER ann SHARED"),
-            "STATE this owner holds 'a' as counting, in another way or in a "
-            "set; unlock that first (an upgrade would deadlock with another "
-            "one)");
+            "STATE this owner holds 'a' already, as counting, and not in the "
+            "same way; unlock it first (an upgrade would deadlock with "
+            "another one)");
+    uint64_t set = engine_token(engine_do("LOCKSET OWNER ann NAME x NAME y"));
+    refused(engine_do("UNLOCK x %llu", (unsigned long long)set),
+            "STATE 'x' is held as one of the 2 names of a set, which has "
+            "UNLOCKSET and RENEWSET");
     uint64_t token = engine_token(engine_do("LOCK b OWNER ann NOTE why"));
     engine_do("LOCK b OWNER ann");
     refused(engine_do("UNLOCK b %llu DONE 50", (unsigned long long)token),

@@ -31,10 +31,13 @@ static void refuse_token(struct model *model, enum hold_code code,
 static void refuse_mode(struct model *model, const struct model_grant *grant,
                         uint32_t name)
 {
-    struct hf_buf *out = refuse_name(model, HOLD_STATE, 2, name);
+    bool is_set = grant->claim.is_set;
+    struct hf_buf *out = refuse_name(model, HOLD_STATE, is_set ? 3 : 2, name);
     enum model_mode mode = model_want_of(&grant->claim, name)->mode;
 
     reply_field_text(out, FIELD_MODE, hf_bytes_text(model_mode_name(mode)));
+    if (is_set)
+        reply_field_number(out, FIELD_NAMES, (int64_t)grant->claim.want_count);
     model->figures[grant->claim.is_set ? FIGURE_STATE_MEMBER
                                        : FIGURE_STATE_MODE]++;
 }

@@ -206,8 +206,8 @@ TEST(help_is_for_whole_words)
                "LOCK name OWNER owner [TTL ms] [WAIT ms] [SHARED] [FOREVER] "
                "[BARGE] [SESSION id] [PERMITS n OF max] [MAXHOLD ms] [DELAY "
                "ms] [NOTE text] [DEADLOCK DETECT|WAITDIE|WOUNDWAIT|NONE] "
-               "[PRIORITY 0|1|2|3] [REQ id] - Takes a lock, waits in its "
-               "queue, or re-enters it");
+               "[PRIORITY 0|1|2|3] [TREE] [REQ id] - Takes a lock, waits in "
+               "its queue, or re-enters it");
     help = test_ask(&wire, "HELP STOCK");
     CHECK(test_length(help) > 3);
     for (size_t i = 0; i < test_length(help); i++)
@@ -377,6 +377,7 @@ static const char *const info_lines[] = {
     "locks",
     "lock_waiters",
     "lock_sets",
+    "lock_trees",
     "lock_double_grants_total",
     "sessions",
     "products",

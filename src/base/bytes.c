@@ -280,28 +280,65 @@ static const char pairs[] =
     "37383940414243444546474849505152535455565758596061626364656667686970717273"
     "7475767778798081828384858687888990919293949596979899";
 
-/* 1233 / 4096 is nearly the logarithm of 2 to the base 10. */
-static size_t count_digits(uint64_t number)
+static inline char *put_2(char *out, uint32_t number)
 {
-    static const uint64_t powers[HF_DIGITS_MAX] = {
-        0,    1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,
-        1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19};
-    unsigned bits = 64u - (unsigned)__builtin_clzll(number | 1);
-    unsigned power = bits * 1233 >> 12;
+    memcpy(out, pairs + number * 2, 2);
+    return out + 2;
+}
 
-    return power + (number >= powers[power]);
+static inline char *put_4(char *out, uint32_t number)
+{
+    uint32_t high = number / 100;
+
+    return put_2(put_2(out, high), number - high * 100);
+}
+
+static inline char *put_8(char *out, uint32_t number)
+{
+    uint32_t high = number / 10000;
+
+    return put_4(put_4(out, high), number - high * 10000);
+}
+
+/* Without leading zeros: of a number below 100, 10,000 and 100,000,000. */
+static inline char *begin_2(char *out, uint32_t number)
+{
+    if (number >= 10)
+        return put_2(out, number);
+    *out = (char)('0' + number);
+    return out + 1;
+}
+
+static inline char *begin_4(char *out, uint32_t number)
+{
+    if (number < 100)
+        return begin_2(out, number);
+    uint32_t high = number / 100;
+
+    return put_2(begin_2(out, high), number - high * 100);
+}
+
+static inline char *begin_8(char *out, uint32_t number)
+{
+    if (number < 10000)
+        return begin_4(out, number);
+    uint32_t high = number / 10000;
+
+    return put_4(begin_4(out, high), number - high * 10000);
 }
 
 size_t hf_print_u64(char *out, uint64_t number)
 {
-    size_t count = count_digits(number);
-    char *at = out + count;
+    const uint64_t step = 100000000;
 
-    for (; number >= 100; number /= 100)
-        memcpy(at -= 2, pairs + number % 100 * 2, 2);
-    if (number >= 10)
-        memcpy(out, pairs + number * 2, 2);
-    else
-        *out = (char)('0' + number);
-    return count;
+    if (number < step)
+        return (size_t)(begin_8(out, (uint32_t)number) - out);
+    uint64_t high = number / step;
+    uint32_t low = (uint32_t)(number - high * step);
+    if (high < step)
+        return (size_t)(put_8(begin_8(out, (uint32_t)high), low) - out);
+    uint32_t top = (uint32_t)(high / step); /* below 10,000 */
+    char *at = put_8(begin_4(out, top), (uint32_t)(high - top * step));
+
+    return (size_t)(put_8(at, low) - out);
 }

@@ -35,6 +35,7 @@ struct reply_field {
     char wire[32]; /* as RESP has it, padded */
     size_t len;    /* without the padding */
     struct hf_bytes name;
+    char unused[8]; /* 64 bytes, so that one of many is found by a shift */
 };
 
 struct reply_codec {

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "resp/wire.h"
 #include "server/errors.h"
 
 #define SENTENCE_BYTES 2048u
@@ -31,23 +32,53 @@ static int64_t less(int64_t number, uint64_t age_ms)
 static size_t write_values(struct reply *reply, struct hf_bytes body, size_t at,
                            uint32_t count);
 
+/* A field and a number in the engine's form. */
+#define PAIR_BYTES 10u
+
+static inline bool is_pair(const char *at, const char *end)
+{
+    return end - at >= (ptrdiff_t)PAIR_BYTES && at[1] == REPLY_NUMBER;
+}
+
+/* Writes those that stand one after the other between `at` and `end`, `*count`
+ * at most, which is counted down. Returns where they end. */
+static inline const char *write_pairs(struct reply *reply, const char *at,
+                                      const char *end, uint32_t *count,
+                                      uint64_t age_ms)
+{
+    char *to = wire_reserve(reply, *count * WIRE_PAIR_MAX);
+
+    for (; *count > 0 && is_pair(at, end); --*count, at += PAIR_BYTES) {
+        enum hold_field field = (enum hold_field)(unsigned char)at[0];
+        int64_t number = (int64_t)hf_get_u64(at + 2);
+        if (age_ms > 0 && is_time_left(field))
+            number = less(number, age_ms);
+        if (to != NULL)
+            to = wire_pair(to, &reply_fields[field], number);
+    }
+    if (to != NULL)
+        wire_done(reply->out, to);
+    return at;
+}
+
 /* The same for a map behind its head; `age_ms` is for the times of this map. */
 static size_t write_map(struct reply *reply, struct hf_bytes body, size_t at,
                         uint32_t count, uint64_t age_ms)
 {
+    const char *end = body.data + body.len;
+
     reply_put_map(reply, count);
-    for (uint32_t i = 0; i < count; i++) {
-        enum hold_field field = reply_next_field(body, &at);
-        const struct reply_field *key = &reply_fields[field];
-        if (body.data[at] != REPLY_NUMBER) {
-            reply->codec->field(reply, key);
-            at = write_values(reply, body, at, 1);
+    while (count > 0) {
+        const char *from = body.data + at;
+        if (is_pair(from, end)) {
+            from = write_pairs(reply, from, end, &count, age_ms);
+            at = (size_t)(from - body.data);
             continue;
         }
-        int64_t number = reply_next(body, &at).number;
-        if (age_ms > 0 && is_time_left(field))
-            number = less(number, age_ms);
-        reply->codec->field_number(reply, key, number);
+        enum hold_field field = reply_next_field(body, &at);
+        reply->codec->field(reply, &reply_fields[field]);
+        at = write_values(reply, body, at, 1);
+        count--;
     }
     return at;
 }
@@ -226,15 +257,24 @@ static struct hf_bytes make_sentence(enum hold_code code, struct hf_bytes body,
     return hf_bytes(out, (size_t)(at - out));
 }
 
+__attribute__((noinline)) static void write_refusal(struct reply *reply,
+                                                    enum hold_code code,
+                                                    struct hf_bytes body,
+                                                    uint64_t age_ms)
+{
+    char sentence[SENTENCE_BYTES];
+
+    reply->codec->error(reply, hf_bytes_text(hold_code_name(code)),
+                        make_sentence(code, body, age_ms, sentence));
+}
+
 void reply_write(struct reply *reply, enum hold_code code, struct hf_bytes body,
                  uint64_t age_ms)
 {
-    char sentence[SENTENCE_BYTES];
     size_t at = 0;
 
     if (code != HOLD_OK) {
-        reply->codec->error(reply, hf_bytes_text(hold_code_name(code)),
-                            make_sentence(code, body, age_ms, sentence));
+        write_refusal(reply, code, body, age_ms);
     } else if (body.len == 0) {
         reply_put_simple(reply, "OK");
     } else if (body.data[0] != REPLY_MAP) {

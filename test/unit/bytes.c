@@ -383,6 +383,23 @@ TEST(numbers_are_printed_in_decimal)
     check_print(UINT64_MAX, "18446744073709551615");
 }
 
+/* Every number of digits, with and without zeros among them. */
+TEST(numbers_are_printed_without_leading_zeros)
+{
+    uint64_t power = 1;
+
+    for (int digits = 1; digits < 20; digits++) {
+        power *= 10;
+        uint64_t numbers[] = {power - 1, power, power + 1, power * 7 / 3};
+        for (int i = 0; i < 4; i++) {
+            char expected[HF_DIGITS_MAX + 1];
+            snprintf(expected, sizeof expected, "%llu",
+                     (unsigned long long)numbers[i]);
+            check_print(numbers[i], expected);
+        }
+    }
+}
+
 TEST(what_is_printed_is_parsed_to_the_same_number)
 {
     struct hf_random random;

@@ -1,5 +1,6 @@
 /* reply.c - tests of the sentences in which a refusal is told. */
 #include "server/reply.h"
+#include "base/memory.h"
 
 #include "support/engine.h"
 
@@ -163,6 +164,33 @@ TEST(values_are_told_in_the_words_of_the_protocol)
              "PENDING\r\n$10\r\nexpires_ms\r\n:499\r\n$5\r\nitems\r\n"
              "*1\r\n%2\r\n$3\r\nsku\r\n$5\r\napple\r\n"
              "$8\r\nquantity\r\n:3\r\n");
+}
+
+/* Every allocation fails once. */
+static void check_memory(struct hf_bytes body)
+{
+    bool failed = true;
+
+    for (uint64_t at = 0; failed; at++) {
+        struct hf_buf buf = {0};
+        struct reply reply = {.out = &buf, .codec = &resp3_codec};
+        uint64_t before = hf_memory_count();
+        hf_memory_fail_once(at);
+        reply_write(&reply, HOLD_OK, body, 1);
+        hf_memory_fail_never();
+        failed = hf_memory_count() - before > at;
+        CHECK_EQ(reply.failed, failed);
+        hf_buf_destroy(&buf);
+    }
+}
+
+TEST(a_reply_without_memory_has_failed)
+{
+    reply_init();
+    engine_start();
+    check_memory(engine_lock("door", "ann", 500, 0)->body);
+    check_memory(engine_set("apple", 5)->body);
+    check_memory(engine_reserve("r1", "apple 3", 500)->body);
 }
 
 /* 128 bytes of a name are shown, and that it is longer. */

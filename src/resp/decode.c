@@ -12,6 +12,7 @@
  */
 #include <assert.h>
 
+#include "base/little.h"
 #include "resp/resp.h"
 
 /* Digits in a count or a length; leading zeros are counted too. */
@@ -28,21 +29,18 @@ static enum hf_status invalid(struct resp_request *out, const char *error)
     return HF_INVALID;
 }
 
+static inline bool is_crlf(const char *at)
+{
+    return memcmp(at, "\r\n", 2) == 0; /* one comparison */
+}
+
 /* Reads `-1` or digits and the CRLF behind them, from input[*at]. */
-static enum hf_status read_length(const char *input, size_t len, size_t *at,
-                                  int64_t *out)
+__attribute__((noinline)) static enum hf_status
+read_long_length(const char *input, size_t len, size_t *at, int64_t *out)
 {
     size_t i = *at;
     size_t digits = 0;
     int64_t number = 0;
-
-    /* most lengths have one digit */
-    if (len - i >= 3 && input[i + 1] == '\r' && input[i + 2] == '\n' &&
-        input[i] >= '0' && input[i] <= '9') {
-        *out = input[i] - '0';
-        *at = i + 3;
-        return HF_OK;
-    }
 
     bool negative = i < len && input[i] == '-';
     if (negative)
@@ -62,6 +60,19 @@ static enum hf_status read_length(const char *input, size_t len, size_t *at,
         return HF_INVALID;
     *out = negative ? -1 : number;
     *at = i + 2;
+    return HF_OK;
+}
+
+/* The same; most have one digit. */
+static inline enum hf_status read_length(const char *input, size_t len,
+                                         size_t *at, int64_t *out)
+{
+    const char *from = input + *at;
+
+    if (len - *at < 3 || from[0] < '0' || from[0] > '9' || !is_crlf(from + 1))
+        return read_long_length(input, len, at, out);
+    *out = from[0] - '0';
+    *at += 3;
     return HF_OK;
 }
 
@@ -99,40 +110,68 @@ read_bulk(char *input, size_t len, size_t *at, struct resp_request *out,
     return HF_OK;
 }
 
-static inline bool is_crlf(const char *at)
-{
-    return memcmp(at, "\r\n", 2) == 0; /* one comparison */
-}
+/* Four bytes as a number, the first of them lowest. */
+#define FOUR(a, b, c, d)                                        \
+    ((uint32_t)(a) | (uint32_t)(b) << 8 | (uint32_t)(c) << 16 | \
+     (uint32_t)(d) << 24)
 
-/* The same for a bulk that is whole before input[end] and has less than 100
- * bytes, which nearly all have. False: it is not known to be one. */
-static inline bool read_short(char *input, size_t end, size_t *at,
-                              struct hf_bytes *arg)
+/* The head of a bulk that has less than 100 bytes, which nearly all have:
+ * returns its length, and in `*size` that of the bulk; 0: it is another.
+ * SHORTEST_BULK bytes are there. What is left of a head without its signs are
+ * the digits. */
+static inline size_t read_head(const char *at, size_t *size)
 {
-    char *from = input + *at;
-    size_t left = end - *at;
+    uint32_t head = hf_get_u32(at);
+    uint32_t one = head - FOUR('$', '0', '\r', '\n');
+    uint32_t two = head - FOUR('$', '0', '0', '\r');
 
-    if (left < SHORTEST_BULK || from[0] != '$')
-        return false;
-    size_t size = (unsigned char)(from[1] - '0');
-    size_t low = (unsigned char)(from[2] - '0');
-    size_t head = 4;
-    if (low <= 9) {
-        head = 5;
-        size = size <= 9 ? size * 10 + low : 100;
-    } else if (size > 9) {
-        return false;
+    if ((one >> 8 | one << 24) <= 9) {
+        *size = one >> 8;
+        return 4;
     }
-    if (size > 99 || !is_crlf(from + head - 2) || left < head + size + 2 ||
-        !is_crlf(from + head + size))
-        return false;
-    *arg = hf_bytes(from + head, size);
-    *at += head + size + 2;
-    return true;
+    uint32_t tens = two >> 8 & 0xff;
+    uint32_t ones = two >> 16;
+    if ((two & 0xff) != 0 || tens > 9 || ones > 9 || at[4] != '\n')
+        return 0;
+    *size = tens * 10 + ones;
+    return 5;
 }
 
-static enum hf_status decode_framed(char *input, size_t len,
-                                    struct resp_request *out)
+/* Reads such a bulk from `at` on, if it is whole before `end`, and returns
+ * where it ends. NULL: it is not known to be one. */
+static inline char *read_short(char *at, const char *end, struct hf_bytes *arg)
+{
+    size_t size;
+
+    if (end - at < (ptrdiff_t)SHORTEST_BULK)
+        return NULL;
+    size_t head = read_head(at, &size);
+    at += head;
+    if (head == 0 || end - at < (ptrdiff_t)size + 2 || !is_crlf(at + size))
+        return NULL;
+    *arg = hf_bytes(at, size);
+    return at + size + 2;
+}
+
+/* Reads the bulks from `done` on, whatever they are, from input[at]. */
+__attribute__((noinline)) static enum hf_status
+decode_rest(char *input, size_t len, size_t at, size_t done,
+            struct resp_request *out)
+{
+    for (size_t i = done; i < out->count; i++) {
+        enum hf_status status = read_bulk(input, len, &at, out, &out->args[i]);
+        if (status == HF_MORE && len >= RESP_REQUEST_MAX)
+            return invalid(out, PROTOCOL "too big request");
+        if (status != HF_OK)
+            return status;
+    }
+    assert(at <= len);
+    out->used = at;
+    return HF_OK;
+}
+
+static inline enum hf_status decode_framed(char *input, size_t len,
+                                           struct resp_request *out)
 {
     size_t at = 1;
     int64_t count;
@@ -142,20 +181,22 @@ static enum hf_status decode_framed(char *input, size_t len,
         return HF_MORE;
     if (status != HF_OK || count > RESP_ARGS_MAX)
         return invalid(out, PROTOCOL "invalid multibulk length");
-    size_t end = len < RESP_REQUEST_MAX ? len : RESP_REQUEST_MAX;
+    const char *end = input + (len < RESP_REQUEST_MAX ? len : RESP_REQUEST_MAX);
     size_t args = count > 0 ? (size_t)count : 0;
+    struct hf_bytes *arg = out->args;
+    struct hf_bytes *last = arg + args;
+    char *from = input + at;
+
     out->count = args;
-    for (size_t i = 0; i < args; i++) {
-        if (read_short(input, end, &at, &out->args[i]))
-            continue;
-        status = read_bulk(input, len, &at, out, &out->args[i]);
-        if (status == HF_MORE && len >= RESP_REQUEST_MAX)
-            return invalid(out, PROTOCOL "too big request");
-        if (status != HF_OK)
-            return status;
+    for (; arg < last; arg++) {
+        char *next = read_short(from, end, arg);
+        if (next == NULL)
+            return decode_rest(input, len, (size_t)(from - input),
+                               (size_t)(arg - out->args), out);
+        from = next;
     }
-    assert(at <= len);
-    out->used = at;
+    out->used = (size_t)(from - input);
+    assert(out->used <= len);
     return HF_OK;
 }
 
@@ -252,8 +293,9 @@ static enum hf_status split_line(char *line, size_t len,
     }
 }
 
-static enum hf_status decode_inline(char *input, size_t len,
-                                    struct resp_request *out)
+/* Not inlined, so that the other form saves no registers for it. */
+__attribute__((noinline)) static enum hf_status
+decode_inline(char *input, size_t len, struct resp_request *out)
 {
     size_t look = len < RESP_INLINE_MAX ? len : RESP_INLINE_MAX;
     char *end = memchr(input, '\n', look);

@@ -168,9 +168,21 @@ static enum hf_status take_member(struct parse *p)
     }
 }
 
+static enum hf_status take_new_id(struct parse *p, const struct hold_arg *arg)
+{
+    struct hf_bytes id = p->args[p->at++];
+
+    if (hf_bytes_equal(id, hf_bytes("*", 1)))
+        return HF_OK;
+    return parse_text(id, arg->name, arg->max,
+                      (void *)((char *)p->out + arg->place), p->error);
+}
+
 static enum hf_status take_special(struct parse *p, const struct hold_arg *arg)
 {
     switch (arg->type) {
+    case TYPE_NEW_ID:
+        return take_new_id(p, arg);
     case TYPE_SIGNED:
     case TYPE_CHANGE:
         return take_signed(p, arg);
@@ -202,12 +214,7 @@ static inline enum hf_status take(struct parse *p, const struct hold_arg *arg)
 {
     void *out = (char *)p->out + arg->place;
 
-    if (arg->type == TYPE_NEW_ID &&
-        hf_bytes_equal(p->args[p->at], hf_bytes("*", 1))) {
-        p->at++;
-        return HF_OK;
-    }
-    if (arg->type == TYPE_TEXT || arg->type == TYPE_NEW_ID)
+    if (arg->type == TYPE_TEXT)
         return parse_text(p->args[p->at++], arg->name, arg->max, out, p->error);
     if (arg->type == TYPE_NUMBER)
         return parse_number(p->args[p->at++], arg->name, arg->min, arg->max,
@@ -217,6 +224,8 @@ static inline enum hf_status take(struct parse *p, const struct hold_arg *arg)
 
 size_t parse_values(const struct hold_arg *option)
 {
+    if (option->type == TYPE_TEXT || option->type == TYPE_NUMBER)
+        return 1; /* most */
     if (option->type == TYPE_OWN)
         return (size_t)option->min;
     if (option->type == TYPE_PERMITS)
@@ -240,9 +249,12 @@ static inline unsigned find_option(const struct vocabulary *vocabulary,
     if (word.len == 0)
         return NO_OPTION;
     among &= vocabulary->letters[word.data[0] & 31];
+    uint64_t letters = parse_letters(word);
     for (; among != 0; among &= among - 1) {
         unsigned option = (unsigned)__builtin_ctz(among);
-        if (hf_bytes_is(word, vocabulary->options[option].name))
+        uint64_t name = vocabulary->names[option];
+        if (name != 0 ? name == letters
+                      : hf_bytes_is(word, vocabulary->options[option].name))
             return option;
     }
     return NO_OPTION;
@@ -303,12 +315,23 @@ enum hf_status parse_shape(struct parse *p)
 
 /* ---- What a shape says of itself. ---- */
 
+uint64_t parse_name(const char *name, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (name[i] < 'A' || name[i] > 'Z')
+            return 0;
+    }
+    return parse_letters(hf_bytes(name, len));
+}
+
 void parse_init(struct vocabulary *vocabulary)
 {
     for (unsigned i = 0; i < vocabulary->option_count; i++) {
         const struct hold_arg *option = &vocabulary->options[i];
-        if (option->value != NULL)
-            vocabulary->letters[option->name[0] & 31] |= HOLD_BIT(i);
+        if (option->value == NULL)
+            continue;
+        vocabulary->letters[option->name[0] & 31] |= HOLD_BIT(i);
+        vocabulary->names[i] = parse_name(option->name, strlen(option->name));
     }
 }
 

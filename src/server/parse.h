@@ -12,6 +12,7 @@
 #define SERVER_PARSE_H
 
 #include "base/bytes.h"
+#include "base/little.h"
 #include "hold/schema.h"
 
 #define PARSE_ERROR_MAX 512
@@ -24,6 +25,7 @@ struct vocabulary {
     unsigned option_count;
     unsigned last;        /* the option that the syntax shows last */
     uint32_t letters[32]; /* made: the options that begin with a letter */
+    uint64_t names[32];   /* made: their names, as parse_letters() has them */
 };
 
 struct shape {
@@ -47,6 +49,29 @@ struct parse {
     enum hf_status (*own)(struct parse *p, unsigned option);
     void *context;
 };
+
+/* A word of up to 8 bytes as a number, in which letters of both cases are
+ * alike; 0: it is longer, or empty. Equal to that of a word of letters only if
+ * the word is the same but for the case. */
+static inline uint64_t parse_letters(struct hf_bytes word)
+{
+    const char *at = word.data;
+    size_t len = word.len;
+    uint64_t number;
+
+    if (len - 1 > 7)
+        return 0;
+    if (len >= 4) /* the two halves may overlap */
+        number = hf_get_u32(at) | (uint64_t)hf_get_u32(at + len - 4)
+                                      << (len - 4) * 8;
+    else
+        number = (uint64_t)(unsigned char)at[0] |
+                 (uint64_t)(unsigned char)at[len / 2] << len / 2 * 8 |
+                 (uint64_t)(unsigned char)at[len - 1] << (len - 1) * 8;
+    return number | UINT64_C(0x2020202020202020) >> (64 - len * 8);
+}
+/* The same of a name in upper case; 0 if it is not of letters alone. */
+uint64_t parse_name(const char *name, size_t len);
 
 /* Comes first, for each. */
 void parse_init(struct vocabulary *vocabulary);

@@ -165,41 +165,42 @@ const struct command *table_at(size_t index)
     return &commands[index];
 }
 
-/* Commands are found by their first word: by its length and its first and last
- * letters. One without a second word comes first, but steps back where the next
- * word begins as that of another does, so that FENCE DEL is no FENCE of a
- * resource DEL. */
-#define SLOTS 128u
-static uint8_t slots[SLOTS];          /* the first command, plus 1 */
-static uint8_t nexts[COMMANDS_MAX];   /* the next one in its slot, plus 1 */
-static char seconds[COMMANDS_MAX];    /* first letter of the second word */
-static uint32_t others[COMMANDS_MAX]; /* of one without: the letters of those
-                                         that begin alike, as bits */
-static uint8_t firsts[COMMANDS_MAX];  /* length of the first word */
+/* Commands are found by the letters of their first word. One without a second
+ * word comes first, but steps back where the next word begins as that of
+ * another does, so that FENCE DEL is no FENCE of a resource DEL. */
+#define SLOT_BITS 8
+static uint8_t slots[1u << SLOT_BITS]; /* the first command, plus 1 */
+static struct {
+    uint64_t letters; /* of the first word: see parse_letters() */
+    uint32_t others;  /* of one without a second word: the letters of those
+                         that begin alike, as bits */
+    uint8_t first;    /* length of the first word */
+    uint8_t next;     /* the next one in its slot, plus 1 */
+    char second;      /* first letter of the second word */
+} entries[COMMANDS_MAX];
 
-/* Letters of both cases are alike. */
-static size_t slot_of(const char *word, size_t len)
+static size_t slot_of(uint64_t letters)
 {
-    size_t first = (unsigned char)word[0] & 31u;
-    size_t last = (unsigned char)word[len - 1] & 31u;
-
-    return (len * 5 + first * 3 + last * 16) % SLOTS;
+    return letters * UINT64_C(0x9e3779b97f4a7c15) >> (64 - SLOT_BITS);
 }
 
 static void enter(size_t index)
 {
     const char *name = commands[index].name;
     size_t len = strcspn(name, " ");
-    size_t slot = slot_of(name, len);
+    uint64_t letters = parse_name(name, len);
+    size_t slot = slot_of(letters);
 
-    firsts[index] = (uint8_t)len;
-    seconds[index] = name[len] == '\0' ? '\0' : name[len + 1];
+    assert(letters != 0 || len > 8); /* else it would not be found */
+    entries[index].letters = letters;
+    entries[index].first = (uint8_t)len;
+    entries[index].second = name[len] == '\0' ? '\0' : name[len + 1];
     for (size_t i = 0; i < command_count && name[len] == '\0'; i++) {
         const char *other = commands[i].name;
         if (strncmp(other, name, len) == 0 && other[len] == ' ')
-            others[index] |= 1u << (other[len + 1] & 31);
+            entries[index].others |= 1u << (other[len + 1] & 31);
     }
-    nexts[index] = slots[slot];
+    entries[index].next = slots[slot];
     slots[slot] = (uint8_t)(index + 1);
 }
 
@@ -279,6 +280,13 @@ static bool begins(const char *name, struct hf_bytes word)
     return true;
 }
 
+/* The same for a first word that is no number. */
+static bool is_first(size_t index, struct hf_bytes word)
+{
+    return entries[index].first == word.len &&
+           begins(commands[index].name, word);
+}
+
 const struct command *table_find(const struct hf_bytes *args, size_t count,
                                  size_t *named)
 {
@@ -292,17 +300,17 @@ const struct command *table_find(const struct hf_bytes *args, size_t count,
     if (count > 1 && args[1].len > 0)
         second = (char)(args[1].data[0] & ~0x20);
     const struct command *alone = NULL;
-    for (size_t i = slots[slot_of(word.data, word.len)]; i-- > 0;
-         i = nexts[i]) {
-        const char *name = commands[i].name;
-        if (firsts[i] != word.len ||
-            (seconds[i] != '\0' && seconds[i] != second) || !begins(name, word))
+    uint64_t letters = parse_letters(word);
+    for (size_t i = slots[slot_of(letters)]; i-- > 0; i = entries[i].next) {
+        if (entries[i].letters != letters ||
+            (entries[i].second != '\0' && entries[i].second != second) ||
+            (letters == 0 && !is_first(i, word)))
             continue;
-        if (seconds[i] == '\0') {
+        if (entries[i].second == '\0') {
             alone = &commands[i];
-            if ((others[i] >> (second & 31) & 1) == 0)
+            if ((entries[i].others >> (second & 31) & 1) == 0)
                 break;
-        } else if (hf_bytes_is(args[1], name + word.len + 1)) {
+        } else if (hf_bytes_is(args[1], commands[i].name + word.len + 1)) {
             *named = 2;
             return &commands[i];
         }

@@ -4,6 +4,7 @@
  * A server decodes every request into the same array, so what stands there is
  * left over from a longer one before.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "hold/command.h"
@@ -194,5 +195,72 @@ TEST(a_pattern_may_be_called_as_an_option)
             HF_OK);
         CHECK(hf_bytes_equal(command.name, hf_bytes_text(cases[i].pattern)));
         CHECK_EQ(command.cursor, cases[i].cursor);
+    }
+}
+
+/* Is the word, of a request that is good otherwise, known? */
+static bool is_known(const struct hf_bytes *words, size_t count, size_t which,
+                     struct hf_bytes word)
+{
+    static struct result result;
+    struct hf_bytes other[WORDS];
+
+    memcpy(other, words, count * sizeof *words);
+    other[which] = word;
+    parse(other, count, &result);
+    return result.status == HF_OK;
+}
+
+/* Each byte of the word is changed into each other one; it is cut by one and
+ * made longer by one. */
+static void check_name(const struct hf_bytes *words, size_t count, size_t which)
+{
+    struct hf_bytes word = words[which];
+    char text[32];
+
+    CHECK(word.len + 1 < sizeof text);
+    for (size_t i = 0; i <= word.len; i++) {
+        for (int c = 0; c < 256; c++) {
+            memcpy(text, word.data, word.len);
+            text[i] = (char)c;
+            bool added = i == word.len;
+            bool same = !added && (c | 0x20) == (word.data[i] | 0x20) &&
+                        (word.data[i] >= 'A' || c == word.data[i]);
+            struct hf_bytes other = hf_bytes(text, word.len + added);
+            if (is_known(words, count, which, other) != same)
+                test_fail(__FILE__, __LINE__, "%.*s with %d at %zu",
+                          (int)word.len, word.data, c, i);
+        }
+    }
+    CHECK(!is_known(words, count, which, hf_bytes(word.data, word.len - 1)));
+    CHECK(!is_known(words, count, which, hf_bytes("", 0)));
+}
+
+TEST(commands_and_options_are_known_by_their_letters_in_both_cases)
+{
+    static const struct {
+        const char *request;
+        size_t words[5]; /* 0 is always one */
+    } cases[] = {
+        {"LOCK gate OWNER me TTL 1000 DEADLOCK NONE PRIORITY 1", {2, 4, 6, 8}},
+        {"LOCK gate OWNER me WAIT 5 REQ one PERMITS 1 OF 2", {2, 4, 6, 8}},
+        {"LOCK gate OWNER me SHARED FOREVER BARGE", {2, 4, 5, 6}},
+        {"UNLOCK gate 7 DONE 5 RESULT ok", {3, 5}},
+        {"RESERVE cart ITEM bolt 5", {2}},
+        {"CONFIRM cart REQ one", {2}},
+        {"RESERVATION cart", {0}},
+        {"STOCK SET bolt 5", {0}},
+        {"FENCE disk 7", {0}},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct hf_bytes words[WORDS];
+        char text[128];
+        snprintf(text, sizeof text, "%s", cases[i].request);
+        size_t count = split(text, words);
+        CHECK(is_known(words, count, 0, words[0]));
+        check_name(words, count, 0);
+        for (size_t j = 0; cases[i].words[j] != 0; j++)
+            check_name(words, count, cases[i].words[j]);
     }
 }

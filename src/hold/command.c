@@ -12,6 +12,9 @@ enum {
     USUAL_ARGS = ARG_AMOUNT + 1, /* they come first, and others seldom */
 };
 
+/* Times are added up without an overflow check. */
+#define NOW_MAX_US (UINT64_MAX / 4)
+
 #define AT(field) .place = offsetof(struct hold_command, field)
 
 const struct hold_arg hold_args[HOLD_ARGS] = {
@@ -235,8 +238,7 @@ static enum hf_status check_words(const struct hold_command *c, uint32_t mask)
     if ((must & HOLD_BIT(ARG_VALUE)) != 0)
         must |= HOLD_BIT(ARG_NOTE);
     must &= HOLD_BIT(HOLD_RECORD_ARGS) - 1;
-    if ((must & ~mask) != 0 || c->now_us > UINT64_MAX / 4 ||
-        (c->told && !hold_kind_waits(c->kind)))
+    if ((must & ~mask) != 0 || (c->told && !hold_kind_waits(c->kind)))
         return HF_CORRUPT;
     for (unsigned i = 0; i < HOLD_WORDS_MAX && operation->words[i] != WORD_END;
          i++) {
@@ -316,8 +318,8 @@ static inline enum hf_status get_arg(struct hf_bytes record, size_t *at,
 }
 
 /* Reads the arguments that `mask` names, the lowest bit first. */
-static enum hf_status get_args(struct hf_bytes record, uint32_t mask,
-                               struct hold_command *command)
+__attribute__((always_inline)) static inline enum hf_status
+get_args(struct hf_bytes record, uint32_t mask, struct hold_command *command)
 {
     size_t at = HEAD_BYTES;
 
@@ -335,18 +337,23 @@ static enum hf_status get_args(struct hf_bytes record, uint32_t mask,
     return at == record.len ? HF_OK : HF_CORRUPT;
 }
 
-enum hf_status hold_decode(struct hf_bytes record, struct hold_command *command)
+/* What most records are: a LOCK and an UNLOCK without options. All that is
+ * asked of them is seen to while their arguments are read, which takes fewer
+ * instructions if it is known what they are. */
+#define PLAIN_LOCK \
+    (HOLD_BIT(ARG_NAME) | HOLD_BIT(ARG_OWNER) | HOLD_BIT(ARG_TTL))
+#define PLAIN_UNLOCK (HOLD_BIT(ARG_NAME) | HOLD_BIT(ARG_TOKEN))
+
+__attribute__((noinline)) static enum hf_status
+decode_other(struct hf_bytes record, struct hold_command *command)
 {
-    if (record.len < HEAD_BYTES)
-        return HF_CORRUPT;
     uint32_t head = hf_get_u32(record.data + 8);
     uint32_t kind = head & 0xff;
     uint32_t mask = head >> 8 & ~(1u << TOLD_BIT);
+
     if (kind >= HOLD_KINDS || hold_operations[kind].class == CLASS_NONE ||
         mask >> HOLD_RECORD_ARGS != 0)
         return HF_CORRUPT;
-    hold_command_clear(command);
-    command->now_us = hf_get_u64(record.data);
     command->kind = (enum hold_kind)kind;
     command->told = (head >> 8 & 1u << TOLD_BIT) != 0;
     if (get_args(record, mask, command) != HF_OK ||
@@ -354,6 +361,26 @@ enum hf_status hold_decode(struct hf_bytes record, struct hold_command *command)
         hold_find_wrong(command) != HOLD_RIGHT)
         return HF_CORRUPT;
     return check_items(command);
+}
+
+enum hf_status hold_decode(struct hf_bytes record, struct hold_command *command)
+{
+    if (record.len < HEAD_BYTES)
+        return HF_CORRUPT;
+    hold_command_clear(command);
+    command->now_us = hf_get_u64(record.data);
+    if (command->now_us > NOW_MAX_US)
+        return HF_CORRUPT;
+    switch (hf_get_u32(record.data + 8)) {
+    case HOLD_LOCK | PLAIN_LOCK << 8:
+        command->kind = HOLD_LOCK;
+        return get_args(record, PLAIN_LOCK, command);
+    case HOLD_UNLOCK | PLAIN_UNLOCK << 8:
+        command->kind = HOLD_UNLOCK;
+        return get_args(record, PLAIN_UNLOCK, command);
+    default:
+        return decode_other(record, command);
+    }
 }
 
 enum hold_wrong hold_find_other_wrong(const struct hold_command *c)

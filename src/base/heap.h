@@ -13,6 +13,7 @@
 #define BASE_HEAP_H
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -43,6 +44,11 @@ void hf_heap_clear(struct hf_heap *heap);
 
 /* Makes room for so many entries. */
 enum hf_status hf_heap_make_room(struct hf_heap *heap, uint64_t count);
+/* True if a promise of `count` more entries needs no new memory. */
+static inline bool hf_heap_has_room(const struct hf_heap *heap, uint32_t count)
+{
+    return (uint64_t)heap->count + heap->promised + count < heap->cap;
+}
 /* Makes sure that one more add succeeds. */
 static inline enum hf_status hf_heap_promise(struct hf_heap *heap)
 {

@@ -52,7 +52,7 @@ static size_t shown_bound(const struct hold_engine *e,
 static inline bool is_plain_lock(const struct hold_command *c)
 {
     return c->kind == HOLD_LOCK && !c->told && c->request.len == 0 &&
-           !has_terms(c) && c->wait_ms == 0 &&
+           c->owner.len > 0 && !has_terms(c) && c->wait_ms == 0 &&
            (c->flags & (HOLD_FOREVER | HOLD_TREE)) == 0;
 }
 
@@ -129,8 +129,7 @@ static bool fits(const struct hold_engine *e, const struct need *need)
         if (!hf_slab_has_room(need->slabs[i], 1))
             return false;
     }
-    return need->due == 0 ||
-           e->due.count + e->due.promised + need->due + 1 <= e->due.cap;
+    return need->due == 0 || hf_heap_has_room(&e->due, need->due);
 }
 
 /* True if applying it takes no memory. */
@@ -140,9 +139,41 @@ static bool needs_nothing(const struct hold_command *c)
                                    (c->kind == HOLD_UNLOCK && c->done_ms == 0));
 }
 
-/* Not inlined, nor is spend(): who needs nothing saves no registers. */
+/* What grant_need() says of a plain LOCK whose name is no path, without a list:
+ * promised if memory is there for all of it. */
+static inline bool promise_plain(struct hold_engine *e,
+                                 const struct hold_command *c)
+{
+    struct hf_slab *name = hf_texts_slab(&e->texts, c->name.len);
+    struct hf_slab *owner = hf_texts_slab(&e->texts, c->owner.len);
+
+    /* name and owner may be of one size */
+    if (!hf_slab_has_room(&e->locks.slab, 1) ||
+        !hf_slab_has_room(&e->parts, 1) || !hf_slab_has_room(name, 2) ||
+        !hf_slab_has_room(owner, 2) || !hf_heap_has_room(&e->due, 1))
+        return false;
+    e->locks.slab.promised++;
+    e->parts.promised++;
+    name->promised++;
+    owner->promised++;
+    e->due.promised++;
+    return true;
+}
+
+static inline void spend_plain(struct hold_engine *e,
+                               const struct hold_command *c)
+{
+    hf_slab_unpromise(&e->locks.slab, 1);
+    hf_slab_unpromise(&e->parts, 1);
+    hf_slab_unpromise(hf_texts_slab(&e->texts, c->name.len), 1);
+    hf_slab_unpromise(hf_texts_slab(&e->texts, c->owner.len), 1);
+    hf_heap_unpromise(&e->due);
+    e->spent.count = 0;
+    e->spent.shows = e->spent.path = false;
+}
+
 __attribute__((noinline)) static enum hf_status
-prepare(struct hold_engine *e, const struct hold_command *c)
+prepare_other(struct hold_engine *e, const struct hold_command *c)
 {
     struct need need;
     find_need(e, c, &need, hf_bytes_have(c->name, '/'));
@@ -176,6 +207,17 @@ prepare(struct hold_engine *e, const struct hold_command *c)
     return HF_OK;
 }
 
+/* Not inlined, nor is spend(): who needs nothing saves no registers. */
+__attribute__((noinline)) static enum hf_status
+prepare(struct hold_engine *e, const struct hold_command *c)
+{
+    if (!is_plain_lock(c) || hf_bytes_have(c->name, '/') ||
+        !promise_plain(e, c))
+        return prepare_other(e, c);
+    e->prepared++;
+    return HF_OK;
+}
+
 enum hf_status hold_prepare(struct hold_engine *e, const struct hold_command *c)
 {
     if (!needs_nothing(c))
@@ -206,12 +248,10 @@ size_t promise_take_reply(struct hold_engine *e, size_t len)
     return e->spent.shows ? take_shown(e, len) : e->spent.reply_len;
 }
 
-__attribute__((noinline)) static void spend(struct hold_engine *e,
-                                            const struct hold_command *c)
+__attribute__((noinline)) static void
+spend_other(struct hold_engine *e, const struct hold_command *c, bool path)
 {
-    /* if no path is promised to anybody, it has none */
-    find_need(e, c, &e->spent,
-              e->paths.promised > 0 && hf_bytes_have_far(c->name, '/'));
+    find_need(e, c, &e->spent, path);
     give_back(e, &e->spent);
     if (e->spent.waiter) {
         e->promised_parts -= e->spent.names;
@@ -221,6 +261,18 @@ __attribute__((noinline)) static void spend(struct hold_engine *e,
         assert(e->reserving[e->spent.reserves - 1] > 0); /* it was prepared */
         e->reserving[e->spent.reserves - 1]--;
     }
+}
+
+__attribute__((noinline)) static void spend(struct hold_engine *e,
+                                            const struct hold_command *c)
+{
+    /* if no path is promised to anybody, it has none */
+    bool path = e->paths.promised > 0 && hf_bytes_have_far(c->name, '/');
+
+    if (path || e->grown || !is_plain_lock(c))
+        spend_other(e, c, path);
+    else
+        spend_plain(e, c);
 }
 
 void promise_spend(struct hold_engine *e, const struct hold_command *c)

@@ -108,6 +108,43 @@ TEST(many_prepared_commands_are_applied_without_memory)
     CHECK_ENGINE();
 }
 
+/* As many as fit into what is there, names and owners side by side; the rest of
+ * a lock has room. */
+TEST(plain_locks_of_which_no_more_fit_are_applied_without_memory)
+{
+    static struct hold_command commands[3000];
+    static char names[3000][32];
+    unsigned count = 0;
+
+    engine_start();
+    for (unsigned i = 0; i < 3000; i++) {
+        snprintf(names[i], sizeof names[i], "a name of its own, %u", i);
+        engine_lock(names[i], "an owner with a long name", 1, 0);
+    }
+    for (unsigned i = 0; i < 8; i++) {
+        engine_now_us += 10 * MS;
+        engine_tick();
+    }
+    engine_lock("door", "ann", 1, 0); /* makes room for some short ones */
+    hf_memory_fail_after(0);
+    for (; count < 3000; count++) {
+        snprintf(names[count], sizeof names[count], "%u", count);
+        commands[count] = made(HOLD_LOCK, names[count]);
+        commands[count].owner = hf_bytes_text("bob");
+        if (hold_prepare(engine, &commands[count]) != HF_OK)
+            break;
+    }
+    hf_memory_fail_never();
+    CHECK(count > 100 && count < 3000);
+    for (unsigned i = 0; i < count; i++)
+        CHECK_EQ(apply_starved(&commands[i])->code, HOLD_OK);
+    CHECK_ENGINE();
+    for (unsigned i = 0; i < count; i++) { /* the owner is known */
+        const struct hold_out *out = engine_lock(names[i], "bob", 1, 0);
+        CHECK_EQ(reply_get_number(out->body, FIELD_COUNT), 2);
+    }
+}
+
 TEST(a_forgotten_preparation_leaves_nothing_promised)
 {
     engine_start();

@@ -155,25 +155,67 @@ static inline bool has_others(const struct hold_command *c)
             c->grace_ms | c->note.len) != 0;
 }
 
+/* What most records are: a LOCK and an UNLOCK without options. What they have
+ * is known, so that they are written and read with fewer instructions. */
+#define PLAIN_LOCK \
+    (HOLD_BIT(ARG_NAME) | HOLD_BIT(ARG_OWNER) | HOLD_BIT(ARG_TTL))
+#define PLAIN_UNLOCK (HOLD_BIT(ARG_NAME) | HOLD_BIT(ARG_TOKEN))
+
+/* Writes an argument, and in the mask that it is there. */
+static inline char *put_noted(char *at, unsigned bit,
+                              const struct hold_command *command,
+                              uint32_t *mask)
+{
+    char *end = put_arg(at, &hold_args[bit], command);
+
+    *mask |= (uint32_t)(end != at) << bit;
+    return end;
+}
+
+static char *put_other(char *at, const struct hold_command *command,
+                       uint32_t *mask)
+{
+    *mask = (uint32_t)command->told << TOLD_BIT;
+    /* unrolled, the compiler knows what each row says */
+#pragma GCC unroll 8
+    for (unsigned bit = 0; bit < USUAL_ARGS; bit++)
+        at = put_noted(at, bit, command, mask);
+    if (!has_others(command))
+        return at;
+#pragma GCC unroll 15
+    for (unsigned bit = USUAL_ARGS; bit < HOLD_RECORD_ARGS; bit++)
+        at = put_noted(at, bit, command, mask);
+    return at;
+}
+
+/* Has it, but for name and token, only what a plain one has? */
+static inline bool is_plain(const struct hold_command *c)
+{
+    return (c->reason.len | c->request.len | c->wait_ms | (uint64_t)c->amount |
+            c->told) == 0 &&
+           !has_others(c) && c->name.len - 1 < HOLD_NAME_MAX;
+}
+
 size_t hold_encode(const struct hold_command *command, char *out)
 {
     char *at = out + HEAD_BYTES;
-    uint32_t mask = (uint32_t)command->told << TOLD_BIT;
+    uint32_t mask;
 
-    /* unrolled, the compiler knows what each row says */
-#pragma GCC unroll 8
-    for (unsigned bit = 0; bit < USUAL_ARGS; bit++) {
-        char *end = put_arg(at, &hold_args[bit], command);
-        mask |= (uint32_t)(end != at) << bit;
-        at = end;
-    }
-    if (has_others(command)) {
-#pragma GCC unroll 15
-        for (unsigned bit = USUAL_ARGS; bit < HOLD_RECORD_ARGS; bit++) {
-            char *end = put_arg(at, &hold_args[bit], command);
-            mask |= (uint32_t)(end != at) << bit;
-            at = end;
-        }
+    if (command->kind == HOLD_UNLOCK && is_plain(command) &&
+        command->token != 0 && (command->owner.len | command->ttl_ms) == 0) {
+        mask = PLAIN_UNLOCK;
+        at = hold_put_text(at, command->name);
+        hf_put_u64(at, command->token);
+        at += 8;
+    } else if (command->kind == HOLD_LOCK && is_plain(command) &&
+               command->token == 0 && command->owner.len - 1 < HOLD_OWNER_MAX &&
+               command->ttl_ms > 0) {
+        mask = PLAIN_LOCK;
+        at = hold_put_text(hold_put_text(at, command->name), command->owner);
+        hf_put_u64(at, command->ttl_ms);
+        at += 8;
+    } else {
+        at = put_other(at, command, &mask);
     }
     hf_put_u64(out, command->now_us);
     hf_put_u32(out + 8, (uint32_t)command->kind | mask << 8);
@@ -336,13 +378,6 @@ get_args(struct hf_bytes record, uint32_t mask, struct hold_command *command)
     }
     return at == record.len ? HF_OK : HF_CORRUPT;
 }
-
-/* What most records are: a LOCK and an UNLOCK without options. All that is
- * asked of them is seen to while their arguments are read, which takes fewer
- * instructions if it is known what they are. */
-#define PLAIN_LOCK \
-    (HOLD_BIT(ARG_NAME) | HOLD_BIT(ARG_OWNER) | HOLD_BIT(ARG_TTL))
-#define PLAIN_UNLOCK (HOLD_BIT(ARG_NAME) | HOLD_BIT(ARG_TOKEN))
 
 __attribute__((noinline)) static enum hf_status
 decode_other(struct hf_bytes record, struct hold_command *command)

@@ -172,8 +172,8 @@ static inline char *put_noted(char *at, unsigned bit,
     return end;
 }
 
-static char *put_other(char *at, const struct hold_command *command,
-                       uint32_t *mask)
+__attribute__((always_inline)) static inline char *
+put_other(char *at, const struct hold_command *command, uint32_t *mask)
 {
     *mask = (uint32_t)command->told << TOLD_BIT;
     /* unrolled, the compiler knows what each row says */

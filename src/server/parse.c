@@ -209,8 +209,9 @@ static enum hf_status take_special(struct parse *p, const struct hold_arg *arg)
     }
 }
 
-/* The values of one word or option; they are there. */
-static inline enum hf_status take(struct parse *p, const struct hold_arg *arg)
+/* Reads values that are seldom, or wrong. */
+__attribute__((noinline)) static enum hf_status
+take_other(struct parse *p, const struct hold_arg *arg)
 {
     void *out = (char *)p->out + arg->place;
 
@@ -220,6 +221,26 @@ static inline enum hf_status take(struct parse *p, const struct hold_arg *arg)
         return parse_number(p->args[p->at++], arg->name, arg->min, arg->max,
                             out, p->error);
     return take_special(p, arg);
+}
+
+/* The values of one word or option; they are there. */
+static inline enum hf_status take(struct parse *p, const struct hold_arg *arg)
+{
+    const struct hf_bytes *value = &p->args[p->at]; /* of a flag, none */
+    char *out = (char *)p->out + arg->place;
+    uint64_t number;
+
+    if (arg->type == TYPE_TEXT && value->len - 1 < arg->max) {
+        memcpy(out, value, sizeof *value);
+    } else if (arg->type == TYPE_NUMBER &&
+               hf_parse_u64(*value, &number) == HF_OK && number >= arg->min &&
+               number <= arg->max) {
+        memcpy(out, &number, sizeof number);
+    } else {
+        return take_other(p, arg);
+    }
+    p->at++;
+    return HF_OK;
 }
 
 size_t parse_values(const struct hold_arg *option)

@@ -287,20 +287,29 @@ static bool is_first(size_t index, struct hf_bytes word)
            begins(commands[index].name, word);
 }
 
-const struct command *table_find(const struct hf_bytes *args, size_t count,
-                                 size_t *named)
+/* The second word in upper case, if it is a letter; no word of a command begins
+ * with anything else. */
+static inline char second_of(const struct hf_bytes *args, size_t count)
+{
+    return count > 1 && args[1].len > 0 ? (char)(args[1].data[0] & ~0x20)
+                                        : '\0';
+}
+
+/* Can no command of two words be meant? */
+static inline bool is_alone(size_t index, char second)
+{
+    return entries[index].second == '\0' &&
+           (entries[index].others >> (second & 31) & 1) == 0;
+}
+
+__attribute__((noinline)) static const struct command *
+find_among(uint64_t letters, const struct hf_bytes *args, size_t count,
+           size_t *named)
 {
     struct hf_bytes word = args[0];
-
-    if (word.len == 0)
-        return NULL;
-    /* The second word in upper case, if it is a letter; no word of a command
-     * begins with anything else. */
-    char second = '\0';
-    if (count > 1 && args[1].len > 0)
-        second = (char)(args[1].data[0] & ~0x20);
+    char second = second_of(args, count);
     const struct command *alone = NULL;
-    uint64_t letters = parse_letters(word);
+
     for (size_t i = slots[slot_of(letters)]; i-- > 0; i = entries[i].next) {
         if (entries[i].letters != letters ||
             (entries[i].second != '\0' && entries[i].second != second) ||
@@ -308,7 +317,7 @@ const struct command *table_find(const struct hf_bytes *args, size_t count,
             continue;
         if (entries[i].second == '\0') {
             alone = &commands[i];
-            if ((entries[i].others >> (second & 31) & 1) == 0)
+            if (is_alone(i, second))
                 break;
         } else if (hf_bytes_is(args[1], commands[i].name + word.len + 1)) {
             *named = 2;
@@ -317,6 +326,21 @@ const struct command *table_find(const struct hf_bytes *args, size_t count,
     }
     *named = 1;
     return alone;
+}
+
+const struct command *table_find(const struct hf_bytes *args, size_t count,
+                                 size_t *named)
+{
+    uint64_t letters = parse_letters(args[0]);
+    size_t first = slots[slot_of(letters)];
+
+    /* most are the first of their slot, and of one word */
+    if (first > 0 && letters != 0 && entries[first - 1].letters == letters &&
+        is_alone(first - 1, second_of(args, count))) {
+        *named = 1;
+        return &commands[first - 1];
+    }
+    return args[0].len == 0 ? NULL : find_among(letters, args, count, named);
 }
 
 /* What its options say together. */

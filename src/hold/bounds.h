@@ -34,8 +34,8 @@
 /* Things that fall due, handled by one command at most. */
 #define HOLD_STEP_MAX 256u
 
-/* Names below a TREE that the sweep of one command looks at: when it has come
- * to so many, it stops. */
+/* Related names that the sweep of one command looks at: when it has come to so
+ * many, it stops. */
 #define HOLD_WALK_MAX 100000u
 
 /* A lock with more grants and waits waits for the sweep, too. */

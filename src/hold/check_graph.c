@@ -163,8 +163,9 @@ static enum hf_status check_tree_counts(struct checker *checker,
     const struct hold_engine *e = checker->e;
     struct hf_bytes name = hf_index_name(&e->locks, lock);
     const struct tree *tree = tree_of(e, lock);
-    struct tree found = {
-        .lock = tree->lock, .path = tree->path, .stop = tree->stop};
+    struct tree found = {.lock = tree->lock,
+                         .path = tree->path,
+                         .stops = {tree->stops[0], tree->stops[1]}};
     struct path_walk walk;
     uint32_t n;
 

@@ -173,11 +173,12 @@ struct tree {
     uint32_t path;   /* of the lock; 0: it has none */
     uint32_t grants; /* with TREE */
     uint32_t waits;
-    uint32_t first;  /* wait with TREE in the queue; 0: none */
-    uint32_t writer; /* the first of them that is not shared */
-    uint32_t below;  /* names in use */
-    uint32_t stop;   /* the lock below that stopped a wait last, or the one
-                      * after it; 0, or not below: look at all */
+    uint32_t first;    /* wait with TREE in the queue; 0: none */
+    uint32_t writer;   /* the first of them that is not shared */
+    uint32_t below;    /* names in use */
+    uint32_t stops[2]; /* locks below that stopped waits last, or the ones
+                        * after them; 0, or not below: look at all */
+    uint32_t unused;
 };
 
 struct terms {

@@ -246,6 +246,7 @@ void serve_listed(struct hold_engine *e)
         if (e->serve.first == 0)
             e->serve.last = 0;
         lock->is_listed = false;
+        e->stops.of = 0;
         if (lock->waiting > 0 && e->old_queues)
             serve_old(e, number);
         else if (lock->waiting > 0)

@@ -124,8 +124,12 @@ struct hold_engine {
     struct hf_slab trees; /* of TREE in use: see tree.h */
     uint32_t path_root;
     uint32_t tree_lens[HOLD_NAME_MAX + 1]; /* how many by length of name */
-    uint32_t steps;        /* of the sweep, or of what else is bounded so */
-    uint32_t walked;       /* by it: names below TREEs that ended */
+    uint32_t steps;  /* of the sweep, or of what else is bounded so */
+    uint32_t walked; /* by it: related names */
+    struct {         /* locks above the lock `of` that stopped waits */
+        uint32_t of;
+        uint32_t above[2];
+    } stops;               /* in one pass through a queue */
     struct list serve;     /* locks whose queues are to be looked at */
     uint32_t held;         /* locks with a grant */
     uint32_t delays;       /* marks that are promised to grants and waiters */

@@ -45,9 +45,11 @@ static void forget_name(struct hold_engine *e, uint32_t number)
     while (e->trees.used > 0 && (above = next_above(e, name, &len)) != 0) {
         struct tree *tree = tree_of(e, lock_at(e, above));
         tree->below--;
-        if (tree->stop == number) {
+        for (int i = 0; i < 2; i++) {
+            if (tree->stops[i] != number)
+                continue;
             path_go(&walk, lock_at(e, number)->path);
-            tree->stop = path_next(e, &walk);
+            tree->stops[i] = path_next(e, &walk);
         }
     }
 }
@@ -334,47 +336,100 @@ static bool stops(const struct relatives *r)
            relative_wait(r) != 0;
 }
 
-/* Goes on with the names below from the one that stopped a wait last, if there
- * is such a name. */
-static void go_on(struct relatives *r, const struct tree *tree)
+/* Related names were looked at: of more than HOLD_WALK_MAX the sweep leaves the
+ * rest to the next step. So the number must follow from the state alone. */
+static void count_walked(struct hold_engine *e, uint32_t names)
 {
-    if (tree->stop == 0 || hf_index_used(&r->e->locks, tree->stop) == NULL ||
-        !path_is_below(lock_name(r->e, tree->stop), r->name))
-        return;
-    const struct lock *lock = lock_at(r->e, tree->stop);
-    const struct tree *own = tree_of(r->e, lock);
-    path_go(&r->walk, own != NULL ? own->path : lock->path);
-    r->lock = tree->stop;
+    e->walked += names;
+    if (e->walked >= HOLD_WALK_MAX && e->steps < HOLD_STEP_MAX)
+        e->steps = HOLD_STEP_MAX;
+    e->out.work += names;
 }
 
-/* A TREE that waits is looked at whenever something ends below. What stopped it
- * last mostly does so still; if not, the look goes round all names below. So
- * many ends in one step take little more than one such round. */
+/* Goes to the name below that stopped a wait last, if there is such a name. */
+static bool go_on(struct relatives *r, uint32_t stop)
+{
+    if (stop == 0 || hf_index_used(&r->e->locks, stop) == NULL ||
+        !path_is_below(lock_name(r->e, stop), r->name))
+        return false;
+    const struct lock *lock = lock_at(r->e, stop);
+    const struct tree *own = tree_of(r->e, lock);
+    path_go(&r->walk, own != NULL ? own->path : lock->path);
+    r->lock = stop;
+    return true;
+}
+
+static void keep_stop(uint32_t stops[2], uint32_t lock)
+{
+    stops[1] = stops[0];
+    stops[0] = lock;
+}
+
+/* The names below: a TREE that waits is looked at whenever something ends
+ * there. What stopped it last mostly does so still; if not, the look goes round
+ * all names from there. So many ends in one step take little more than one such
+ * round. Two are kept: what stops all but its own holder, and what stops that
+ * one. So many waits of one queue take little more than two. */
+static bool is_stopped_below(struct hold_engine *e, struct relatives *r,
+                             struct tree *tree)
+{
+    for (int i = 2; i-- > 0;) {
+        if (!go_on(r, tree->stops[i]))
+            continue;
+        e->out.work++;
+        if (stops(r))
+            return true;
+    }
+    uint32_t begun = r->lock;
+    do {
+        e->out.work++;
+        if (stops(r)) {
+            keep_stop(tree->stops, r->lock);
+            return true;
+        }
+        r->lock = path_next(e, &r->walk);
+        if (r->lock == 0)
+            r->lock = path_first(e, r->name, &r->walk);
+    } while (r->lock != begun);
+    return false;
+}
+
+/* The names above, of which there may be hundreds. Those that stopped others in
+ * the same queue come first. */
+static bool is_stopped_above(struct hold_engine *e, uint32_t number,
+                             struct relatives *r)
+{
+    uint32_t looks = (uint32_t)r->name.len / 2;
+
+    if (e->stops.of != number) {
+        e->stops.of = number;
+        e->stops.above[0] = e->stops.above[1] = 0;
+    }
+    r->above = true;
+    for (int i = 0; i < 2 && e->stops.above[i] != 0; i++) {
+        r->lock = e->stops.above[i];
+        count_walked(e, 1);
+        if (stops(r))
+            return true;
+    }
+    count_walked(e, looks < e->trees.used ? looks : e->trees.used);
+    while (relatives_next(r) && r->above) {
+        if (!stops(r))
+            continue;
+        keep_stop(e->stops.above, r->lock);
+        return true;
+    }
+    return false;
+}
+
 bool is_stopped_related(struct hold_engine *e, uint32_t number,
                         const struct wanted *wanted)
 {
     struct relatives r = relatives_of(e, lock_name(e, number), wanted);
-    struct tree *tree = tree_of(e, lock_at(e, number));
 
-    while (relatives_next(&r) && r.above) {
-        if (stops(&r))
-            return true;
-    }
-    if (r.lock == 0)
-        return false;
-    go_on(&r, tree);
-    uint32_t begun = r.lock;
-    do {
-        e->out.work++;
-        if (stops(&r)) {
-            tree->stop = r.lock;
-            return true;
-        }
-        r.lock = path_next(e, &r.walk);
-        if (r.lock == 0)
-            r.lock = path_first(e, r.name, &r.walk);
-    } while (r.lock != begun);
-    return false;
+    return is_stopped_above(e, number, &r) ||
+           (r.lock != 0 &&
+            is_stopped_below(e, &r, tree_of(e, lock_at(e, number))));
 }
 
 static void reply_stop(struct hf_buf *body, const struct hold_engine *e,
@@ -486,8 +541,5 @@ void serve_relatives(struct hold_engine *e, uint32_t number, bool tree)
             serve_later(e, n);
         names++;
     }
-    e->walked += names;
-    if (e->walked >= HOLD_WALK_MAX && e->steps < HOLD_STEP_MAX)
-        e->steps = HOLD_STEP_MAX; /* the rest is swept by the next step */
-    e->out.work += names;
+    count_walked(e, names);
 }

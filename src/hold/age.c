@@ -84,7 +84,6 @@ static uint32_t find_related_senior(struct search *s, struct hf_bytes name,
     uint32_t n;
 
     while (!gives_up(s) && relatives_next(&r)) {
-        s->steps++;
         for (n = relative_grant(&r); n != 0; n = relative_next_grant(&r, n)) {
             if (is_other_senior(s, n))
                 return n;
@@ -93,6 +92,7 @@ static uint32_t find_related_senior(struct search *s, struct hf_bytes name,
             if (is_other_senior(s, n))
                 return n;
         }
+        s->steps += relatives_looked(&r);
     }
     return 0;
 }
@@ -143,7 +143,6 @@ static uint32_t each_junior(struct search *s, struct hf_bytes name,
         return count;
     struct relatives r = relatives_of(e, name, wanted);
     while (count <= HOLD_STEP_MAX && !gives_up(s) && relatives_next(&r)) {
-        s->steps++;
         for (n = relative_grant(&r); n != 0 && count <= HOLD_STEP_MAX;
              n = relative_next_grant(&r, n)) {
             if (!is_junior(s, n))
@@ -151,6 +150,7 @@ static uint32_t each_junior(struct search *s, struct hf_bytes name,
             found(s, n);
             count++;
         }
+        s->steps += relatives_looked(&r);
     }
     return count;
 }

@@ -216,7 +216,6 @@ static bool follow_relatives(struct search *s, struct hf_bytes name,
     struct relatives r = relatives_of(e, name, wanted);
 
     while (!gives_up(s) && relatives_next(&r)) {
-        s->steps++;
         for (uint32_t n = relative_grant(&r); n != 0;
              n = relative_next_grant(&r, n)) {
             if (follow(s, part_at(e, n), wanted, from))
@@ -225,6 +224,7 @@ static bool follow_relatives(struct search *s, struct hf_bytes name,
         for (uint32_t n = relative_wait(&r); n != 0;
              n = relative_next_wait(&r, n))
             meet(s, part_at(e, n)->group, from);
+        s->steps += relatives_looked(&r);
     }
     return false;
 }
@@ -350,19 +350,17 @@ static bool relatives_stop(struct search *s, struct hf_bytes name,
     struct relatives r = relatives_of(e, name, wanted);
 
     while (!gives_up(s) && relatives_next(&r)) {
-        s->steps++;
         for (uint32_t n = relative_grant(&r); n != 0;
              n = relative_next_grant(&r, n)) {
-            s->steps++;
             if (!part_is_over(e, part_at(e, n)) && is_kept(s, part_at(e, n)))
                 return true;
         }
         for (uint32_t n = relative_wait(&r); n != 0;
              n = relative_next_wait(&r, n)) {
-            s->steps++;
             if (is_stuck(s, part_at(e, n)->group))
                 return true;
         }
+        s->steps += relatives_looked(&r);
     }
     return false;
 }

@@ -193,7 +193,7 @@ void lock_info(struct hold_engine *e, const struct hold_command *c)
 
 /* What a part waits for first: a grant that conflicts with it, or the wait
  * before it; 0: for time to pass, or for another name of its set. */
-static uint32_t blocker_of(const struct hold_engine *e, const struct part *part)
+static uint32_t blocker_of(struct hold_engine *e, const struct part *part)
 {
     const struct lock *lock = lock_at(e, part->lock);
     struct wanted wanted = waiter_wants(e, waiter_at(e, part->group), part);
@@ -203,7 +203,10 @@ static uint32_t blocker_of(const struct hold_engine *e, const struct part *part)
         return lock->grants.first;
     if (part->place.prev != 0 || !has_relatives(e, &wanted))
         return part->place.prev;
-    return find_stop(e, hf_index_name(&e->locks, lock), &wanted, false).part;
+    struct stop stop =
+        find_stop(e, hf_index_name(&e->locks, lock), &wanted, false);
+    e->out.work += stop.looked;
+    return stop.part;
 }
 
 /* The longest edge, as an entry and as a line: texts, escaped. */

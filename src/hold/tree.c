@@ -218,6 +218,7 @@ void tree_left(struct hold_engine *e, uint32_t number)
 
 bool relatives_next(struct relatives *r)
 {
+    r->looked++;
     if (!r->walks) {
         r->above = true;
         r->lock =
@@ -243,13 +244,17 @@ bool relative_is_closed(const struct relatives *r)
            mark_at(r->e, lock->mark)->below_us > r->e->now_us;
 }
 
-/* The first part that conflicts in a list, from `n` on. */
-static uint32_t find_conflict(const struct relatives *r, uint32_t n)
+/* The first part that conflicts in a list, from `n` on; of waits, only if it is
+ * before the request. */
+static uint32_t find_conflict(struct relatives *r, uint32_t n)
 {
     bool shared = r->wanted->mode == MODE_SHARED;
 
     for (; n != 0; n = part_at(r->e, n)->place.next) {
         const struct part *part = part_at(r->e, n);
+        r->looked++;
+        if (part->waits && !is_before(r->e, part, r->wanted))
+            return 0;
         if ((part->tree || !r->above) &&
             !(shared && part->mode == MODE_SHARED) &&
             !part_is_of(r->e, part, r->wanted->session, r->wanted->owner))
@@ -258,7 +263,7 @@ static uint32_t find_conflict(const struct relatives *r, uint32_t n)
     return n;
 }
 
-uint32_t relative_grant(const struct relatives *r)
+uint32_t relative_grant(struct relatives *r)
 {
     const struct lock *lock = lock_at(r->e, r->lock);
     uint32_t n = lock->grants.first;
@@ -270,18 +275,12 @@ uint32_t relative_grant(const struct relatives *r)
     return find_conflict(r, n);
 }
 
-uint32_t relative_next_grant(const struct relatives *r, uint32_t part)
+uint32_t relative_next_grant(struct relatives *r, uint32_t part)
 {
     return find_conflict(r, part_at(r->e, part)->place.next);
 }
 
-/* Only if it is before the request. */
-static uint32_t if_before(const struct relatives *r, uint32_t n)
-{
-    return n != 0 && is_before(r->e, part_at(r->e, n), r->wanted) ? n : 0;
-}
-
-uint32_t relative_wait(const struct relatives *r)
+uint32_t relative_wait(struct relatives *r)
 {
     const struct lock *lock = lock_at(r->e, r->lock);
     const struct tree *tree = r->above ? tree_of(r->e, lock) : NULL;
@@ -291,14 +290,12 @@ uint32_t relative_wait(const struct relatives *r)
         n = r->above ? tree->writer : lock->writer;
     else
         n = r->above ? tree->first : lock->queue.first;
-    if (if_before(r, n) == 0)
-        return 0; /* and no other is */
-    return if_before(r, find_conflict(r, n));
+    return find_conflict(r, n);
 }
 
-uint32_t relative_next_wait(const struct relatives *r, uint32_t part)
+uint32_t relative_next_wait(struct relatives *r, uint32_t part)
 {
-    return if_before(r, find_conflict(r, part_at(r->e, part)->place.next));
+    return find_conflict(r, part_at(r->e, part)->place.next);
 }
 
 bool tree_is_alone(const struct hold_engine *e, const struct part *grant)
@@ -325,12 +322,12 @@ struct stop find_stop(const struct hold_engine *e, struct hf_bytes name,
     while (relatives_next(&r)) {
         if (relative_is_closed(&r) || (part = relative_grant(&r)) != 0 ||
             (!barge && (part = relative_wait(&r)) != 0))
-            return (struct stop){r.lock, part, r.above};
+            return (struct stop){r.lock, part, r.looked, r.above};
     }
-    return (struct stop){0, 0, false};
+    return (struct stop){0, 0, r.looked, false};
 }
 
-static bool stops(const struct relatives *r)
+static bool stops(struct relatives *r)
 {
     return relative_is_closed(r) || relative_grant(r) != 0 ||
            relative_wait(r) != 0;

@@ -89,6 +89,7 @@ struct relatives {
     uint32_t lock;        /* that it is at */
     bool above;           /* that one is */
     bool walks;           /* those below */
+    uint32_t looked;      /* names and parts that were looked at */
     size_t len;           /* of the name above that was looked for last */
     struct path_walk walk;
 };
@@ -103,15 +104,24 @@ bool relatives_next(struct relatives *r);
 /* At this lock: is it closed; the first grant, or wait that is before it, that
  * conflicts, and the one after `part`; 0: none. */
 bool relative_is_closed(const struct relatives *r);
-uint32_t relative_grant(const struct relatives *r);
-uint32_t relative_next_grant(const struct relatives *r, uint32_t part);
-uint32_t relative_wait(const struct relatives *r);
-uint32_t relative_next_wait(const struct relatives *r, uint32_t part);
+uint32_t relative_grant(struct relatives *r);
+uint32_t relative_next_grant(struct relatives *r, uint32_t part);
+uint32_t relative_wait(struct relatives *r);
+uint32_t relative_next_wait(struct relatives *r, uint32_t part);
+/* How much was looked at since this was asked last. */
+static inline uint32_t relatives_looked(struct relatives *r)
+{
+    uint32_t looked = r->looked;
+
+    r->looked = 0;
+    return looked;
+}
 
 /* What stops a request at a related name first; 0 as the lock: nothing. */
 struct stop {
     uint32_t lock;
-    uint32_t part; /* 0: it is closed */
+    uint32_t part;   /* 0: it is closed */
+    uint32_t looked; /* what was looked at */
     bool above;
 };
 struct stop find_stop(const struct hold_engine *e, struct hf_bytes name,

@@ -80,3 +80,31 @@ TEST(a_sweep_ends_after_so_many_names)
     CHECK(calls > 1);
     CHECK_ENGINE();
 }
+
+/* A queue above with one TREE in front is looked through from many names. */
+TEST(a_search_counts_the_waits_that_it_passes_by_above)
+{
+    engine_start();
+    engine_do("LOCK p OWNER ann");
+    engine_do("LOCK p OWNER tim TREE WAIT 500");
+    for (unsigned i = 0; i < NAMES; i++) {
+        engine_do("LOCK p OWNER n%u WAIT 500 DEADLOCK NONE", i);
+        engine_do("LOCK z/%u OWNER o%u", i, i);
+    }
+    for (unsigned i = 0; i < NAMES; i++)
+        engine_do("LOCK p/%u OWNER o%u WAIT 500 DEADLOCK NONE", i, i);
+    EXPECT_BEGINS(engine_do("LOCK z OWNER bob TREE WAIT 500"),
+                  "OVERLOADED name=detect-max");
+    CHECK_ENGINE();
+}
+
+TEST(a_look_at_who_waits_counts_the_names_below)
+{
+    engine_start();
+    for (unsigned i = 0; i < NAMES; i++)
+        engine_do("LOCK p/%03u OWNER ann%s", i, i < NAMES - 1 ? " SHARED" : "");
+    engine_do("LOCK p OWNER bob TREE SHARED WAIT 500");
+    EXPECT_BEGINS(engine_do("WAITGRAPH"), "OK edges=[{owner=bob ");
+    CHECK(hold_work(engine) >= NAMES);
+    CHECK(hold_work(engine) < 3 * NAMES);
+}

@@ -83,6 +83,8 @@ void lock_need(struct hold_engine *e, const struct hold_command *c,
 {
     grant_need(e, c, need);
     need->reply_len += HOLD_OWNER_MAX; /* of who holds it, or of a result */
+    if (need->path || (c->flags & HOLD_TREE) != 0)
+        need->reply_len += HOLD_NAME_MAX; /* of a related name */
     tree_need(e, need, need->path, c->flags);
     if (has_terms(c))
         terms_need(e, c, need);

@@ -138,7 +138,7 @@ void lockset_need(struct hold_engine *e, const struct hold_command *c,
     need_record(e, need, &e->sets, sizeof(uint64_t));
     need_text(e, need, c->owner.len);
     need->due = 1;
-    need->reply_len += HOLD_NAME_MAX + HOLD_OWNER_MAX;
+    need->reply_len += 2 * HOLD_NAME_MAX + HOLD_OWNER_MAX; /* and related */
     if (has_terms(c))
         terms_need(e, c, need);
     if (hold_may_wait(c))

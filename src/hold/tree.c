@@ -61,8 +61,6 @@ void tree_need(struct hold_engine *e, struct need *need, bool path,
 {
     bool tree = (flags & HOLD_TREE) != 0;
 
-    if (path || tree)
-        need->reply_len += HOLD_NAME_MAX; /* of a related name */
     if (path)
         need_item(need, &e->paths);
     if (tree)

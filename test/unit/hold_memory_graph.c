@@ -427,3 +427,17 @@ TEST(marks_are_all_promised_or_none)
         expect_nothing_left();
     }
 }
+
+/* A refusal names one related name, however many names the set has. */
+TEST(a_set_of_paths_is_promised_room_for_one_related_name)
+{
+    static char line[HOLD_SET_MAX * 16 + 64];
+    size_t len = 0;
+
+    engine_start();
+    for (unsigned i = 0; i < HOLD_SET_MAX; i++)
+        len += (size_t)snprintf(line + len, sizeof line - len, " NAME a/%u", i);
+    EXPECT_BEGINS(engine_do("LOCKSET OWNER ann%s TREE REQ q1", line), "OK ");
+    CHECK(engine->spent.reply_len > 2 * HOLD_NAME_MAX + HOLD_OWNER_MAX);
+    CHECK(engine->spent.reply_len < 3 * HOLD_NAME_MAX + HOLD_OWNER_MAX);
+}

@@ -4,9 +4,9 @@
 /* ---- Names above. ---- */
 
 /* The next lock above `name` that has a TREE in use and a name longer than
- * `*len`, which becomes its length; 0: none. */
-static uint32_t next_above(const struct hold_engine *e, struct hf_bytes name,
-                           size_t *len)
+ * `*len`, which becomes its length; 0: none. Counts those looked up. */
+static uint32_t look_above(const struct hold_engine *e, struct hf_bytes name,
+                           size_t *len, uint32_t *looked)
 {
     while (*len < name.len) {
         size_t from = *len + 1;
@@ -17,10 +17,19 @@ static uint32_t next_above(const struct hold_engine *e, struct hf_bytes name,
         if (slash == NULL || e->tree_lens[*len] == 0)
             continue;
         uint32_t number = hf_index_find(&e->locks, hf_bytes(name.data, *len));
+        ++*looked;
         if (number != 0 && tree_of(e, lock_at(e, number)) != NULL)
             return number;
     }
     return 0;
+}
+
+static uint32_t next_above(const struct hold_engine *e, struct hf_bytes name,
+                           size_t *len)
+{
+    uint32_t looked = 0;
+
+    return look_above(e, name, len, &looked);
 }
 
 /* The name is counted by the trees above it. */
@@ -219,8 +228,9 @@ bool relatives_next(struct relatives *r)
     r->looked++;
     if (!r->walks) {
         r->above = true;
-        r->lock =
-            r->e->trees.used == 0 ? 0 : next_above(r->e, r->name, &r->len);
+        r->lock = r->e->trees.used == 0
+                      ? 0
+                      : look_above(r->e, r->name, &r->len, &r->looked);
         if (r->lock != 0)
             return true;
         r->above = false;
@@ -394,7 +404,7 @@ static bool is_stopped_below(struct hold_engine *e, struct relatives *r,
 static bool is_stopped_above(struct hold_engine *e, uint32_t number,
                              struct relatives *r)
 {
-    uint32_t looks = (uint32_t)r->name.len / 2;
+    bool stopped = false;
 
     if (e->stops.of != number) {
         e->stops.of = number;
@@ -403,18 +413,18 @@ static bool is_stopped_above(struct hold_engine *e, uint32_t number,
     r->above = true;
     for (int i = 0; i < 2 && e->stops.above[i] != 0; i++) {
         r->lock = e->stops.above[i];
+        stopped = stops(r);
         count_walked(e, 1);
-        if (stops(r))
+        if (stopped)
             return true;
     }
-    count_walked(e, looks < e->trees.used ? looks : e->trees.used);
-    while (relatives_next(r) && r->above) {
-        if (!stops(r))
-            continue;
+    r->looked = 0;
+    while (!stopped && relatives_next(r) && r->above)
+        stopped = stops(r);
+    count_walked(e, relatives_looked(r));
+    if (stopped)
         keep_stop(e->stops.above, r->lock);
-        return true;
-    }
-    return false;
+    return stopped;
 }
 
 bool is_stopped_related(struct hold_engine *e, uint32_t number,

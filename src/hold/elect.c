@@ -20,7 +20,7 @@ void lock_proclaim(struct hold_engine *e, const struct hold_command *c,
     }
     struct terms *terms = terms_at(e, part->claim.terms);
     hf_texts_drop(&e->texts, terms->note);
-    hf_texts_put(&e->texts, c->note, c->note.len, &terms->note);
+    keep_text(e, c->note, &terms->note);
 }
 
 void lock_leader(struct hold_engine *e, const struct hold_command *c)

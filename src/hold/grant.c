@@ -12,7 +12,7 @@ uint32_t claim_terms(struct hold_engine *e, const struct hold_command *c)
         .is_used = 1, .maxhold_us = UINT64_MAX, .delay_ms = c->delay_ms};
     if (c->maxhold_ms > 0)
         terms->maxhold_us = c->maxhold_ms * US_PER_MS;
-    hf_texts_put(&e->texts, c->note, c->note.len, &terms->note);
+    keep_text(e, c->note, &terms->note);
     return number;
 }
 
@@ -160,7 +160,7 @@ void grant_new(struct hold_engine *e, const struct hold_command *c,
     struct part *part = part_at(e, number);
 
     part->claim.session = wanted->session;
-    hf_texts_put(&e->texts, c->owner, c->owner.len, &part->claim.owner);
+    keep_text(e, c->owner, &part->claim.owner);
     if (has_terms(c)) {
         part->claim.terms = claim_terms(e, c);
         enum hf_status status = claim_promise(e, &part->claim, 1);

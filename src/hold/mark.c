@@ -98,7 +98,7 @@ void mark_done(struct hold_engine *e, uint32_t lock_number, uint64_t until_us,
     const struct lock *lock = lock_at(e, lock_number);
 
     hf_texts_drop(&e->texts, mark->result);
-    hf_texts_put(&e->texts, result, result.len, &mark->result);
+    keep_text(e, result, &mark->result);
     mark->done_us = until_us;
     schedule(e, mark);
     e->done_body.len = 0;

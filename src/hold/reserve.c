@@ -206,7 +206,7 @@ static struct hf_text store_items(struct hold_engine *e,
 
     assert(len <= e->record.cap); /* scratch: a record has more than this */
     (void)hold_put_items(e->record.data, c);
-    hf_texts_put(&e->texts, hf_bytes(e->record.data, len), len, &text);
+    keep_text(e, hf_bytes(e->record.data, len), &text);
     return text;
 }
 
@@ -238,7 +238,7 @@ void reserve(struct hold_engine *e, const struct hold_command *c,
     r->expires_us = e->now_us + c->ttl_ms * US_PER_MS;
     r->status = RESERVATION_PENDING;
     r->items = store_items(e, c);
-    hf_texts_put(&e->texts, c->owner, c->owner.len, &r->owner);
+    keep_text(e, c->owner, &r->owner);
     due_add(e, DUE_RESERVATION, number, r->expires_us, r->seq);
     e->pending++;
     reply_reservation(e, r, 0);
@@ -344,7 +344,7 @@ void reservation_end(struct hold_engine *e, const struct hold_command *c,
         emit(e, confirm ? EVENT_CONFIRMED : EVENT_CANCELLED, c->name, 0);
 
     emit_age(e, r->created_us);
-    hf_texts_put(&e->texts, c->reason, c->reason.len, &r->reason);
+    keep_text(e, c->reason, &r->reason);
     end(e, at.number, confirm ? RESERVATION_CONFIRMED : RESERVATION_CANCELLED,
         seq);
     reply_reservation(e, r, 0);

@@ -138,7 +138,7 @@ void session_open(struct hold_engine *e, const struct hold_command *c,
     session->bound = (c->flags & HOLD_BIND) != 0;
     session->expires_us =
         session->bound ? UINT64_MAX : e->now_us + c->ttl_ms * US_PER_MS;
-    hf_texts_put(&e->texts, c->note, c->note.len, &session->title);
+    keep_text(e, c->note, &session->title);
     due_add(e, DUE_SESSION, number, session->expires_us, id);
     reply_session(e, session);
 }

@@ -313,7 +313,7 @@ static void take_set(struct hold_engine *e, const struct hold_command *c,
     struct claim claim = {.session = wanted->session,
                           .terms = claim_terms(e, c)};
 
-    hf_texts_put(&e->texts, c->owner, c->owner.len, &claim.owner);
+    keep_text(e, c->owner, &claim.owner);
     enum hf_status status = claim_promise(e, &claim, c->item_count);
     assert(status == HF_OK); /* promised */
     (void)status;

@@ -206,6 +206,16 @@ static inline void need_record(struct hold_engine *e, struct need *need,
     need_text(e, need, name_len);
 }
 
+/* Keeps a text for which there is a promise. */
+static inline void keep_text(struct hold_engine *e, struct hf_bytes text,
+                             struct hf_text *out)
+{
+    enum hf_status status = hf_texts_put(&e->texts, text, text.len, out);
+
+    assert(status == HF_OK);
+    (void)status;
+}
+
 #define US_PER_MS 1000u
 
 /* How an image begins. */

@@ -255,7 +255,7 @@ void waiter_new(struct hold_engine *e, const struct hold_command *c,
     waiter->flags = c->flags | (c->item_count > 0 ? WAITER_IS_SET : 0);
     waiter->claim.session = wanted->session;
     waiter->claim.terms = claim_terms(e, c);
-    hf_texts_put(&e->texts, c->owner, c->owner.len, &waiter->claim.owner);
+    keep_text(e, c->owner, &waiter->claim.owner);
     waiter->first = first;
     waiter_enter(e, number);
     due_add(e, DUE_WAITER, number, waiter->deadline_us, waiter->ticket);

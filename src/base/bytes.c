@@ -77,8 +77,8 @@ static bool match_one(struct hf_bytes pattern, size_t *at, char c)
 
 /* On a mismatch, the last '*' takes one more byte: only the last one ever
  * needs to be tried again, so the work stays within pattern * text. */
-bool hf_bytes_match_steps(struct hf_bytes pattern, struct hf_bytes text,
-                          uint64_t *steps)
+bool hf_bytes_match_within(struct hf_bytes pattern, struct hf_bytes text,
+                           uint64_t most, uint64_t *steps)
 {
     size_t p = 0;
     size_t t = 0;
@@ -86,6 +86,8 @@ bool hf_bytes_match_steps(struct hf_bytes pattern, struct hf_bytes text,
     size_t star_text = 0;
 
     for (; t < text.len; ++*steps) {
+        if (*steps > most)
+            return false;
         if (p < pattern.len && pattern.data[p] == '*') {
             star = p++;
             star_text = t;
@@ -109,6 +111,12 @@ bool hf_bytes_match_steps(struct hf_bytes pattern, struct hf_bytes text,
     for (; p < pattern.len && pattern.data[p] == '*'; p++)
         ++*steps;
     return p == pattern.len;
+}
+
+bool hf_bytes_match_steps(struct hf_bytes pattern, struct hf_bytes text,
+                          uint64_t *steps)
+{
+    return hf_bytes_match_within(pattern, text, UINT64_MAX, steps);
 }
 
 bool hf_bytes_match(struct hf_bytes pattern, struct hf_bytes text)

@@ -49,6 +49,31 @@ static inline bool hf_bytes_equal(struct hf_bytes a, struct hf_bytes b)
     return a.len == b.len && (a.len == 0 || !memcmp(a.data, b.data, a.len));
 }
 
+/* memcpy() of what is short as a rule; the halves may overlap. */
+static inline void hf_copy_short(char *to, const char *from, size_t len)
+{
+    uint64_t words[2];
+    uint32_t halves[2];
+
+    if (len > 16) {
+        memcpy(to, from, len);
+    } else if (len >= 8) {
+        memcpy(&words[0], from, 8);
+        memcpy(&words[1], from + len - 8, 8);
+        memcpy(to, &words[0], 8);
+        memcpy(to + len - 8, &words[1], 8);
+    } else if (len >= 4) {
+        memcpy(&halves[0], from, 4);
+        memcpy(&halves[1], from + len - 4, 4);
+        memcpy(to, &halves[0], 4);
+        memcpy(to + len - 4, &halves[1], 4);
+    } else if (len > 0) {
+        to[0] = from[0];
+        to[len / 2] = from[len / 2];
+        to[len - 1] = from[len - 1];
+    }
+}
+
 /* Is there a byte `c` in these eight? A word has a zero byte just if taking 1
  * from each byte sets a highest bit that was not set. */
 static inline uint64_t hf_word_has(const char *data, char c)
@@ -92,6 +117,10 @@ bool hf_bytes_match(struct hf_bytes pattern, struct hf_bytes text);
 /* The same, and adds what it took to `*steps`, for callers with a budget. */
 bool hf_bytes_match_steps(struct hf_bytes pattern, struct hf_bytes text,
                           uint64_t *steps);
+/* And gives up, with false, when `*steps` is above `most`; one set of the
+ * pattern may still pass that. */
+bool hf_bytes_match_within(struct hf_bytes pattern, struct hf_bytes text,
+                           uint64_t most, uint64_t *steps);
 
 /* Length of the UTF-8 sequence at the start of `text`, which is not empty; 0 if
  * it is none: over-long forms, surrogates and values above U+10FFFF are not. */

@@ -17,8 +17,10 @@ void hf_heap_init(struct hf_heap *heap,
                   void (*moved)(void *context, uint32_t ref, uint32_t position),
                   void *context, size_t *account)
 {
-    *heap = (struct hf_heap){
-        .moved = moved, .context = context, .account = account};
+    *heap = (struct hf_heap){.moved = moved,
+                             .context = context,
+                             .account = account,
+                             .undo = &hf_undo_none};
 }
 
 void hf_heap_destroy(struct hf_heap *heap)
@@ -62,7 +64,9 @@ static bool before(const struct hf_heap_entry *a, const struct hf_heap_entry *b)
 static void place(struct hf_heap *heap, uint32_t position,
                   struct hf_heap_entry entry)
 {
-    heap->entries[position] = entry;
+    struct hf_heap_entry *at = &heap->entries[position];
+
+    *(struct hf_heap_entry *)hf_undo_keep(heap->undo, at, sizeof *at) = entry;
     heap->moved(heap->context, entry.ref, position);
 }
 

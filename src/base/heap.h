@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/undo.h"
 #include "holdfast/status.h"
 
 struct hf_heap_entry {
@@ -33,6 +34,7 @@ struct hf_heap {
     void (*moved)(void *context, uint32_t ref, uint32_t position);
     void *context;
     size_t *account;
+    struct hf_undo *undo; /* entries are noted there before they change */
 };
 
 void hf_heap_init(struct hf_heap *heap,

@@ -161,8 +161,8 @@ static void grow(struct hf_index *index)
 {
     uint32_t fresh = index->buckets;
 
-    if (fresh >= BUCKETS_MAX)
-        return;
+    if (fresh >= BUCKETS_MAX || index->slab.undo->on)
+        return; /* what may be taken back is not moved */
     if (fresh >> SEGMENT_SHIFT == index->segment_count &&
         add_segment(index) != HF_OK)
         return;
@@ -184,6 +184,12 @@ static void grow(struct hf_index *index)
             from = &named->next;
         }
     }
+}
+
+static inline void set_link(struct hf_index *index, uint32_t *link,
+                            uint32_t number)
+{
+    *(uint32_t *)hf_undo_keep(index->slab.undo, link, sizeof *link) = number;
 }
 
 uint32_t hf_index_add(struct hf_index *index, struct hf_bytes name)
@@ -211,8 +217,18 @@ uint32_t hf_index_add_hashed(struct hf_index *index, uint32_t hash,
     named->name = text;
     uint32_t *bucket = bucket_of(index, named->hash);
     named->next = *bucket;
-    *bucket = number;
+    set_link(index, bucket, number);
     return number;
+}
+
+void hf_index_catch_up(struct hf_index *index)
+{
+    uint32_t before = 0;
+
+    while (index->slab.used > index->buckets && index->buckets != before) {
+        before = index->buckets;
+        grow(index);
+    }
 }
 
 void hf_index_remove(struct hf_index *index, uint32_t number)
@@ -224,7 +240,7 @@ void hf_index_remove(struct hf_index *index, uint32_t number)
         assert(*link != 0);
         link = &((struct hf_named *)hf_slab_at(&index->slab, *link))->next;
     }
-    *link = named->next;
+    set_link(index, link, named->next);
     hf_texts_drop(index->texts, named->name);
     hf_slab_give_at(&index->slab, number, named);
 }

@@ -79,6 +79,8 @@ uint32_t hf_index_find(const struct hf_index *index, struct hf_bytes name);
 /* Adds a zeroed record under a name that is not there yet. 0 without memory
  * (never, if promised). */
 uint32_t hf_index_add(struct hf_index *index, struct hf_bytes name);
+/* Grows as far as it was to grow while changes could be taken back. */
+void hf_index_catch_up(struct hf_index *index);
 void hf_index_remove(struct hf_index *index, uint32_t number);
 
 static inline void *hf_index_at(const struct hf_index *index, uint32_t number)

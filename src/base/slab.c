@@ -23,7 +23,8 @@ void hf_slab_init(struct hf_slab *slab, size_t item_bytes, size_t *account)
     *slab = (struct hf_slab){.item_bytes = (uint32_t)item_bytes,
                              .shift = hf_slab_shift(item_bytes),
                              .top = 1,
-                             .account = account};
+                             .account = account,
+                             .undo = &hf_undo_none};
 }
 
 static size_t chunk_bytes(const struct hf_slab *slab)
@@ -67,7 +68,8 @@ void hf_slab_destroy(struct hf_slab *slab)
     *slab = (struct hf_slab){.item_bytes = slab->item_bytes,
                              .shift = slab->shift,
                              .top = 1,
-                             .account = slab->account};
+                             .account = slab->account,
+                             .undo = slab->undo};
 }
 
 /* Numbers are given out anew from 1, so no item needs to be touched. */

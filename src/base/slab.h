@@ -23,6 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/undo.h"
 #include "holdfast/status.h"
 
 struct hf_slab {
@@ -30,12 +31,13 @@ struct hf_slab {
     uint32_t chunk_count;
     uint32_t chunk_cap;
     uint32_t item_bytes;
-    uint32_t shift;    /* items per chunk = 1 << shift */
-    uint32_t top;      /* numbers below it have been given out once */
-    uint32_t free;     /* head of the list of free items, 0 if none */
-    uint32_t used;     /* items in use */
-    uint32_t promised; /* items that must be there for take */
-    size_t *account;   /* memory in chunks is added here; may be NULL */
+    uint32_t shift;       /* items per chunk = 1 << shift */
+    uint32_t top;         /* numbers below it have been given out once */
+    uint32_t free;        /* head of the list of free items, 0 if none */
+    uint32_t used;        /* items in use */
+    uint32_t promised;    /* items that must be there for take */
+    size_t *account;      /* memory in chunks is added here; may be NULL */
+    struct hf_undo *undo; /* what is taken and given is noted there */
 };
 
 /* item_bytes: at least 8, a multiple of 8. Allocates nothing. */
@@ -121,7 +123,8 @@ static inline uint32_t hf_slab_take_raw(struct hf_slab *slab)
 
     if (number == 0)
         return hf_slab_take_new(slab);
-    const struct hf_slab_free *item = hf_slab_at(slab, number);
+    const struct hf_slab_free *item =
+        hf_undo_keep(slab->undo, hf_slab_at(slab, number), slab->item_bytes);
     assert(item->mark == 0);
     slab->free = item->next;
     slab->used++;
@@ -131,7 +134,7 @@ static inline uint32_t hf_slab_take_raw(struct hf_slab *slab)
 static inline void hf_slab_give_at(struct hf_slab *slab, uint32_t number,
                                    void *place)
 {
-    struct hf_slab_free *item = place;
+    struct hf_slab_free *item = hf_undo_keep(slab->undo, place, sizeof *item);
 
     assert(number != 0 && number < slab->top);
     assert(slab->used > 0);

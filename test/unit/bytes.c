@@ -133,6 +133,22 @@ static uint64_t steps_of(const char *pattern, const char *text)
     return steps - 7;
 }
 
+/* A set is one look, of as many steps as it has bytes. */
+TEST(glob_gives_up_beyond_so_many_steps)
+{
+    struct hf_bytes pattern = hf_bytes_text("*aaab");
+    struct hf_bytes text = hf_bytes_text("aaaaaaaaaaaaaaaaaaaaaab");
+    uint64_t all = 0;
+
+    CHECK(hf_bytes_match_steps(pattern, text, &all));
+    for (uint64_t most = 0; most <= all + 1; most++) {
+        uint64_t steps = 0;
+        bool hit = hf_bytes_match_within(pattern, text, most, &steps);
+        CHECK_EQ(hit, most + 1 >= all);
+        CHECK(steps <= most + 1);
+    }
+}
+
 TEST(glob_tells_the_steps_it_took)
 {
     CHECK_EQ(steps_of("abc", "abc"), 3);
@@ -146,6 +162,20 @@ TEST(glob_tells_the_steps_it_took)
     /* each byte of the text is tried as the start of "aab" */
     CHECK(steps_of("*aab", "aaaaaaaaaa") >= 20);
     CHECK(steps_of("*aab", "aaaaaaaaaa") <= 40);
+}
+
+TEST(glob_gives_up_beyond_a_bound)
+{
+    struct hf_bytes pattern = hf_bytes_text("*aab");
+    struct hf_bytes text = hf_bytes_text("aaaaaaaaaaaaaaab");
+    uint64_t needed = steps_of("*aab", "aaaaaaaaaaaaaaab");
+    uint64_t steps = 0;
+
+    CHECK(hf_bytes_match_within(pattern, text, needed, &steps));
+    CHECK_EQ(steps, needed);
+    steps = 0;
+    CHECK(!hf_bytes_match_within(pattern, text, 7, &steps));
+    CHECK_EQ(steps, 8);
 }
 
 /* The definition, word for word; exponential, so for short texts only. */

@@ -39,6 +39,9 @@ struct journal_io {
     /* One write at a time; every start() is followed by wait() until HF_OK. */
     void (*start)(struct journal_io *io, int fd, const void *data, size_t len,
                   uint64_t offset);
+    /* The same as wait() for no time, but cheap: HF_PENDING promises nothing
+     * of `wake_fd`. NULL: to ask again and again gains nothing. */
+    enum hf_status (*ask)(struct journal_io *io, int *error);
     /* HF_OK: ended, with `*error`. HF_PENDING: `timeout_ns` passed first. */
     enum hf_status (*wait)(struct journal_io *io, uint64_t timeout_ns,
                            int *error);

@@ -1,8 +1,11 @@
 /* journal.c - builds batches and gets them to disk.
  *
- *    IDLE --commit--> WRITING --> IDLE
+ *    IDLE --commit--> ASKING --> WRITING --> IDLE
  *      |                 ^
  *      +--no room--> SWITCHING (the keeper makes the next segment)
+ *
+ * A write is waited for in two ways: ASKING asks for its end again and again
+ * and keeps the processor, WRITING sleeps. Most writes are not asked for.
  *
  * commit() and poll() both run advance(), which goes as far as the time it is
  * given allows; `due` remembers what the caller has still to be told. There
@@ -16,6 +19,7 @@
 #include <stdarg.h>
 
 #include "base/memory.h"
+#include "base/thread.h"
 #include "holdfast/clock.h"
 #include "journal/state.h"
 
@@ -135,6 +139,18 @@ static size_t journal_batch_bytes(const struct log *log)
     return journal_of(log)->building->len;
 }
 
+/* With a batch this large many clients wait and the loop is busy: it would
+ * sleep for a moment only, and a processor that sleeps takes a while to wake.
+ * With a small batch, asking makes the loop seem busy, and the clients are
+ * woken on other processors, which takes longer than was won. A write that
+ * took long is likely to be followed by another. */
+static bool asking_pays(const struct journal *journal)
+{
+    return journal->folder.io->ask != NULL &&
+           journal->committed->count >= JOURNAL_ASK_RECORDS &&
+           journal->stats.sync_last_ns < JOURNAL_ASK_NS;
+}
+
 /* Gives the batch to the disk; there is room for it. */
 static void start_write(struct journal *journal)
 {
@@ -151,18 +167,23 @@ static void start_write(struct journal *journal)
     batch_encode(buffer->data, &batch, segment->header.salt);
     journal->started_ns = now_ns(journal);
     journal->phase = PHASE_WRITING;
-    if (journal->sync == JOURNAL_ALWAYS)
+    if (journal->sync == JOURNAL_ALWAYS) {
         io->start(io, segment->fd, buffer->data, bytes, segment->offset);
-    else
+        if (asking_pays(journal))
+            journal->phase = PHASE_ASKING;
+    } else {
         journal->write_error =
             io->write(io, segment->fd, buffer->data, bytes, segment->offset);
+    }
 }
 
-static void end_write(struct journal *journal)
+static enum hf_status end_write(struct journal *journal, int cause)
 {
     struct log_stats *stats = &journal->stats;
     size_t bytes = batch_disk_bytes(journal->committed->len);
 
+    if (cause != 0)
+        return fail_write(journal, cause);
     journal->phase = PHASE_IDLE;
     journal->due = DUE_WRITTEN;
     journal->last++;
@@ -176,6 +197,23 @@ static void end_write(struct journal *journal)
     stats->sync_last_ns = now_ns(journal) - journal->started_ns;
     if (stats->sync_last_ns > stats->sync_max_ns)
         stats->sync_max_ns = stats->sync_last_ns;
+    return HF_OK;
+}
+
+/* Other threads get the processor in between: what ends the write may be one
+ * of them. */
+static enum hf_status ask_write(struct journal *journal)
+{
+    struct journal_io *io = journal->folder.io;
+    int cause = 0;
+
+    while (now_ns(journal) - journal->started_ns < JOURNAL_ASK_NS) {
+        if (io->ask(io, &cause) == HF_OK)
+            return end_write(journal, cause);
+        hf_thread_yield();
+    }
+    journal->phase = PHASE_WRITING;
+    return HF_OK;
 }
 
 static enum hf_status wait_write(struct journal *journal, uint64_t timeout_ns)
@@ -186,10 +224,7 @@ static enum hf_status wait_write(struct journal *journal, uint64_t timeout_ns)
     if (journal->sync == JOURNAL_ALWAYS &&
         io->wait(io, timeout_ns, &cause) == HF_PENDING)
         return HF_PENDING;
-    if (cause != 0)
-        return fail_write(journal, cause);
-    end_write(journal);
-    return HF_OK;
+    return end_write(journal, cause);
 }
 
 static void start_switch(struct journal *journal)
@@ -247,6 +282,8 @@ static enum hf_status advance(struct journal *journal, uint64_t timeout_ns)
         uint64_t left_ns = timeout_ns > spent_ns ? timeout_ns - spent_ns : 0;
         if (journal->phase == PHASE_SWITCHING)
             status = wait_switch(journal, left_ns);
+        else if (journal->phase == PHASE_ASKING)
+            status = ask_write(journal);
         else if (journal->phase == PHASE_WRITING)
             status = wait_write(journal, left_ns);
         else

@@ -7,7 +7,12 @@
 #include "journal/maker.h"
 
 /* What is under way; see journal.c. */
-enum journal_phase { PHASE_IDLE, PHASE_SWITCHING, PHASE_WRITING };
+enum journal_phase { PHASE_IDLE, PHASE_SWITCHING, PHASE_ASKING, PHASE_WRITING };
+
+/* The write of a batch with so many records is asked for again and again, for
+ * that long at most, if the last write took less. */
+#define JOURNAL_ASK_RECORDS 128u
+#define JOURNAL_ASK_NS      300000u
 
 /* The commit that the caller has been promised news of. */
 enum journal_due { DUE_NONE, DUE_WAITING, DUE_WRITTEN };

@@ -1,15 +1,17 @@
 /* uring.c - the batch write by io_uring: one system call when the disk is
  * quick, and no thread that waits when it is not.
  *
- * start() only notes the write; wait() submits it and waits in the same call.
- * The ring's eventfd stays switched off until somebody gives up waiting, so
- * that a quick write wakes nobody.
+ * start() only notes the write; wait() submits it and waits in the same call,
+ * ask() submits it and does not wait. The ring's eventfd stays switched off
+ * until somebody gives up waiting, so that a quick write wakes nobody.
  */
 #include "journal/disk.h"
 
 #include <errno.h>
 
 #include <liburing.h>
+
+#include "base/thread.h"
 
 #define RING_ENTRIES 4
 
@@ -117,6 +119,21 @@ static enum hf_status uring_wait(struct journal_io *io, uint64_t timeout_ns,
     }
 }
 
+/* Submits the write, if that is still to be done; should it fail, wait() tells.
+ * The ring says in memory whether there is anything to fetch from the kernel.
+ */
+static enum hf_status uring_ask(struct journal_io *io, int *error)
+{
+    struct uring *uring = (struct uring *)io;
+    struct io_uring_cqe *cqe = NULL;
+
+    if (io_uring_sq_ready(&uring->ring) > 0)
+        (void)io_uring_submit(&uring->ring);
+    if (io_uring_peek_cqe(&uring->ring, &cqe) != 0)
+        return HF_PENDING;
+    return take(uring, cqe, error) ? HF_OK : HF_PENDING;
+}
+
 static void uring_close(struct journal_io *io)
 {
     struct uring *uring = (struct uring *)io;
@@ -132,8 +149,9 @@ static void uring_close(struct journal_io *io)
 static int init_ring(struct io_uring *ring)
 {
     static const unsigned flags[] = {
-        IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
-        IORING_SETUP_COOP_TASKRUN,
+        IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
+            IORING_SETUP_TASKRUN_FLAG,
+        IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG,
         0,
     };
     int result = -EINVAL;
@@ -147,7 +165,11 @@ static int init_ring(struct io_uring *ring)
 enum hf_status journal_io_uring(struct journal_io **out)
 {
     static const struct journal_io calls = {
-        .start = uring_start, .wait = uring_wait, .close = uring_close};
+        .start = uring_start,
+        .ask = uring_ask,
+        .wait = uring_wait,
+        .close = uring_close,
+    };
     struct uring *uring;
     enum hf_status status = journal_io_new(sizeof *uring, calls, &uring);
 
@@ -160,6 +182,8 @@ enum hf_status journal_io_uring(struct journal_io **out)
         io_uring_register_eventfd(&uring->ring, uring->io.wake_fd) != 0 ||
         io_uring_cq_eventfd_toggle(&uring->ring, false) != 0)
         goto no_notice;
+    if (hf_thread_spins(1) == 0)
+        uring->io.ask = NULL;
     *out = &uring->io;
     return HF_OK;
 

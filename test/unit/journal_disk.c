@@ -235,6 +235,47 @@ TEST(a_ring_whose_write_is_short_goes_on_behind_what_was_written)
     site_close(&site);
 }
 
+/* Asking tells as little as a wait for no time, and wakes nobody. */
+TEST(a_ring_that_is_asked_tells_its_end_and_one_that_stalls_can_be_waited_for)
+{
+    enum { ROUNDS = 50 };
+    struct site site;
+    int ends[2];
+    char sink[BLOCK];
+    int error = -1;
+
+    if (!site_open(&site, journal_io_uring, 0) || site.io->ask == NULL)
+        return;
+    struct journal_io *io = site.io;
+    for (int round = 0; round < ROUNDS; round++) {
+        io->start(io, site.fd, site.data, BLOCK, 0);
+        while (io->ask(io, &error) == HF_PENDING)
+            ;
+        CHECK_EQ(error, 0);
+    }
+    CHECK_EQ(pipe(ends), 0);
+    CHECK_EQ(fcntl(ends[1], F_SETPIPE_SZ, BLOCK), BLOCK);
+    CHECK_EQ(write(ends[1], site.data, BLOCK), BLOCK);
+    io->start(io, ends[1], site.data, BLOCK, 0);
+    for (int round = 0; round < ROUNDS; round++)
+        CHECK_EQ(io->ask(io, &error), HF_PENDING);
+    CHECK_EQ(io->wait(io, 0, &error), HF_PENDING);
+    expect_wake(io, 0);
+    CHECK_EQ(read(ends[0], sink, BLOCK), BLOCK);
+    expect_wake(io, 1);
+    CHECK_EQ(io->ask(io, &error), HF_OK);
+    CHECK_EQ(error, 0);
+    expect_wake(io, 0);
+    close(ends[0]);
+    close(ends[1]);
+    CHECK_EQ(write_and_wait(&site, -1, BLOCK, 0), EBADF);
+    io->start(io, -1, site.data, BLOCK, 0);
+    while (io->ask(io, &error) == HF_PENDING)
+        ;
+    CHECK_EQ(error, EBADF);
+    site_close(&site);
+}
+
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 
 static int stalling_write(void *io, int fd, const void *data, size_t len,

@@ -88,7 +88,10 @@ enum hf_status hf_limiter_open(struct hf_limiter **out,
         opts->holds_max != 0 ? opts->holds_max : HOLDS_MAX_DEFAULT;
     limiter->log_bytes_max =
         opts->log_bytes_max != 0 ? opts->log_bytes_max : UINT64_MAX;
-    hf_hasher_init(&limiter->hash, seed_make(limiter, opts->seed));
+    struct hf_hash_seed seed = seed_make(limiter, opts->seed);
+    hf_hasher_init(&limiter->hash, seed);
+    limiter->holds.first =
+        1 + (uint32_t)(seed.key[0] % (LIMITER_GENERATIONS / 2));
     status = hf_locals_init(&limiter->locals, sizeof(struct limiter_local));
     if (status == HF_OK)
         status = hf_limiter_arena_init(&limiter->arena);

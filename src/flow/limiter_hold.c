@@ -1,8 +1,9 @@
 /* limiter_hold.c - reserve, then settle.
  *
  * A hold is a take that remembers what it took, of which cells, and when. It
- * has a number: a place in a table and how often that place was used. Settle
- * takes it out of the table by that, which only one can do.
+ * has a number: a place in a table and how often that place was used, counted
+ * from a random number on, so that a number of an earlier limiter is hardly one
+ * of this. Settle takes it out of the table by that, which only one can do.
  *
  * Nobody watches the time. A cell with holds on it looks at them whenever it
  * is used, before anything is decided, and when it is asked how long to wait.
@@ -27,7 +28,7 @@ static enum hf_status table_grow(struct limiter_hold_table *table)
         return HF_NOMEM;
     for (uint32_t i = table->cap; i < cap; i++)
         places[i] = (struct limiter_hold_place){
-            .generation = 1, .next = i + 1 < cap ? i + 2 : 0};
+            .generation = table->first, .next = i + 1 < cap ? i + 2 : 0};
     table->free = table->cap + 1;
     table->places = places;
     table->cap = cap;
@@ -72,7 +73,7 @@ static void place_free(struct limiter_hold_table *table, uint32_t place)
     struct limiter_hold_place *at = &table->places[place];
 
     at->hold = NULL;
-    if (++at->generation == 0)
+    if (++at->generation >= LIMITER_GENERATIONS)
         at->generation = 1;
     at->next = table->free;
     table->free = place + 1;

@@ -11,6 +11,9 @@
 
 #include "flow/limiter_state.h"
 
+/* Numbers of holds stay below 2^53, which every client can count with. */
+#define LIMITER_GENERATIONS (1u << 21)
+
 struct limiter_pair {
     struct limiter_pair *next; /* (c) a later one, by expires_ns */
     struct limiter_pair *prev; /* (c) */

@@ -163,7 +163,8 @@ struct limiter_hold_table {
     struct limiter_hold_place *places; /* (m) */
     uint32_t cap;                      /* (m) */
     uint32_t free;                     /* (m) 1 + place */
-    struct hf_atomic_u64 open;         /* (a) */
+    uint32_t first;            /* (i) generation that a place begins with */
+    struct hf_atomic_u64 open; /* (a) */
 };
 
 /* ---- Waiters: see limiter_wait.c. ---- */

@@ -432,3 +432,26 @@ TEST(it_is_listed)
     CHECK(strstr(text, "small") != NULL);
     hf_limiter_close(limiter);
 }
+
+/* A server that starts again forgets its holds: a number of before must not be
+ * that of another's, and clients that count with doubles know all of them. */
+TEST(numbers_of_another_limiter_are_not_ours)
+{
+    const struct hf_limiter_rule rule = {
+        .rate = {.permits = 10, .span_ns = SECOND}};
+    uint64_t numbers[2];
+
+    for (uint64_t i = 0; i < 2; i++) {
+        struct hf_limiter *limiter;
+        const struct hf_limiter_opts opts = {.rule = &rule, .seed = 1 + i};
+        CHECK_EQ(hf_limiter_open(&limiter, &opts), HF_OK);
+        numbers[i] = hold(limiter, 0, "key", 1, SECOND, 10);
+        CHECK(numbers[i] < UINT64_C(1) << 53);
+        if (i == 1)
+            CHECK_EQ(hf_limiter_settle(limiter, numbers[0], 1, 10),
+                     HF_NOTFOUND);
+        CHECK_EQ(hf_limiter_settle(limiter, numbers[i], 1, 10), HF_OK);
+        hf_limiter_close(limiter);
+    }
+    CHECK(numbers[0] != numbers[1]);
+}

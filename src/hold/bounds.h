@@ -18,6 +18,8 @@
 #define HOLD_OWNER_MAX   256u       /* bytes */
 #define HOLD_REASON_MAX  256u       /* bytes */
 #define HOLD_ITEMS_MAX   128u       /* different products in one reservation */
+#define HOLD_GROUP_MAX   128u       /* commands in one group */
+#define HOLD_GROUP_BYTES 32768u     /* of them, as records */
 #define HOLD_SET_MAX     64u        /* names in one set of locks */
 #define HOLD_NOTE_MAX    256u       /* bytes: note, result, name of a session */
 #define HOLD_PERMITS_MAX INT32_MAX  /* of one counting lock */
@@ -34,8 +36,8 @@
 /* Things that fall due, handled by one command at most. */
 #define HOLD_STEP_MAX 256u
 
-/* Related names that the sweep of one command looks at: when it has come to so
- * many, it stops. */
+/* Waits and related names that the sweep of one command looks at: when it has
+ * come to so many, it stops. */
 #define HOLD_WALK_MAX 100000u
 
 /* A lock with more grants and waits waits for the sweep, too. */

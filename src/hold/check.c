@@ -14,7 +14,7 @@ static enum hf_status check_pending(struct checker *checker, uint32_t number,
     if (!check_in_heap(e, r->due, DUE_RESERVATION, number, r->expires_us))
         return check_broken(
             checker, "reservation %.*s is not due at its expiry", HF_SHOW(id));
-    for (size_t at = 0; items_next(items, &at, &item);) {
+    for (size_t at = 0; hold_next_item(items, &at, &item);) {
         uint32_t product = hf_index_find(&e->products, item.sku);
         if (product == 0)
             return check_broken(checker,

@@ -82,6 +82,10 @@ static enum hf_status check_grants(struct checker *checker, uint32_t number,
             part_token(e, part) <= last)
             return check_broken(checker, "the grants of %.*s are not in order",
                                 HF_SHOW(name));
+        if (part->key && (part->group != 0 || part->claim.session != 0 ||
+                          part->tree || part->mode == MODE_SHARED))
+            return check_broken(checker, "the key %.*s is not one",
+                                HF_SHOW(name));
         if (part->mode != first->mode ||
             (part->mode == MODE_EXCLUSIVE && count > 0))
             return check_broken(checker, "lock %.*s was granted twice",
@@ -114,6 +118,7 @@ static enum hf_status check_queue(struct checker *checker, uint32_t number,
     uint32_t count = 0;
     uint32_t several = 0;
     uint32_t writer = 0;
+    uint32_t readers = 0;
     uint32_t prev = 0;
 
     for (uint32_t n = lock->queue.first; n != 0;
@@ -126,14 +131,15 @@ static enum hf_status check_queue(struct checker *checker, uint32_t number,
         if (prev != 0 && !is_before(e, part_at(e, prev), &wanted))
             return check_broken(checker, "a queue is not in order");
         several += waiter->names > 1;
+        readers += part->mode == MODE_SHARED;
         if (writer == 0 && part->mode != MODE_SHARED)
             writer = n;
         if (++count > lock->waiting)
             break;
         prev = n;
     }
-    if (writer != lock->writer)
-        return check_broken(checker, "a queue has another first writer");
+    if (writer != lock->writer || readers != lock->readers)
+        return check_broken(checker, "a queue has other writers or readers");
     if (count != lock->waiting || lock->queue.last != prev ||
         several != lock->several)
         return check_broken(
@@ -165,7 +171,9 @@ static enum hf_status check_tree_counts(struct checker *checker,
     const struct tree *tree = tree_of(e, lock);
     struct tree found = {.lock = tree->lock,
                          .path = tree->path,
-                         .stops = {tree->stops[0], tree->stops[1]}};
+                         .stops = {tree->stops[0], tree->stops[1]},
+                         .listed = tree->listed,
+                         .open = tree->open};
     struct path_walk walk;
     uint32_t n;
 
@@ -181,6 +189,8 @@ static enum hf_status check_tree_counts(struct checker *checker,
     }
     for (n = path_first(e, name, &walk); n != 0; n = path_next(e, &walk))
         found.below++;
+    if (tree->below == TREE_UNCOUNTED)
+        found.below = TREE_UNCOUNTED;
     if (memcmp(tree, &found, sizeof found) != 0)
         return check_broken(checker, "the TREE of %.*s is not in order",
                             HF_SHOW(name));
@@ -212,7 +222,7 @@ static enum hf_status check_tree(struct checker *checker, uint32_t number,
         if (!part_at(e, n)->tree)
             continue;
         has_tree = true;
-        if (!tree_is_alone(e, part_at(e, n)))
+        if (!tree_is_alone(e, part_at(e, n), false))
             return check_broken(checker, "a name below %.*s was granted, too",
                                 HF_SHOW(name));
     }

@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "base/little.h"
+#include "hold/group.h"
 #include "hold/schema.h"
 
 enum {
@@ -216,6 +217,10 @@ size_t hold_encode(const struct hold_command *command, char *out)
         at += 8;
     } else {
         at = put_other(at, command, &mask);
+        if (command->group.len > 0) {
+            memcpy(at, command->group.data, command->group.len);
+            at += command->group.len;
+        }
     }
     hf_put_u64(out, command->now_us);
     hf_put_u32(out + 8, (uint32_t)command->kind | mask << 8);
@@ -313,6 +318,19 @@ static enum hf_status check_names(const struct hold_command *c)
     return HF_OK;
 }
 
+/* A key, or several that are new, or are ended or renewed, each once. */
+static enum hf_status check_keys(const struct hold_command *c)
+{
+    bool several = c->kind != HOLD_KEY_SET ||
+                   (c->flags & ~(uint64_t)(HOLD_SAY_MASK | HOLD_AT)) == HOLD_NX;
+
+    if ((c->name.len > 0) == (c->item_count > 0) || hold_say(c) >= SAYS ||
+        (c->item_count > 0 && (!several || c->permits != 0)) ||
+        (c->permits != 0 && (c->flags & HOLD_AT) != 0))
+        return HF_CORRUPT;
+    return check_names(c);
+}
+
 /* Reserved quantities are summed up without an overflow check later on: each
  * item is at least 1, at most the most units a product can have, and each
  * product comes once, in order. */
@@ -322,6 +340,10 @@ static enum hf_status check_items(const struct hold_command *c)
 
     if ((options & HOLD_BIT(ARG_MEMBER)) != 0)
         return check_names(c);
+    if (hold_is_key(c->kind) && hold_kind_is_write(c->kind))
+        return check_keys(c);
+    if (hold_is_key(c->kind))
+        return hold_say(c) < SAYS ? HF_OK : HF_CORRUPT;
     if ((options & HOLD_BIT(ARG_ITEM)) == 0)
         return HF_OK;
     for (uint32_t i = 0; i < c->item_count; i++) {
@@ -361,7 +383,8 @@ static inline enum hf_status get_arg(struct hf_bytes record, size_t *at,
 
 /* Reads the arguments that `mask` names, the lowest bit first. */
 __attribute__((always_inline)) static inline enum hf_status
-get_args(struct hf_bytes record, uint32_t mask, struct hold_command *command)
+get_args(struct hf_bytes record, uint32_t mask, struct hold_command *command,
+         size_t *end)
 {
     size_t at = HEAD_BYTES;
 
@@ -376,7 +399,19 @@ get_args(struct hf_bytes record, uint32_t mask, struct hold_command *command)
         if (get_arg(record, &at, &hold_args[bit], command) != HF_OK)
             return HF_CORRUPT;
     }
-    return at == record.len ? HF_OK : HF_CORRUPT;
+    *end = at;
+    return HF_OK;
+}
+
+/* Of a record that has them alone. */
+__attribute__((always_inline)) static inline enum hf_status
+get_all(struct hf_bytes record, uint32_t mask, struct hold_command *command)
+{
+    size_t end;
+
+    return get_args(record, mask, command, &end) == HF_OK && end == record.len
+               ? HF_OK
+               : HF_CORRUPT;
 }
 
 __attribute__((noinline)) static enum hf_status
@@ -385,17 +420,22 @@ decode_other(struct hf_bytes record, struct hold_command *command)
     uint32_t head = hf_get_u32(record.data + 8);
     uint32_t kind = head & 0xff;
     uint32_t mask = head >> 8 & ~(1u << TOLD_BIT);
+    size_t end;
 
     if (kind >= HOLD_KINDS || hold_operations[kind].class == CLASS_NONE ||
         mask >> HOLD_RECORD_ARGS != 0)
         return HF_CORRUPT;
     command->kind = (enum hold_kind)kind;
     command->told = (head >> 8 & 1u << TOLD_BIT) != 0;
-    if (get_args(record, mask, command) != HF_OK ||
+    if (get_args(record, mask, command, &end) != HF_OK ||
+        (kind != HOLD_GROUP && end != record.len) ||
         check_words(command, mask) != HF_OK ||
         hold_find_wrong(command) != HOLD_RIGHT)
         return HF_CORRUPT;
-    return check_items(command);
+    if (kind != HOLD_GROUP)
+        return check_items(command);
+    command->group = hf_bytes(record.data + end, record.len - end);
+    return hold_group_check(command->group, command->count);
 }
 
 enum hf_status hold_decode(struct hf_bytes record, struct hold_command *command)
@@ -409,10 +449,10 @@ enum hf_status hold_decode(struct hf_bytes record, struct hold_command *command)
     switch (hf_get_u32(record.data + 8)) {
     case HOLD_LOCK | PLAIN_LOCK << 8:
         command->kind = HOLD_LOCK;
-        return get_args(record, PLAIN_LOCK, command);
+        return get_all(record, PLAIN_LOCK, command);
     case HOLD_UNLOCK | PLAIN_UNLOCK << 8:
         command->kind = HOLD_UNLOCK;
-        return get_args(record, PLAIN_UNLOCK, command);
+        return get_all(record, PLAIN_UNLOCK, command);
     default:
         return decode_other(record, command);
     }
@@ -424,6 +464,10 @@ enum hold_wrong hold_find_other_wrong(const struct hold_command *c)
     uint64_t permits = c->permits & UINT32_MAX;
     uint64_t of = c->permits >> 32;
 
+    uint64_t flags = hold_is_key(c->kind) ? HOLD_KEY_FLAGS : HOLD_LOCK_FLAGS;
+
+    if ((c->flags & ~flags) != 0)
+        return WRONG_KEY;
     if (c->wait_ms > 0 && (c->flags & HOLD_FOREVER) != 0)
         return WRONG_TWO_WAITS;
     if (c->permits != 0 && (c->flags & HOLD_SHARED) != 0)
@@ -493,4 +537,17 @@ enum hf_status hold_add_item(struct hold_command *command, struct hf_bytes sku,
         return HF_FULL;
     *open_gap(command, i) = (struct hold_item){sku, quantity};
     return HF_OK;
+}
+
+bool hold_next_item(struct hf_bytes items, size_t *at, struct hold_item *out)
+{
+    if (*at == items.len)
+        return false;
+    const char *place = items.data + *at;
+    size_t len = hf_get_u16(place);
+    out->sku = hf_bytes(place + 2, len);
+    out->quantity = hf_get_u64(place + 2 + len);
+    *at += 2 + len + 8;
+    assert(*at <= items.len);
+    return true;
 }

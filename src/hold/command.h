@@ -11,6 +11,7 @@
  *       12    ...  the arguments, in the order of their bits:
  *                  numbers as 8 bytes; texts as 2 bytes length and the bytes;
  *                  items as 2 bytes count, then per item a text and a number
+ *      ...    ...  of HOLD_GROUP: the commands, as group.h has them
  *
  * All little endian. What is 0 or empty is left out, so a record has
  * one form only: equal commands have equal bytes, which is how a repeated REQ
@@ -48,14 +49,49 @@ enum { HOLD_PART_EXCLUSIVE = 1, HOLD_PART_SHARED = 2 };
 #define HOLD_DOT            0x100u
 #define HOLD_TREE           0x200u
 #define HOLD_GRAPH          0x400u /* of RESTART: see engine.h */
-#define HOLD_FLAGS_ALL      0x7ffu
-#define HOLD_PRIORITY_MAX   3u /* the last */
+/* Of the operations on keys (key.c), and of no others. */
+#define HOLD_NX 0x800u /* only if there is none */
+#define HOLD_XX                                           \
+    0x1000u /* only if there is one; of EXPIRE, if it has \
+             * an end */
+#define HOLD_EQUAL        0x2000u  /* only if its value is `reason` */
+#define HOLD_KEEPTTL      0x4000u  /* it ends when the one before would have */
+#define HOLD_AT           0x8000u  /* `ttl_ms` is a time: since 1970 */
+#define HOLD_ADDED        0x20000u /* `ttl_ms` is added to what is left */
+#define HOLD_OWN          0x40000u /* one with the same value is renewed */
+#define HOLD_SAY_SHIFT    20u      /* enum hold_say */
+#define HOLD_SAY_MASK     0xf00000u
+#define HOLD_KEY_FLAGS    0xf6f800u
+#define HOLD_LOCK_FLAGS   0x7ffu /* of all others */
+#define HOLD_FLAGS_ALL    (HOLD_LOCK_FLAGS | HOLD_KEY_FLAGS)
+#define HOLD_PRIORITY_MAX 3u /* the last */
 enum hold_policy {
     POLICY_DETECT,
     POLICY_WAITDIE,
     POLICY_WOUNDWAIT,
     POLICY_NONE
 };
+
+/* What is told of a key. A change was made, to so many; or there was no key; or
+ * there was another. */
+enum hold_say {
+    SAY_OK,       /* OK; null; null */
+    SAY_COUNT,    /* how many; 0; 0 */
+    SAY_VALUE,    /* the value that was there, or null */
+    SAY_WHICH,    /* 1; -1; 0 */
+    SAY_OK_ZERO,  /* OK; 0; 0 */
+    SAY_ONE_NULL, /* 1; null; null */
+    SAY_REST,     /* list: 1, -1, or 0 (less was left than `grace_ms`); ms */
+    SAY_PTTL,     /* ms, of a question as the rest: -1 no end, -2 no key */
+    SAY_TTL,      /* s */
+    SAY_TYPE,
+    SAY_PAIR, /* list: value and ms, or null */
+    SAY_ALL,  /* of HOLD_KEY_SCAN: all, or a refusal */
+    SAYS,
+};
+
+/* What TYPE tells, and SCAN asks for as `amount`. */
+enum hold_key_type { KEY_ANY, KEY_STRING, KEY_ZSET, KEY_TYPES };
 
 /* All that a command may carry. Texts are borrowed. */
 struct hold_command {
@@ -79,7 +115,8 @@ struct hold_command {
     uint64_t delay_ms;
     uint64_t done_ms;
     uint64_t grace_ms;
-    struct hf_bytes note; /* or result, or the name of a session */
+    struct hf_bytes note;  /* or result, or the name of a session */
+    struct hf_bytes group; /* of HOLD_GROUP: see group.h */
     bool told; /* of a LOCK: its client was told TIMEOUT; see engine.h */
     uint32_t item_count;
     struct hold_item items[HOLD_ITEMS_MAX];
@@ -105,7 +142,7 @@ static inline void hold_command_clear(struct hold_command *command)
 #define HOLD_RECORD_MAX                                               \
     (12u + 5 * 2 + HOLD_NAME_MAX + HOLD_OWNER_MAX + HOLD_REASON_MAX + \
      HOLD_ID_MAX + HOLD_NOTE_MAX + 13 * 8 + 2 +                       \
-     HOLD_ITEMS_MAX * (2 + HOLD_SKU_MAX + 8))
+     HOLD_ITEMS_MAX * (2 + HOLD_SKU_MAX + 8)) /* more than a group has */
 
 /* Where the part begins that two repetitions of a command share. */
 #define HOLD_RECORD_BODY 8u
@@ -131,7 +168,7 @@ static inline size_t hold_record_bound(const struct hold_command *command)
 
     for (uint32_t i = 0; i < command->item_count; i++)
         bytes += 2 + command->items[i].sku.len + 8;
-    return bytes + 2;
+    return bytes + 2 + command->group.len;
 }
 /* Writes the record to `out`, which has room; returns its length. */
 size_t hold_encode(const struct hold_command *command, char *out);
@@ -154,6 +191,15 @@ static inline uint32_t priority_of(uint64_t flags)
 {
     return (uint32_t)(flags >> HOLD_PRIORITY_SHIFT & 3);
 }
+static inline enum hold_say hold_say(const struct hold_command *command)
+{
+    return (enum hold_say)(command->flags >> HOLD_SAY_SHIFT & 0xf);
+}
+static inline bool hold_is_key(enum hold_kind kind)
+{
+    return (kind >= HOLD_KEY_SET && kind <= HOLD_KEY_EXPIRE) ||
+           (kind >= HOLD_KEY_GET && kind <= HOLD_KEY_SCAN);
+}
 static inline enum hold_policy hold_policy(const struct hold_command *command)
 {
     return policy_of(command->flags);
@@ -172,6 +218,7 @@ enum hold_wrong {
     WRONG_NO_SESSION, /* WAITDIE or WOUNDWAIT without SESSION */
     WRONG_RESULT,     /* RESULT without DONE */
     WRONG_TREE,       /* TREE and PERMITS */
+    WRONG_KEY,        /* what is for keys only, or what is not for them */
 };
 enum hold_wrong hold_find_other_wrong(const struct hold_command *command);
 static inline enum hold_wrong
@@ -209,5 +256,8 @@ static inline char *hold_put_items(char *out,
     }
     return out;
 }
+
+/* Walks what hold_put_items() wrote: false at the end. */
+bool hold_next_item(struct hf_bytes items, size_t *at, struct hold_item *out);
 
 #endif

@@ -32,8 +32,9 @@
 /* Would the request stand before this part, and keep it waiting? */
 static bool is_overtaken(struct search *s, const struct part *part)
 {
-    bool related = has_relatives(s->e, &s->wanted);
+    bool related = s->wanted.tree != 0 || part->tree;
 
+    s->steps += related ? s->count : 0; /* names are compared */
     for (uint32_t i = 0; i < s->count; i++) {
         const struct wanted *wanted = want(s, i);
         if (s->locks[i] == part->lock
@@ -50,7 +51,7 @@ static bool is_overtaken(struct search *s, const struct part *part)
  * one of its names. */
 static void meet(struct search *s, uint32_t number, uint32_t from)
 {
-    struct waiter *waiter = waiter_at(s->e, number);
+    struct waiter *waiter = waiter_edit(s->e, number);
 
     s->steps++;
     if (waiter->seen == s->e->search || (s->stuck_only && !waiter->stuck) ||
@@ -60,7 +61,7 @@ static void meet(struct search *s, uint32_t number, uint32_t from)
     waiter->from = from;
     waiter->via = s->at;
     waiter->next = 0;
-    *(s->last == 0 ? &s->first : &waiter_at(s->e, s->last)->next) = number;
+    *(s->last == 0 ? &s->first : &waiter_edit(s->e, s->last)->next) = number;
     s->last = number;
 }
 
@@ -120,10 +121,10 @@ static bool is_kept_out(struct search *s, const struct lock *lock,
 static bool follow_grants(struct search *s, uint32_t lock_number,
                           const struct wanted *wanted, uint32_t from)
 {
-    const struct hold_engine *e = s->e;
+    struct hold_engine *e = s->e;
     const struct lock *lock = lock_at(e, lock_number);
     struct part *front =
-        lock->queue.first == 0 ? NULL : part_at(e, lock->queue.first);
+        lock->queue.first == 0 ? NULL : part_edit(e, lock->queue.first);
     bool again = front != NULL && front->followed == e->search;
     uint32_t holder = REQUESTER;
 
@@ -178,7 +179,7 @@ static bool is_plain(const struct search *s, const struct lock *lock,
 static void meet_queue(struct search *s, const struct lock *lock,
                        const struct wanted *wanted, uint32_t from)
 {
-    const struct hold_engine *e = s->e;
+    struct hold_engine *e = s->e;
     bool shared = wanted->mode == MODE_SHARED;
     uint32_t end = from != 0 ? from : lock->queue.last;
     uint32_t n;
@@ -197,7 +198,7 @@ static void meet_queue(struct search *s, const struct lock *lock,
     if (n == 0)
         n = end == 0 ? 0 : lock->queue.first;
     for (; n != 0; n = part_at(e, n)->place.next) {
-        struct part *part = part_at(e, n);
+        struct part *part = part_edit(e, n);
         *(shared ? &part->met_writers : &part->met) = e->search;
         if (n == from)
             break;
@@ -291,7 +292,7 @@ static uint32_t find_circle(struct search *s)
 
 static bool is_stuck(const struct search *s, uint32_t number)
 {
-    const struct waiter *waiter = waiter_at(s->e, number);
+    const struct waiter *waiter = waiter_edit(s->e, number);
 
     return waiter->seen == s->e->search && waiter->stuck;
 }
@@ -421,12 +422,12 @@ static void reduce(struct search *s)
 
     s->stuck = true;
     for (uint32_t w = s->first; w != 0; w = waiter_at(s->e, w)->next)
-        waiter_at(s->e, w)->stuck = true;
+        waiter_edit(s->e, w)->stuck = true;
     while (changed && !gives_up(s)) {
         changed = s->stuck && !request_is_stopped(s);
         s->stuck = s->stuck && !changed;
         for (uint32_t w = s->first; w != 0; w = waiter_at(s->e, w)->next) {
-            struct waiter *waiter = waiter_at(s->e, w);
+            struct waiter *waiter = waiter_edit(s->e, w);
             if (gives_up(s))
                 return;
             if (!waiter->stuck || waiter_is_stopped(s, w))
@@ -509,7 +510,7 @@ static void reply_circle(struct search *s, uint32_t last)
 
     for (uint32_t part = last; part != 0; length++) {
         uint32_t number = part_at(e, part)->group;
-        struct waiter *waiter = waiter_at(e, number);
+        struct waiter *waiter = waiter_edit(e, number);
         uint32_t from = waiter->from;
         via = waiter->via;
         waiter->from = part; /* it waits by this one */

@@ -5,23 +5,23 @@
 
 /* What falls due: where a record notes its place in the heap, and what happens.
  */
-static uint32_t *place_of(const struct hold_engine *e, uint32_t ref)
+static uint32_t *place_of(struct hold_engine *e, uint32_t ref)
 {
     uint32_t number = ref & DUE_NUMBER;
 
     switch ((enum due_kind)(ref >> DUE_SHIFT)) {
     case DUE_GRANT:
-        return &part_at(e, number)->due;
+        return &part_edit(e, number)->due;
     case DUE_SET:
-        return &set_at(e, number)->due;
+        return &set_edit(e, number)->due;
     case DUE_WAITER:
-        return &waiter_at(e, number)->due;
+        return &waiter_edit(e, number)->due;
     case DUE_SESSION:
-        return &session_at(e, number)->due;
+        return &session_edit(e, number)->due;
     case DUE_MARK:
-        return &mark_at(e, number)->due;
+        return &mark_edit(e, number)->due;
     default:
-        return &reservation_at(e, number)->due;
+        return &reservation_edit(e, number)->due;
     }
 }
 

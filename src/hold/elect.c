@@ -11,14 +11,16 @@ void proclaim_need(struct hold_engine *e, const struct hold_command *c,
 void lock_proclaim(struct hold_engine *e, const struct hold_command *c,
                    struct target at)
 {
-    struct part *part = part_at(e, grant_find(e, at.number, c->token));
+    struct part *part = part_edit(e, grant_find(e, at.number, c->token));
 
     emit_lock(e, EVENT_LEADER_PROCLAIMED, part, part->token, 0);
+    if (e->tells)
+        told(e)->note = tell_text(e, c->note);
     if (part->claim.terms == 0) {
         part->claim.terms = claim_terms(e, c);
         return;
     }
-    struct terms *terms = terms_at(e, part->claim.terms);
+    struct terms *terms = terms_edit(e, part->claim.terms);
     hf_texts_drop(&e->texts, terms->note);
     keep_text(e, c->note, &terms->note);
 }

@@ -23,6 +23,21 @@ static enum hf_status init_indexes(struct hold_engine *e)
     return HF_OK;
 }
 
+/* What happens to records, and to where they are found, can be taken back. */
+static void init_undo(struct hold_engine *e)
+{
+    struct hf_slab *const slabs[] = {&e->parts, &e->terms, &e->marks, &e->paths,
+                                     &e->trees};
+
+    for (size_t i = 0; i < SUBJECTS; i++)
+        subject_index(e, &hold_subjects[i])->slab.undo = &e->undo;
+    for (size_t i = 0; i < sizeof slabs / sizeof slabs[0]; i++)
+        slabs[i]->undo = &e->undo;
+    for (size_t i = 0; i < HF_TEXT_CLASSES; i++)
+        e->texts.slabs[i].undo = &e->undo;
+    e->due.undo = &e->undo;
+}
+
 struct hold_engine *hold_new(struct hf_hash_seed seed)
 {
     struct hold_engine *e = hf_alloc_zeroed(sizeof *e);
@@ -33,10 +48,13 @@ struct hold_engine *hold_new(struct hf_hash_seed seed)
     e->bounds = hold_bounds_default();
     hf_texts_init(&e->texts, &e->memory_bytes);
     due_init(e);
-    if (init_indexes(e) != HF_OK || out_init(e) != HF_OK) {
+    e->above = hf_alloc_zeroed(sizeof *e->above);
+    e->tree_uses = e->tree_stops = 1;
+    if (e->above == NULL || init_indexes(e) != HF_OK || out_init(e) != HF_OK) {
         hold_free(e);
         return NULL;
     }
+    init_undo(e);
     return e;
 }
 
@@ -55,6 +73,8 @@ void hold_free(struct hold_engine *e)
     hf_heap_destroy(&e->due);
     past_free(e);
     out_destroy(e);
+    hf_undo_destroy(&e->undo);
+    hf_free(e->above);
     hf_free(e);
 }
 
@@ -97,6 +117,8 @@ void run_flush(struct hold_engine *e, const struct hold_command *c)
     hf_slab_clear(&e->trees);
     e->path_root = 0;
     memset(e->tree_lens, 0, sizeof e->tree_lens);
+    e->tree_changes++;
+    e->tree_uses++;
     e->held = 0;
     e->waited_parts = 0;
     e->waited_bytes = 0;
@@ -112,20 +134,6 @@ void run_flush(struct hold_engine *e, const struct hold_command *c)
     e->stock_reserved = 0;
     e->stock_sold = 0;
     emit(e, EVENT_FLUSHED, hf_bytes("", 0), 0);
-}
-
-static inline struct target find_target(const struct hold_engine *e,
-                                        const struct hold_command *c,
-                                        const struct subject *subject)
-{
-    struct target at = {0, 0};
-
-    if (subject == NULL || c->name.len == 0)
-        return at; /* it names none, or an id will be made */
-    const struct hf_index *index = subject_index(e, subject);
-    at.hash = hf_index_hash(index, c->name);
-    at.number = hf_index_find_hashed(index, at.hash, c->name);
-    return at;
 }
 
 static void act(struct hold_engine *e, const struct hold_command *c,
@@ -204,6 +212,8 @@ static void dispatch(struct hold_engine *e, const struct hold_command *c,
 static const struct hold_out *finish(struct hold_engine *e)
 {
     e->out.body = hf_buf_bytes(&e->body);
+    e->out.now_us = e->now_us;
+    e->out.seq = e->seq;
     return &e->out;
 }
 
@@ -236,10 +246,12 @@ static bool is_crowded(const struct hold_engine *e,
 bool hold_is_exact(const struct hold_engine *e, const struct hold_command *c)
 {
     if ((c->kind == HOLD_LOCK || c->kind == HOLD_ELECT ||
-         c->kind == HOLD_LOCKSET) &&
+         c->kind == HOLD_LOCKSET || c->kind == HOLD_KEY_SET) &&
         (hf_index_count(&e->locks) >= e->bounds.locks_max ||
          tree_is_asked(e, c)))
         return true;
+    if (hold_is_key(c->kind) && c->item_count > 0)
+        return true; /* several names */
     if (c->kind == HOLD_SESSION_OPEN &&
         hf_index_count(&e->sessions) >= e->bounds.sessions_max)
         return true;
@@ -266,8 +278,11 @@ static void apply(struct hold_engine *e, const struct hold_command *c,
         return;
     }
     promise_spend(e, c);
+    bool grown = e->grown;
     dispatch(e, c, record);
     promise_end(e);
+    if (grown && c->kind == HOLD_GROUP)
+        group_trim(e, c->group);
 }
 
 const struct hold_out *hold_apply(struct hold_engine *e, struct hf_bytes record)
@@ -286,15 +301,18 @@ const struct hold_out *hold_run(struct hold_engine *e,
     return finish(e);
 }
 
-enum hf_status hold_replay(struct hold_engine *e, struct hf_bytes record)
+enum hf_status hold_replay(struct hold_engine *e, struct hf_bytes record,
+                           hold_told_fn *tell, void *context)
 {
     if (decode(e, record) != HF_OK)
         return HF_CORRUPT;
     if (hold_prepare(e, &e->command) != HF_OK)
         return HF_NOMEM;
-    do
+    do {
         apply(e, &e->command, record);
-    while (e->out.code == HOLD_AGAIN);
+        if (tell != NULL)
+            tell(context, finish(e));
+    } while (e->out.code == HOLD_AGAIN);
     return HF_OK;
 }
 

@@ -72,15 +72,23 @@ enum hold_subject hold_event_subject(enum hold_event_kind kind);
 
 #define HOLD_NO_AGE UINT64_MAX
 
+/* Texts follow each other in memory, as far as they are not empty. */
 struct hold_event {
     uint64_t seq;
+    uint64_t token;     /* of a lock's: of the grant; of a fence: the newest */
+    uint64_t age_us;    /* how long the hold or reservation that ended with it
+                         * had lasted; HOLD_NO_AGE: none ended */
+    uint64_t total;     /* of a product that changed */
+    uint64_t available; /* the same */
+    uint64_t lag_us;    /* of an expiry: how long after its time */
     enum hold_event_kind kind;
-    uint64_t lag_us;      /* of an expiry: how long after its time */
-    uint64_t age_us;      /* how long the hold or reservation that ended with
-                           * it had lasted; HOLD_NO_AGE: none ended */
-    uint64_t token;       /* of a lock's: of the grant */
     uint8_t mode;         /* of a lock's: 0 exclusive, 1 shared, 2 counting */
     struct hf_bytes name; /* lock, resource, sku, reservation or session */
+    /* Only with hold_tell(): */
+    struct hf_bytes owner; /* of a lock's or a reservation's */
+    struct hf_bytes note;  /* of a lock that is granted its note, or the value
+                            * of a leader; else the reason */
+    struct hf_bytes items; /* of a reservation: as hold_put_items() has them */
 };
 
 /* What one call gave. Valid until the next call on the same engine. */
@@ -90,6 +98,8 @@ struct hold_out {
     uint64_t ticket; /* with HOLD_WAITING */
     bool stored;     /* the answer is remembered under its REQ from now on */
     uint64_t work;   /* steps taken: of a listing many, else 1 */
+    uint64_t now_us; /* of a record that was applied: the time of its events, */
+    uint64_t seq;    /* and the number up to which all events were told */
     size_t answer_count;
     const struct hold_answer *answers;
     size_t event_count;
@@ -121,8 +131,11 @@ const struct hold_out *hold_apply(struct hold_engine *engine,
 const struct hold_out *hold_run(struct hold_engine *engine,
                                 const struct hold_command *command);
 
-/* Prepare and apply in one, for replay. HF_CORRUPT or HF_NOMEM. */
-enum hf_status hold_replay(struct hold_engine *engine, struct hf_bytes record);
+/* Prepare and apply in one, for replay. `tell`, if it is not NULL, is called
+ * with what each call gave. HF_CORRUPT or HF_NOMEM. */
+typedef void hold_told_fn(void *context, const struct hold_out *out);
+enum hf_status hold_replay(struct hold_engine *engine, struct hf_bytes record,
+                           hold_told_fn *tell, void *context);
 
 /* The answer to `command`, if it can be told without changing anything: the
  * stored answer of a repeated REQ, or a refusal while nothing is due. Else
@@ -143,8 +156,17 @@ const struct hold_out *hold_ask(struct hold_engine *engine,
 bool hold_is_exact(const struct hold_engine *engine,
                    const struct hold_command *command);
 
+/* How many names below a TREE a LOCK, a LOCKSET or what gives them back will
+ * look at. */
+uint64_t hold_weight(const struct hold_engine *engine,
+                     const struct hold_command *command);
+
 /* Steps of the last hold_answer_now() or hold_ask(), answered or not. */
 uint64_t hold_work(const struct hold_engine *engine);
+
+/* From now on events have all that can be told of them, not only what it takes
+ * to count them. HF_NOMEM. */
+enum hf_status hold_tell(struct hold_engine *engine);
 
 /* Keeps the last `count` things that happened to locks (a power of two, or 0),
  * for HOLD_EXPLAIN; once, at the start. HF_NOMEM. */
@@ -154,10 +176,10 @@ enum hf_status hold_keep_past(struct hold_engine *engine, uint32_t count);
 uint64_t hold_oldest_token(const struct hold_engine *engine,
                            struct hf_bytes name);
 
-/* Would the command, a LOCK or LOCKSET, find its own holder holding what it
- * names, or one of the names? */
-bool hold_reenters(const struct hold_engine *engine,
-                   const struct hold_command *command);
+/* The token by which the holder of the command, a LOCK or LOCKSET, has what it
+ * names, or the first of the names that it has; 0: none. */
+uint64_t hold_reenters(const struct hold_engine *engine,
+                       const struct hold_command *command);
 
 /* The token by which a holder has a lock; 0: it has not. What is over and was
  * not swept counts. */

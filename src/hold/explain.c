@@ -55,7 +55,9 @@ void past_add(struct hold_engine *e, unsigned what, uint32_t hash,
 {
     if (e->past == NULL)
         return;
-    struct past_entry *entry = &e->past[e->past_next++ & (e->past_count - 1)];
+    struct past_entry *entry =
+        hf_undo_keep(&e->undo, &e->past[e->past_next++ & (e->past_count - 1)],
+                     sizeof *entry);
     entry->seq = e->seq;
     entry->now_us = e->now_us;
     entry->token = token;

@@ -33,7 +33,7 @@ bool fence_check(struct hold_engine *e, const struct hold_command *c,
         return hf_index_count(&e->fences) >= e->bounds.fences_max &&
                refuse_overload(e, "fences-max", e->bounds.fences_max);
     }
-    struct fence *fence = fence_at(e, at.number);
+    struct fence *fence = fence_edit(e, at.number);
     if (c->token >= fence->newest)
         return c->token == fence->newest;
     struct hf_buf *body = refuse(e, HOLD_STALE, 3);
@@ -51,10 +51,11 @@ void fence_raise(struct hold_engine *e, const struct hold_command *c,
     if (number == 0)
         number = hf_index_add_hashed(&e->fences, at.hash, c->name);
     assert(number != 0); /* promised */
-    struct fence *fence = fence_at(e, number);
+    struct fence *fence = fence_edit(e, number);
     assert(c->token > fence->newest);
     fence->newest = c->token;
     emit(e, EVENT_FENCE_RAISED, c->name, 0);
+    told(e)->token = c->token;
 }
 
 bool fence_del_check(struct hold_engine *e, const struct hold_command *c,

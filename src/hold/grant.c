@@ -7,7 +7,7 @@ uint32_t claim_terms(struct hold_engine *e, const struct hold_command *c)
         return 0;
     uint32_t number = hf_slab_take(&e->terms);
     assert(number != 0); /* promised */
-    struct terms *terms = terms_at(e, number);
+    struct terms *terms = terms_edit(e, number);
     *terms = (struct terms){
         .is_used = 1, .maxhold_us = UINT64_MAX, .delay_ms = c->delay_ms};
     if (c->maxhold_ms > 0)
@@ -98,13 +98,13 @@ void grants_join(struct hold_engine *e, uint32_t number, uint64_t token,
 {
     const struct part *part = part_at(e, number);
 
-    join(e, lock_at(e, part->lock), number, part, token, max);
+    join(e, lock_edit(e, part->lock), number, part, token, max);
 }
 
 void grants_leave(struct hold_engine *e, uint32_t number)
 {
     const struct part *part = part_at(e, number);
-    struct lock *lock = lock_at(e, part->lock);
+    struct lock *lock = lock_edit(e, part->lock);
 
     list_remove(GRANTS(e), &lock->grants, number);
     if (part->mode == MODE_COUNTING)
@@ -130,7 +130,7 @@ void grants_leave(struct hold_engine *e, uint32_t number)
 static inline void begin(struct hold_engine *e, uint32_t number,
                          struct part *part, uint64_t ttl_ms, uint32_t max)
 {
-    struct lock *lock = lock_at(e, part->lock);
+    struct lock *lock = lock_edit(e, part->lock);
 
     part->count = 1;
     part->token = emit_at(e, EVENT_LOCK_GRANTED, lock, part, 0, 0);
@@ -146,18 +146,18 @@ static inline void begin(struct hold_engine *e, uint32_t number,
 void grant_begin(struct hold_engine *e, uint32_t number, uint64_t ttl_ms,
                  uint32_t max)
 {
-    struct part *part = part_at(e, number);
+    struct part *part = part_edit(e, number);
 
     part->waits = false;
     part->group = 0;
     begin(e, number, part, ttl_ms, max);
 }
 
-void grant_new(struct hold_engine *e, const struct hold_command *c,
-               const struct wanted *wanted, uint32_t lock)
+uint32_t grant_start(struct hold_engine *e, const struct hold_command *c,
+                     const struct wanted *wanted, uint32_t lock)
 {
     uint32_t number = part_new(e, lock, wanted);
-    struct part *part = part_at(e, number);
+    struct part *part = part_edit(e, number);
 
     part->claim.session = wanted->session;
     keep_text(e, c->owner, &part->claim.owner);
@@ -168,12 +168,20 @@ void grant_new(struct hold_engine *e, const struct hold_command *c,
         (void)status;
     }
     begin(e, number, part, c->ttl_ms, wanted->max);
+    return number;
+}
+
+void grant_new(struct hold_engine *e, const struct hold_command *c,
+               const struct wanted *wanted, uint32_t lock)
+{
+    uint32_t number = grant_start(e, c, wanted, lock);
+
     reply_grant(&e->body, e, number, e->now_us);
 }
 
 void grant_reenter(struct hold_engine *e, uint32_t number, uint64_t ttl_ms)
 {
-    struct part *part = part_at(e, number);
+    struct part *part = part_edit(e, number);
 
     if (part->group != 0) {
         set_reenter(e, part->group, ttl_ms);
@@ -199,12 +207,12 @@ void grant_renew(struct hold_engine *e, uint32_t number, uint64_t ttl_ms)
 
 void grant_seal(struct hold_engine *e, uint32_t number, uint64_t end_us)
 {
-    struct part *part = part_at(e, number);
+    struct part *part = part_edit(e, number);
 
     if (part->group != 0)
-        part = part_at(e, set_at(e, part->group)->first);
+        part = part_edit(e, set_at(e, part->group)->first);
     emit_lock(e, EVENT_LOCK_WOUNDED, part, part_token(e, part), 0);
-    *(part->group == 0 ? &part->sealed : &set_at(e, part->group)->sealed) =
+    *(part->group == 0 ? &part->sealed : &set_edit(e, part->group)->sealed) =
         true;
     if (end_us < part_expires_us(e, part))
         grant_set_expiry(e, number, end_us);
@@ -213,10 +221,10 @@ void grant_seal(struct hold_engine *e, uint32_t number, uint64_t end_us)
 void grant_set_expiry(struct hold_engine *e, uint32_t number,
                       uint64_t expires_us)
 {
-    struct part *part = part_at(e, number);
+    struct part *part = part_edit(e, number);
 
     if (part->group != 0) {
-        struct set *set = set_at(e, part->group);
+        struct set *set = set_edit(e, part->group);
         set->expires_us = expires_us;
         hf_heap_change(&e->due, set->due, expires_us, set->token);
         return;
@@ -257,7 +265,7 @@ void claim_delay(struct hold_engine *e, const struct claim *claim,
 
 void grant_end(struct hold_engine *e, uint32_t number, bool clean)
 {
-    struct part *part = part_at(e, number);
+    struct part *part = part_edit(e, number);
 
     assert(part->group == 0);
     hf_heap_remove(&e->due, part->due);

@@ -46,7 +46,8 @@ struct lock {
     uint32_t mark;   /* 0: none */
     uint32_t writer; /* the first in the queue that is not shared; 0: none */
     uint32_t next;   /* to be served */
-    uint32_t several : 29; /* in the queue: parts of those who want several */
+    uint32_t several : 14; /* in the queue: parts of those who want several */
+    uint32_t readers : 14; /* in the queue */
     bool is_listed : 1;    /* to be served */
     bool turn : 1;         /* of the readers: see serve.c */
     bool is_kept : 1;      /* for now, also without a grant */
@@ -74,7 +75,8 @@ struct part {
     };
     uint32_t permits; /* counting */
     uint8_t mode;     /* enum lock_mode */
-    uint8_t priority : 7;
+    uint8_t priority : 6;
+    uint8_t key : 1;  /* a single grant that SET made: see key.c */
     uint8_t tree : 1; /* it is about all names below, too */
     bool waits;
     bool sealed; /* wounded or revoked: its end stands */
@@ -125,6 +127,7 @@ struct waiter {
     uint32_t request; /* 0: none */
     uint32_t holder;
     struct links peers; /* among the waiters of its holder */
+    uint32_t stopped;   /* of several parts: what kept it from a grant last */
     uint64_t flags;     /* of its command */
     /* For one search for deadlocks. */
     uint64_t seen; /* by that one */
@@ -139,6 +142,17 @@ struct waiter {
 struct holder {
     struct hf_named named;
     struct list waiters; /* by order */
+    uint64_t noted;      /* in that turn of serving: */
+    uint64_t held;       /* a bit for each lock whose notes say it holds it */
+    uint32_t own;        /* its grant on the lock that is served */
+};
+
+/* In a turn of serving: somebody asked who holds the lock; or its holders, as
+ * far as they wait, are noted. */
+struct noted {
+    uint64_t turn;
+    uint32_t lock;
+    bool done;
 };
 
 struct session {
@@ -175,11 +189,14 @@ struct tree {
     uint32_t waits;
     uint32_t first;    /* wait with TREE in the queue; 0: none */
     uint32_t writer;   /* the first of them that is not shared */
-    uint32_t below;    /* names in use */
+    uint32_t below;    /* names in use; TREE_UNCOUNTED: not asked for yet */
     uint32_t stops[2]; /* locks below that stopped waits last, or the ones
                         * after them; 0, or not below: look at all */
     uint32_t unused;
+    uint64_t listed; /* of the turns of serving: in that one all below are */
+    uint64_t open;   /* of `tree_stops`: then nothing below stops a reader */
 };
+#define TREE_UNCOUNTED UINT32_MAX
 
 struct terms {
     uint64_t is_used;    /* never 0 */

@@ -10,6 +10,7 @@
  *
  *   claim: session (its id, 0: none) has_terms maxhold delay; owner note
  *   names: how many; name and mode of each (and 4: with TREE)
+ *   mode: also 8: of a key
  *
  * What belongs to a session comes first, session by session, in the order of
  * its list. For the rest order is in the numbers: grants are listed by token,
@@ -34,18 +35,20 @@ static char *put_claim(char *at, const struct hold_engine *e,
     return hold_put_text(at, hf_text_bytes(&e->texts, terms->note));
 }
 
-/* With TREE as a bit. */
+/* With TREE, and that it is a key, as bits. */
 static uint64_t mode_number(const struct part *part)
 {
-    return part->mode | (uint64_t)part->tree << 2;
+    return part->mode | (uint64_t)part->tree << 2 | (uint64_t)part->key << 3;
 }
 
 static bool read_mode(uint64_t number, struct wanted *wanted)
 {
     wanted->mode = (enum lock_mode)(number & 3);
     wanted->tree = (number & 4) != 0;
-    return number < 8 && wanted->mode <= MODE_COUNTING &&
-           (!wanted->tree || wanted->mode != MODE_COUNTING);
+    wanted->key = (number & 8) != 0;
+    return number < 16 && wanted->mode <= MODE_COUNTING &&
+           (!wanted->tree || wanted->mode != MODE_COUNTING) &&
+           (!wanted->key || (!wanted->tree && wanted->mode != MODE_SHARED));
 }
 
 static char *put_names(char *at, const struct hold_engine *e, uint32_t first,
@@ -264,7 +267,7 @@ static enum hf_status load_claim(struct hold_engine *e, struct reader *in,
     claim->terms = hf_slab_take(&e->terms);
     if (claim->terms == 0)
         return HF_NOMEM;
-    *terms_at(e, claim->terms) = terms;
+    *terms_edit(e, claim->terms) = terms;
     return HF_OK;
 }
 
@@ -288,7 +291,8 @@ static enum hf_status load_names(struct hold_engine *e, struct reader *in,
     for (uint64_t i = 0; i < count; i++) {
         struct hf_bytes name = read_text(in);
         bool right = read_mode(read_number(in), wanted);
-        if (in->bad || !right || name.len == 0 || name.len > HOLD_NAME_MAX)
+        if (in->bad || !right || wanted->key || name.len == 0 ||
+            name.len > HOLD_NAME_MAX)
             return HF_CORRUPT;
         if (hf_slab_promise(&e->parts, 1) != HF_OK)
             return HF_NOMEM;
@@ -299,7 +303,7 @@ static enum hf_status load_names(struct hold_engine *e, struct reader *in,
         if (is_full(e, lock))
             return HF_CORRUPT;
         uint32_t number = part_new(e, lock, wanted);
-        *(last == 0 ? first : &part_at(e, last)->more) = number;
+        *(last == 0 ? first : &part_edit(e, last)->more) = number;
         last = number;
     }
     return HF_OK;
@@ -310,7 +314,7 @@ static enum hf_status load_names(struct hold_engine *e, struct reader *in,
 static enum hf_status sort_in(struct hold_engine *e, uint32_t number)
 {
     enum lock_mode mode = (enum lock_mode)part_at(e, number)->mode;
-    struct list *grants = &lock_at(e, part_at(e, number)->lock)->grants;
+    struct list *grants = &lock_edit(e, part_at(e, number)->lock)->grants;
     uint64_t token = part_token(e, part_at(e, number));
     uint32_t behind = part_at(e, number)->place.prev;
 
@@ -352,7 +356,7 @@ enum hf_status grant_load(struct hold_engine *e, struct reader *in)
     if (is_full(e, lock))
         return HF_CORRUPT;
     uint32_t number = part_new(e, lock, &wanted);
-    struct part *part = part_at(e, number);
+    struct part *part = part_edit(e, number);
     part->claim = claim;
     part->token = numbers[0];
     part->acquired_us = numbers[2];
@@ -362,7 +366,7 @@ enum hf_status grant_load(struct hold_engine *e, struct reader *in)
     if (sort_in(e, number) != HF_OK)
         return HF_CORRUPT;
     if (part->mode == MODE_SHARED)
-        lock_at(e, lock)->fence = numbers[9];
+        lock_edit(e, lock)->fence = numbers[9];
     if (claim.session != 0)
         session_join(e, claim.session, number);
     if (claim_promise(e, &claim, 1) != HF_OK)
@@ -394,9 +398,9 @@ enum hf_status set_load(struct hold_engine *e, struct reader *in)
         if (sort_in(e, n) != HF_OK)
             return HF_CORRUPT;
         if (part_at(e, n)->mode == MODE_SHARED)
-            lock_at(e, part_at(e, n)->lock)->fence = fence;
+            lock_edit(e, part_at(e, n)->lock)->fence = fence;
     }
-    struct set *set = set_at(e, number);
+    struct set *set = set_edit(e, number);
     set->expires_us = numbers[1];
     set->acquired_us = numbers[2];
     set->count = (uint32_t)numbers[3];
@@ -441,7 +445,7 @@ enum hf_status waiter_load(struct hold_engine *e, struct reader *in)
     uint32_t number = hf_index_add(&e->waiters, hf_bytes(ticket, 8));
     if (number == 0)
         return HF_NOMEM;
-    struct waiter *waiter = waiter_at(e, number);
+    struct waiter *waiter = waiter_edit(e, number);
     waiter->ticket = numbers[0];
     waiter->order = numbers[1];
     waiter->age = numbers[2];
@@ -474,13 +478,13 @@ enum hf_status mark_load(struct hold_engine *e, struct reader *in)
     mark.lock = load_lock(e, name);
     if (mark.lock == 0 || (mark.below_us != 0 && !tree_use(e, mark.lock)))
         return HF_NOMEM;
-    struct lock *lock = lock_at(e, mark.lock);
+    struct lock *lock = lock_edit(e, mark.lock);
     if (lock->mark != 0)
         return HF_CORRUPT;
     lock->mark = hf_slab_take(&e->marks);
     if (lock->mark == 0 ||
         hf_texts_put(&e->texts, result, result.len, &mark.result) != HF_OK)
         return HF_NOMEM;
-    *mark_at(e, lock->mark) = mark;
+    *mark_edit(e, lock->mark) = mark;
     return due_load(e, DUE_MARK, lock->mark, mark_due_us(&mark), mark.order);
 }

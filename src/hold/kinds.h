@@ -39,6 +39,13 @@ enum hold_kind {
     HOLD_RESIGN = 45,        /* name token */
     HOLD_PROCLAIM = 46,      /* name token note */
     HOLD_SESSION_LEFT = 43,  /* token: the connection of a bound one is gone */
+    HOLD_KEY_SET = 47,       /* name or items owner ttl flags permits; reason:
+                              * the value to compare with; count: see key.c */
+    HOLD_KEY_DEL = 48,       /* name or items flags reason permits */
+    HOLD_KEY_EXPIRE = 49,    /* the same, and ttl (0: none) */
+    HOLD_GROUP = 50,         /* count, and the commands: see group.h */
+    HOLD_SAID = 60,          /* in a group: an answer, in note, that was given
+                              * elsewhere; token: to what */
     /* answered without the journal */
     HOLD_LOCK_INFO = 65,    /* name */
     HOLD_LOCK_LIST = 66,    /* name (pattern) cursor count */
@@ -51,6 +58,9 @@ enum hold_kind {
     HOLD_LEADER = 73,       /* name */
     HOLD_EXPLAIN = 74,      /* name */
     HOLD_WAITGRAPH = 75,    /* flags (DOT) cursor count */
+    HOLD_KEY_GET = 76,      /* name flags */
+    HOLD_KEY_COUNT = 77,    /* items (names; none: all that there are) */
+    HOLD_KEY_SCAN = 78,     /* name (pattern) cursor count flags amount */
     HOLD_KINDS
 };
 

@@ -51,6 +51,12 @@ static inline uint32_t *prev_of(struct chain chain, struct list *list,
     return number != 0 ? &links_of(chain, number)->prev : &list->last;
 }
 
+/* Sets a link of the list, or of a record. */
+static inline void set_link(struct chain chain, uint32_t *link, uint32_t number)
+{
+    *(uint32_t *)hf_undo_keep(chain.slab->undo, link, sizeof *link) = number;
+}
+
 /* Links the list to `number`, whose links are those of a record that it takes
  * the place of. */
 static inline void list_replace(struct chain chain, struct list *list,
@@ -58,15 +64,16 @@ static inline void list_replace(struct chain chain, struct list *list,
 {
     const struct links *links = links_of(chain, number);
 
-    *next_of(chain, list, links->prev) = number;
-    *prev_of(chain, list, links->next) = number;
+    set_link(chain, next_of(chain, list, links->prev), number);
+    set_link(chain, prev_of(chain, list, links->next), number);
 }
 
 /* Puts it behind that one; 0: at the front. */
 static inline void list_insert(struct chain chain, struct list *list,
                                uint32_t number, uint32_t behind)
 {
-    struct links *links = links_of(chain, number);
+    struct links *links =
+        hf_undo_keep(chain.slab->undo, links_of(chain, number), sizeof *links);
 
     links->prev = behind;
     links->next = *next_of(chain, list, behind);
@@ -84,8 +91,8 @@ static inline void list_remove(struct chain chain, struct list *list,
 {
     const struct links *links = links_of(chain, number);
 
-    *next_of(chain, list, links->prev) = links->next;
-    *prev_of(chain, list, links->next) = links->prev;
+    set_link(chain, next_of(chain, list, links->prev), links->next);
+    set_link(chain, prev_of(chain, list, links->next), links->prev);
 }
 
 #endif

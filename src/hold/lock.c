@@ -24,31 +24,6 @@ bool refuse_mode(struct hold_engine *e, const struct part *part)
     return true;
 }
 
-static bool refuse_busy(struct hold_engine *e, uint32_t number,
-                        const struct wanted *wanted)
-{
-    const struct lock *lock = lock_at(e, number);
-    struct hf_buf *body = refuse(e, HOLD_BUSY, 5);
-    struct hf_bytes owner = hf_bytes("", 0);
-    int64_t expires_ms = 0;
-
-    if (lock->granted > 0) {
-        const struct part *grant = part_at(e, lock->grants.first);
-        owner = part_owner(e, grant);
-        expires_ms = grant_safe_ms(e, grant);
-    } else if (is_closed(e, lock)) {
-        expires_ms = left_ms(e, mark_at(e, lock->mark)->closed_us);
-    } else {
-        owner = part_owner(e, part_at(e, lock->queue.first));
-    }
-    reply_field_text(body, FIELD_NAME, lock_name(e, number));
-    reply_field_text(body, FIELD_OWNER, owner);
-    reply_field_number(body, FIELD_EXPIRES_MS, expires_ms);
-    reply_field_number(body, FIELD_WAITING, lock->waiting);
-    reply_field_number(body, FIELD_POSITION, queue_position(e, lock, wanted));
-    return true;
-}
-
 /* Is it free for a new request that does not hold it? */
 bool is_free(const struct hold_engine *e, uint32_t number,
              const struct wanted *wanted, bool barge)
@@ -61,13 +36,64 @@ bool is_free(const struct hold_engine *e, uint32_t number,
     return !is_closed(e, lock) && (barge || !is_blocked(e, lock, wanted));
 }
 
-bool refuse_busy_name(struct hold_engine *e, struct hf_bytes name,
-                      uint32_t number, const struct wanted *wanted, bool barge)
+/* What stops it there, if it is not. */
+static struct stop stop_at(const struct hold_engine *e, uint32_t number,
+                           const struct wanted *wanted)
 {
-    if (number != 0 && !is_free(e, number, wanted, barge))
-        return refuse_busy(e, number, wanted);
-    return refuse_related(e, name, number, wanted,
-                          find_stop(e, name, wanted, barge));
+    const struct lock *lock = lock_at(e, number);
+    struct stop stop = {.lock = number};
+
+    if (lock->granted > 0 &&
+        conflicts(lock, wanted, part_at(e, lock->grants.first)))
+        stop.part = lock->grants.first;
+    else if (!is_closed(e, lock))
+        stop.part = first_before(lock, wanted);
+    return stop;
+}
+
+/* Who holds it, and for how long; who waits for it, and how long; or how long
+ * it is closed. */
+static void reply_stop(struct hf_buf *body, const struct hold_engine *e,
+                       struct stop stop)
+{
+    const struct lock *lock = lock_at(e, stop.lock);
+    const struct part *part = stop.part == 0 ? NULL : part_at(e, stop.part);
+
+    if (part == NULL) {
+        const struct mark *mark = mark_at(e, lock->mark);
+        reply_field_number(
+            body, FIELD_EXPIRES_MS,
+            left_ms(e, stop.above ? mark->below_us : mark->closed_us));
+        return;
+    }
+    reply_field_text(body, FIELD_OWNER, part_owner(e, part));
+    if (part->waits)
+        reply_field_number(body, FIELD_WAITED_MS,
+                           passed_ms(e, waiter_at(e, part->group)->queued_us));
+    else
+        reply_field_number(body, FIELD_EXPIRES_MS, grant_safe_ms(e, part));
+}
+
+bool refuse_busy(struct hold_engine *e, struct hf_bytes name, uint32_t number,
+                 const struct wanted *wanted, bool barge)
+{
+    const struct lock *lock = number == 0 ? NULL : lock_at(e, number);
+    bool here = number != 0 && !is_free(e, number, wanted, barge);
+    struct stop stop =
+        here ? stop_at(e, number, wanted) : find_stop(e, name, wanted, barge);
+    uint32_t facts = 4u + (stop.part != 0) + !here + stop.above;
+    struct hf_buf *body = refuse(e, HOLD_BUSY, facts);
+
+    reply_field_text(body, FIELD_NAME, name);
+    reply_stop(body, e, stop);
+    reply_field_number(body, FIELD_WAITING, lock == NULL ? 0 : lock->waiting);
+    reply_field_number(body, FIELD_POSITION,
+                       lock == NULL ? 1 : queue_position(e, lock, wanted));
+    if (!here)
+        reply_field_text(body, FIELD_RELATED, lock_name(e, stop.lock));
+    if (stop.above)
+        reply_field_number(body, FIELD_TREE, 1);
+    return true;
 }
 
 void wait_need(struct hold_engine *e, const struct hold_command *c,
@@ -111,7 +137,7 @@ static bool refuse_no_tree(struct hold_engine *e, const struct part *own)
 static bool check_own(struct hold_engine *e, const struct wanted *wanted,
                       const struct part *own)
 {
-    if (own->group != 0 || own->mode != wanted->mode ||
+    if (own->group != 0 || own->key || own->mode != wanted->mode ||
         own->permits != wanted->permits ||
         (own->mode == MODE_COUNTING &&
          lock_at(e, own->lock)->max != wanted->max))
@@ -164,7 +190,7 @@ static bool check_used(struct hold_engine *e, const struct hold_command *c,
         return lock->granted >= e->bounds.holders_max &&
                refuse_overload(e, "holders-max", e->bounds.holders_max);
     if (!hold_may_wait(c))
-        return refuse_busy_name(e, c->name, number, &wanted, barge);
+        return refuse_busy(e, c->name, number, &wanted, barge);
     if (lock->waiting >= e->bounds.waiters_max)
         return refuse_overload(e, "waiters-max", e->bounds.waiters_max);
     return refuse_deadlock(e, c, &wanted, &number, 1);
@@ -189,7 +215,7 @@ __attribute__((noinline)) static bool check_new(struct hold_engine *e,
     if (is_related_free(e, c->name, &wanted, barge))
         return false;
     if (!hold_may_wait(c))
-        return refuse_busy_name(e, c->name, 0, &wanted, barge);
+        return refuse_busy(e, c->name, 0, &wanted, barge);
     if (e->bounds.waiters_max == 0)
         return refuse_overload(e, "waiters-max", 0);
     return refuse_deadlock(e, c, &wanted, &none, 1);
@@ -335,11 +361,29 @@ static inline void end_plain(struct hold_engine *e, uint32_t number,
     lock_remove(e, lock);
 }
 
+static inline void release(struct hold_engine *e, uint32_t number,
+                           struct part *part, const struct lock *lock,
+                           uint32_t lock_number)
+{
+    if (lock->granted == 1 &&
+        (lock->waiting | lock->mark | lock->is_listed) == 0 &&
+        (part->claim.session | part->claim.terms | e->trees.used) == 0)
+        end_plain(e, number, part, lock_number);
+    else
+        grant_end(e, number, true);
+}
+
+void lock_release(struct hold_engine *e, uint32_t number, uint32_t lock_number)
+{
+    release(e, number, part_edit(e, number), lock_at(e, lock_number),
+            lock_number);
+}
+
 void lock_give(struct hold_engine *e, const struct hold_command *c,
                struct target at)
 {
     uint32_t number = grant_find(e, at.number, c->token);
-    struct part *part = part_at(e, number);
+    struct part *part = part_edit(e, number);
     const struct lock *lock = lock_at(e, at.number);
 
     if (part->group != 0) { /* given up by the server */
@@ -353,15 +397,9 @@ void lock_give(struct hold_engine *e, const struct hold_command *c,
     reply_field_number(&e->body, FIELD_REMAINING, part->count);
     if (part->count > 0)
         return;
-    if (lock->granted == 1 && (lock->waiting | lock->mark) == 0 &&
-        (part->claim.session | part->claim.terms | e->trees.used) == 0 &&
-        c->done_ms == 0) {
-        end_plain(e, number, part, at.number);
-        return;
-    }
     if (c->done_ms > 0)
         mark_done(e, at.number, e->now_us + c->done_ms * US_PER_MS, c->note);
-    grant_end(e, number, true);
+    release(e, number, part, lock, at.number);
     serve_all(e);
 }
 
@@ -398,7 +436,7 @@ bool downgrade_check(struct hold_engine *e, const struct hold_command *c,
     if (check_single(e, c, at, HOLD_LOST))
         return true;
     const struct part *part = part_at(e, grant_find(e, at.number, c->token));
-    if (part->mode == MODE_COUNTING)
+    if (part->mode == MODE_COUNTING || part->key)
         return refuse_mode(e, part);
     if (part->mode == MODE_EXCLUSIVE)
         return false;
@@ -409,10 +447,10 @@ bool downgrade_check(struct hold_engine *e, const struct hold_command *c,
 void lock_downgrade(struct hold_engine *e, const struct hold_command *c,
                     struct target at)
 {
-    struct part *part = part_at(e, grant_find(e, at.number, c->token));
+    struct part *part = part_edit(e, grant_find(e, at.number, c->token));
 
     part->mode = MODE_SHARED;
-    lock_at(e, at.number)->fence = part->token;
+    lock_edit(e, at.number)->fence = part->token;
     emit_lock(e, EVENT_LOCK_DOWNGRADED, part, part->token, 0);
     reply_downgraded(e, part);
     serve_later(e, at.number);
@@ -482,11 +520,15 @@ static void end_over(struct hold_engine *e, uint32_t number)
     }
 }
 
-void lock_settle(struct hold_engine *e, uint32_t number)
+/* Ends what is over on that name. */
+void lock_settle_named(struct hold_engine *e, const struct hold_command *c)
 {
-    struct lock *lock = lock_at(e, number);
+    uint32_t number = hf_index_find(&e->locks, c->name);
     uint32_t next;
 
+    if (number == 0)
+        return;
+    struct lock *lock = lock_edit(e, number);
     lock->is_kept = true;
     for (uint32_t n = lock->grants.first; n != 0; n = next) {
         next = part_at(e, n)->place.next;
@@ -502,12 +544,4 @@ void lock_settle(struct hold_engine *e, uint32_t number)
     lock->is_kept = false;
     serve_later(e, number);
     serve_all(e);
-}
-
-void lock_settle_named(struct hold_engine *e, const struct hold_command *c)
-{
-    uint32_t number = hf_index_find(&e->locks, c->name);
-
-    if (number != 0)
-        lock_settle(e, number);
 }

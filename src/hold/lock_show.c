@@ -9,11 +9,6 @@ static uint32_t count_of(const struct hold_engine *e, const struct part *grant)
     return grant->group == 0 ? grant->count : set_at(e, grant->group)->count;
 }
 
-static int64_t passed_ms(const struct hold_engine *e, uint64_t since_us)
-{
-    return (int64_t)((e->now_us - since_us) / US_PER_MS);
-}
-
 static void reply_mode(struct hf_buf *body, const struct part *part)
 {
     reply_field_text(body, FIELD_MODE,
@@ -191,22 +186,41 @@ void lock_info(struct hold_engine *e, const struct hold_command *c)
 
 /* ---- Who waits for whom. ---- */
 
-/* What a part waits for first: a grant that conflicts with it, or the wait
- * before it; 0: for time to pass, or for another name of its set. */
-static uint32_t blocker_of(struct hold_engine *e, const struct part *part)
+/* The wait that stops a part in its queue: the one before it, or the first
+ * writer if it is a reader's; 0: none. */
+static uint32_t wait_before(const struct hold_engine *e,
+                            const struct part *part,
+                            const struct wanted *wanted)
+{
+    const struct lock *lock = lock_at(e, part->lock);
+
+    if (wanted->mode != MODE_SHARED)
+        return part->place.prev;
+    return is_blocked(e, lock, wanted) ? lock->writer : 0;
+}
+
+/* What a part waits for first: a grant that conflicts with it, that the name or
+ * a related one is not closed any more, or a wait before it. No lock: for
+ * another name of its set. */
+static struct stop stop_of(struct hold_engine *e, const struct part *part)
 {
     const struct lock *lock = lock_at(e, part->lock);
     struct wanted wanted = waiter_wants(e, waiter_at(e, part->group), part);
 
     if (lock->granted > 0 &&
         conflicts(lock, &wanted, part_at(e, lock->grants.first)))
-        return lock->grants.first;
-    if (part->place.prev != 0 || !has_relatives(e, &wanted))
-        return part->place.prev;
+        return (struct stop){part->lock, lock->grants.first, 0, false};
+    if (is_closed(e, lock))
+        return (struct stop){part->lock, 0, 0, false};
+    uint32_t before = wait_before(e, part, &wanted);
+    if (before != 0)
+        return (struct stop){part->lock, before, 0, false};
+    if (!has_relatives(e, &wanted))
+        return (struct stop){0, 0, 0, false};
     struct stop stop =
         find_stop(e, hf_index_name(&e->locks, lock), &wanted, false);
     e->out.work += stop.looked;
-    return stop.part;
+    return stop;
 }
 
 /* The longest edge, as an entry and as a line: texts, escaped. */
@@ -220,12 +234,16 @@ struct graph {
     uint32_t count;
 };
 
-/* Shows the edges of all who wait, from the cursor on. */
+/* What somebody waits for. */
+enum edge { EDGE_GRANT, EDGE_QUEUE, EDGE_CLOSED };
+
+/* Shows the edges of all who wait, from the cursor on; of what is closed, the
+ * holder is "". */
 static struct graph
 show_edges(struct hold_engine *e, const struct hold_command *c, uint32_t most,
            size_t entry_max,
            void (*show)(struct hold_engine *e, const struct part *part,
-                        const struct part *by))
+                        struct hf_bytes holder, enum edge edge))
 {
     uint32_t top = hf_index_top(&e->waiters);
     uint64_t number = c->cursor > 0 ? c->cursor : 1;
@@ -239,10 +257,14 @@ show_edges(struct hold_engine *e, const struct hold_command *c, uint32_t most,
         e->out.work++;
         uint32_t n = waiter == NULL ? 0 : waiter->first;
         for (; n != 0; n = part_at(e, n)->more) {
-            uint32_t by = blocker_of(e, part_at(e, n));
-            if (by == 0)
+            struct stop stop = stop_of(e, part_at(e, n));
+            if (stop.lock == 0)
                 continue;
-            show(e, part_at(e, n), part_at(e, by));
+            if (stop.part == 0)
+                show(e, part_at(e, n), hf_bytes("", 0), EDGE_CLOSED);
+            else
+                show(e, part_at(e, n), part_owner(e, part_at(e, stop.part)),
+                     part_at(e, stop.part)->waits ? EDGE_QUEUE : EDGE_GRANT);
             graph.count++;
         }
     }
@@ -251,8 +273,9 @@ show_edges(struct hold_engine *e, const struct hold_command *c, uint32_t most,
 }
 
 static void show_edge(struct hold_engine *e, const struct part *part,
-                      const struct part *by)
+                      struct hf_bytes holder, enum edge edge)
 {
+    static const char *const names[] = {"grant", "queue", "closed"};
     const struct waiter *waiter = waiter_at(e, part->group);
     struct hf_buf *body = &e->body;
 
@@ -263,9 +286,8 @@ static void show_edge(struct hold_engine *e, const struct part *part,
     reply_mode(body, part);
     reply_field_number(body, FIELD_WAITED_MS, passed_ms(e, waiter->queued_us));
     reply_note(body, e, &waiter->claim);
-    reply_field_text(body, FIELD_BY,
-                     hf_bytes_text(by->waits ? "queue" : "grant"));
-    reply_field_text(body, FIELD_HOLDER, part_owner(e, by));
+    reply_field_text(body, FIELD_BY, hf_bytes_text(names[edge]));
+    reply_field_text(body, FIELD_HOLDER, holder);
     reply_tree(body, part);
 }
 
@@ -290,17 +312,21 @@ static void put_quoted(struct hold_engine *e, struct hf_bytes text)
 }
 
 static void show_dot(struct hold_engine *e, const struct part *part,
-                     const struct part *by)
+                     struct hf_bytes holder, enum edge edge)
 {
+    static const char *const styles[] = {"", ", style=dashed",
+                                         ", style=dotted"};
+
     if (e->body.len > DOT_FULL)
         return; /* a text is not longer */
     put(e, hf_bytes_text("  "));
     put_quoted(e, part_owner(e, part));
     put(e, hf_bytes_text(" -> "));
-    put_quoted(e, part_owner(e, by));
+    put_quoted(e, edge == EDGE_CLOSED ? hf_bytes_text("(closed)") : holder);
     put(e, hf_bytes_text(" [label="));
     put_quoted(e, lock_name(e, part->lock));
-    put(e, hf_bytes_text(by->waits ? ", style=dashed];\n" : "];\n"));
+    put(e, hf_bytes_text(styles[edge]));
+    put(e, hf_bytes_text("];\n"));
 }
 
 void lock_waitgraph(struct hold_engine *e, const struct hold_command *c)
@@ -381,18 +407,19 @@ static uint32_t own_at(const struct hold_engine *e, uint32_t lock,
     return number;
 }
 
-bool hold_reenters(const struct hold_engine *e, const struct hold_command *c)
+uint64_t hold_reenters(const struct hold_engine *e,
+                       const struct hold_command *c)
 {
     uint32_t session = c->session == 0 ? 0 : session_find(e, c->session);
     uint32_t names = c->item_count > 0 ? c->item_count : 1;
-    bool found = false;
+    uint32_t found = 0;
 
-    for (uint32_t i = 0; i < names && !found; i++) {
+    for (uint32_t i = 0; i < names && found == 0; i++) {
         uint32_t lock = hf_index_find(
             &e->locks, c->item_count > 0 ? c->items[i].sku : c->name);
-        found = own_at(e, lock, session, c) != 0;
+        found = own_at(e, lock, session, c);
     }
-    return found;
+    return found == 0 ? 0 : part_token(e, part_at(e, found));
 }
 
 uint64_t hold_oldest_token(const struct hold_engine *e, struct hf_bytes name)
@@ -402,4 +429,32 @@ uint64_t hold_oldest_token(const struct hold_engine *e, struct hf_bytes name)
     if (lock == 0 || lock_at(e, lock)->granted == 0)
         return 0;
     return part_token(e, part_at(e, lock_at(e, lock)->grants.first));
+}
+
+/* Names below that one, if it has a TREE or will have one. */
+static uint64_t weight_at(const struct hold_engine *e, struct hf_bytes name,
+                          bool asked)
+{
+    uint32_t number = asked ? 0 : hf_index_find(&e->locks, name);
+
+    return asked || (number != 0 && tree_of(e, lock_at(e, number)) != NULL)
+               ? path_count(e, name, e->bounds.tree_names_max)
+               : 0;
+}
+
+uint64_t hold_weight(const struct hold_engine *e, const struct hold_command *c)
+{
+    bool asked = (c->flags & HOLD_TREE) != 0;
+    uint32_t set = c->kind == HOLD_UNLOCKSET ? set_find(e, c->token) : 0;
+    uint64_t weight = 0;
+
+    if (asked ? c->kind != HOLD_LOCK && c->kind != HOLD_LOCKSET
+              : e->trees.used == 0 || (c->kind != HOLD_UNLOCK && set == 0))
+        return 0;
+    for (uint32_t i = 0; i < c->item_count; i++)
+        weight += weight_at(e, c->items[i].sku, asked);
+    for (uint32_t n = set == 0 ? 0 : set_at(e, set)->first; n != 0;
+         n = part_at(e, n)->more)
+        weight += weight_at(e, lock_name(e, part_at(e, n)->lock), false);
+    return c->name.len == 0 ? weight : weight_at(e, c->name, asked);
 }

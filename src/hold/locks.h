@@ -50,7 +50,9 @@ int64_t grant_safe_ms(const struct hold_engine *e, const struct part *part);
 void reply_grant(struct hf_buf *body, const struct hold_engine *e,
                  uint32_t part, uint64_t queued_us);
 void grant_expire(struct hold_engine *e, uint32_t part);
-/* A new grant, answered. */
+/* A new grant; grant_new() answers, too. */
+uint32_t grant_start(struct hold_engine *e, const struct hold_command *c,
+                     const struct wanted *wanted, uint32_t lock);
 void grant_new(struct hold_engine *e, const struct hold_command *c,
                const struct wanted *wanted, uint32_t lock);
 /* The grant on a lock of that holder; 0: none. */
@@ -64,12 +66,13 @@ uint32_t holder_find(const struct hold_engine *e, uint32_t session,
                      struct hf_bytes owner);
 bool is_before(const struct hold_engine *e, const struct part *part,
                const struct wanted *wanted);
-/* A wait is before its place that it cannot share the lock with. */
+/* The first in the queue that it cannot share the lock with; 0: none. */
+uint32_t first_before(const struct lock *lock, const struct wanted *wanted);
+/* That one is before its place. */
 bool is_blocked(const struct hold_engine *e, const struct lock *lock,
                 const struct wanted *wanted);
 uint32_t queue_position(const struct hold_engine *e, const struct lock *lock,
                         const struct wanted *wanted);
-void queue_leave(struct hold_engine *e, uint32_t part);
 /* Queues the command with these parts, and answers WAITING. */
 void waiter_new(struct hold_engine *e, const struct hold_command *c,
                 const struct wanted *wanted, uint32_t first);
@@ -100,7 +103,7 @@ void serve_later(struct hold_engine *e, uint32_t lock);
 void serve_listed(struct hold_engine *e);
 static inline void serve_all(struct hold_engine *e)
 {
-    if (e->serve.first != 0)
+    if (e->serve.first != 0 && !e->undo.on) /* a group serves at its end */
         serve_listed(e);
 }
 
@@ -134,9 +137,10 @@ hold_check_fn lock_check, unlock_check, renew_check, downgrade_check,
     revoke_check;
 hold_change_fn lock_take, lock_give, lock_renew, lock_downgrade, lock_revoke;
 hold_run_fn lock_settle_named;
+/* Ends a single grant on that lock, which was given back; serve_all() is to
+ * follow. */
+void lock_release(struct hold_engine *e, uint32_t part, uint32_t lock);
 bool lock_is_over(const struct hold_engine *e, uint32_t number);
-/* Ends what is over on that name. */
-void lock_settle(struct hold_engine *e, uint32_t number);
 struct wanted waiter_wants(const struct hold_engine *e,
                            const struct waiter *waiter,
                            const struct part *part);
@@ -148,14 +152,20 @@ bool refuse_session(struct hold_engine *e, uint64_t id, uint32_t *number);
 bool refuse_token(struct hold_engine *e, const struct hold_command *c,
                   enum hold_code code);
 bool refuse_mode(struct hold_engine *e, const struct part *part);
-/* `lock` 0: the name is not in use. */
-bool refuse_busy_name(struct hold_engine *e, struct hf_bytes name,
-                      uint32_t lock, const struct wanted *wanted, bool barge);
+/* Says what stops it, here or at a related name; `lock` 0: not in use. */
+bool refuse_busy(struct hold_engine *e, struct hf_bytes name, uint32_t lock,
+                 const struct wanted *wanted, bool barge);
 
 /* elect.c - what elections have beyond locks */
 hold_need_fn proclaim_need;
 hold_change_fn lock_proclaim;
 hold_run_fn lock_leader;
+
+/* key.c - locks as keys of Redis */
+hold_need_fn key_set_need, key_need;
+hold_check_fn key_set_check, key_del_check, key_expire_check;
+hold_change_fn key_set, key_del, key_expire;
+hold_run_fn key_get, key_count, key_scan;
 
 /* lock_show.c */
 hold_run_fn lock_info, lock_list, lock_held, lock_waitgraph;
@@ -181,7 +191,7 @@ hold_run_fn lock_explain;
 
 /* set.c */
 hold_need_fn lockset_need;
-hold_check_fn lockset_check, unlockset_check, renewset_check;
+hold_check_fn lockset_check, set_check;
 hold_change_fn lockset_take, lockset_give, lockset_renew;
 uint32_t set_find(const struct hold_engine *e, uint64_t token);
 /* The parts are granted as a set; 0 without memory. */

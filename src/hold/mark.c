@@ -41,17 +41,17 @@ uint64_t mark_due_us(const struct mark *mark)
 /* The mark of that name; a new one, not due yet, if it has none. */
 static struct mark *mark_of(struct hold_engine *e, uint32_t lock_number)
 {
-    struct lock *lock = lock_at(e, lock_number);
+    struct lock *lock = lock_edit(e, lock_number);
 
     if (lock->mark == 0) {
         lock->mark = hf_slab_take(&e->marks);
         assert(lock->mark != 0); /* promised */
-        struct mark *mark = mark_at(e, lock->mark);
+        struct mark *mark = mark_edit(e, lock->mark);
         mark->lock = lock_number;
         mark->order = ++e->seq;
         due_add(e, DUE_MARK, lock->mark, UINT64_MAX, mark->order);
     }
-    return mark_at(e, lock->mark);
+    return mark_edit(e, lock->mark);
 }
 
 static void schedule(struct hold_engine *e, const struct mark *mark)
@@ -65,6 +65,7 @@ void mark_close(struct hold_engine *e, uint32_t lock_number, uint64_t until_us,
     struct mark *mark = mark_of(e, lock_number);
 
     mark->closed_us = max_u64(mark->closed_us, until_us);
+    e->tree_stops++;
     if (tree)
         mark->below_us = max_u64(mark->below_us, until_us);
     schedule(e, mark);
@@ -83,9 +84,7 @@ static void reply_done(struct hf_buf *body, const struct hold_engine *e,
 
 bool refuse_done(struct hold_engine *e, uint32_t lock_number)
 {
-    const struct lock *lock = lock_at(e, lock_number);
-
-    if (lock->mark == 0 || mark_at(e, lock->mark)->done_us <= e->now_us)
+    if (!is_done(e, lock_at(e, lock_number)))
         return false;
     reply_done(refuse(e, HOLD_DONE, 3), e, lock_number);
     return true;
@@ -113,7 +112,7 @@ void mark_settle(struct hold_engine *e, uint32_t number)
 {
     if (number == 0)
         return;
-    struct mark *mark = mark_at(e, number);
+    struct mark *mark = mark_edit(e, number);
     bool below = mark->below_us != 0 && mark->below_us <= e->now_us;
     bool opens = mark->closed_us != 0 && mark->closed_us <= e->now_us;
     uint32_t lock = mark->lock;
@@ -129,7 +128,7 @@ void mark_settle(struct hold_engine *e, uint32_t number)
     if ((mark->closed_us | mark->done_us) != 0) {
         schedule(e, mark);
     } else {
-        lock_at(e, lock)->mark = 0;
+        lock_edit(e, lock)->mark = 0;
         hf_heap_remove(&e->due, mark->due);
         hf_slab_give(&e->marks, number);
     }

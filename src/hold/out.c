@@ -18,8 +18,21 @@
  * or grants itself. A set counts by its names. */
 #define SETTLED_MAX (HOLD_SETTLE_MAX * HOLD_SET_MAX)
 #define EVENTS_BASE (3 * HOLD_STEP_MAX + 4 * HOLD_SET_MAX + SETTLED_MAX)
-#define NAMES_BYTES \
-    ((HOLD_STEP_MAX + 4 * HOLD_SET_MAX + SETTLED_MAX) * HOLD_NAME_MAX)
+#define NAMES_BYTES (EVENTS_BASE * HOLD_NAME_MAX)
+/* The same of a group: each command may be about a set. */
+#define GROUP_EVENTS      (HOLD_GROUP_MAX * (HOLD_SET_MAX + 1))
+#define GROUP_NAMES_BYTES (GROUP_EVENTS * HOLD_NAME_MAX)
+/* What an event has beyond its name, if all is to be told: of a lock, and of a
+ * reservation. */
+#define LOCK_BYTES  (HOLD_OWNER_MAX + HOLD_NOTE_MAX)
+#define ITEMS_BYTES (HOLD_ITEMS_MAX * (2 + HOLD_SKU_MAX + 8))
+#define RESERVATION_BYTES \
+    (HOLD_ID_MAX + HOLD_OWNER_MAX + HOLD_REASON_MAX + ITEMS_BYTES)
+#define TOLD_BYTES \
+    (EVENTS_BASE * LOCK_BYTES + (HOLD_STEP_MAX + 1) * RESERVATION_BYTES)
+#define GROUP_TOLD_BYTES (HOLD_GROUP_MAX * RESERVATION_BYTES)
+_Static_assert(RESERVATION_BYTES >= (HOLD_SET_MAX + 1) * LOCK_BYTES,
+               "a set has more to tell than a reservation");
 /* The longest answer to those who waited for what is done. */
 #define DONE_BYTES (HOLD_NAME_MAX + HOLD_NOTE_MAX + 64)
 
@@ -95,16 +108,22 @@ enum hf_status out_reserve(struct hold_engine *e, size_t waiters)
 enum hf_status out_reserve_events(struct hold_engine *e, size_t parts,
                                   size_t name_bytes)
 {
-    if (parts + EVENTS_BASE > e->event_cap) {
-        size_t cap = 2 * parts + EVENTS_BASE;
-        void *events = hf_realloc(e->events, cap * sizeof *e->events);
-        if (events == NULL)
+    size_t events = EVENTS_BASE + (e->groups ? GROUP_EVENTS : 0);
+    size_t bytes = NAMES_BYTES + (e->groups ? GROUP_NAMES_BYTES : 0);
+
+    if (e->tells)
+        bytes += TOLD_BYTES + (e->groups ? GROUP_TOLD_BYTES : 0) +
+                 parts * LOCK_BYTES;
+    if (parts + events > e->event_cap) {
+        size_t cap = 2 * parts + events;
+        void *more = hf_realloc(e->events, cap * sizeof *e->events);
+        if (more == NULL)
             return HF_NOMEM;
-        e->events = events;
+        e->events = more;
         e->event_cap = cap;
     }
-    if (name_bytes + NAMES_BYTES > e->event_names.cap) {
-        size_t cap = 2 * name_bytes + NAMES_BYTES;
+    if (name_bytes + bytes > e->event_names.cap) {
+        size_t cap = 2 * name_bytes + bytes;
         void *names = hf_realloc(e->event_names.data, cap);
         if (names == NULL)
             return HF_NOMEM;
@@ -114,9 +133,23 @@ enum hf_status out_reserve_events(struct hold_engine *e, size_t parts,
     return HF_OK;
 }
 
+enum hf_status out_reserve_group(struct hold_engine *e)
+{
+    bool before = e->groups;
+
+    e->groups = true; /* from now on with every promise */
+    if (before ||
+        out_reserve_events(e, e->waited_parts + e->promised_parts,
+                           e->waited_bytes + e->promised_bytes) == HF_OK)
+        return HF_OK;
+    e->groups = false;
+    return HF_NOMEM;
+}
+
 void out_reset(struct hold_engine *e)
 {
     e->body.len = 0;
+    e->below = 0;
     e->answer_bodies.len = 0;
     e->event_names.len = 0;
     e->out = (struct hold_out){
@@ -129,20 +162,25 @@ uint64_t emit(struct hold_engine *e, enum hold_event_kind kind,
     struct hold_event *event = &e->events[e->out.event_count];
 
     assert(e->out.event_count < e->event_cap);
-    *event = (struct hold_event){++e->seq, kind, lag_us,   HOLD_NO_AGE,
-                                 0,        0,    {NULL, 0}};
-    if (e->out.event_count > 0 && hf_bytes_equal(event[-1].name, name)) {
-        event->name = event[-1].name;
-    } else {
-        char *place = e->event_names.data + e->event_names.len;
-        assert(e->event_names.cap - e->event_names.len >= name.len);
-        if (name.len > 0)
-            memcpy(place, name.data, name.len);
-        e->event_names.len += name.len;
-        event->name = hf_bytes(place, name.len);
-    }
+    *event = (struct hold_event){.seq = ++e->seq,
+                                 .age_us = HOLD_NO_AGE,
+                                 .lag_us = lag_us,
+                                 .kind = kind,
+                                 .name = tell_text(e, name)};
     e->out.event_count++;
     return event->seq;
+}
+
+enum hf_status hold_tell(struct hold_engine *e)
+{
+    if (e->tells)
+        return HF_OK;
+    e->tells = true;
+    if (out_reserve_events(e, e->waited_parts + e->promised_parts,
+                           e->waited_bytes + e->promised_bytes) == HF_OK)
+        return HF_OK;
+    e->tells = false;
+    return HF_NOMEM;
 }
 
 void emit_age(struct hold_engine *e, uint64_t since_us)

@@ -11,6 +11,11 @@
 /* What is shown of one holder, waiter or event counts as so many steps. */
 #define SHOW_STEPS 16u
 
+/* What `tree` of a request says: the names below count. TREE_COVERED: of its
+ * set another name has met them. */
+#define TREE_ALL     1u
+#define TREE_COVERED 3u
+
 /* One name of a request, as it is asked for. */
 struct wanted {
     struct hf_bytes owner;
@@ -18,7 +23,8 @@ struct wanted {
     uint32_t permits;
     uint32_t max;
     enum lock_mode mode;
-    bool tree;
+    uint8_t tree; /* 0: none */
+    bool key;
     uint32_t priority;
     uint32_t rank; /* in the queue: see rank_of() */
     uint64_t age;
@@ -129,6 +135,11 @@ static inline bool is_closed(const struct hold_engine *e,
     return lock->mark != 0 && mark_at(e, lock->mark)->closed_us > e->now_us;
 }
 
+static inline bool is_done(const struct hold_engine *e, const struct lock *lock)
+{
+    return lock->mark != 0 && mark_at(e, lock->mark)->done_us > e->now_us;
+}
+
 /* The grant on a lock with that token; 0: none. */
 static inline uint32_t grant_find(const struct hold_engine *e,
                                   uint32_t lock_number, uint64_t token)
@@ -147,14 +158,27 @@ static inline uint32_t part_new(struct hold_engine *e, uint32_t lock_number,
     uint32_t number = hf_slab_take_raw(&e->parts);
 
     assert(number != 0); /* promised */
-    *part_at(e, number) = (struct part){
+    *part_edit(e, number) = (struct part){
         .lock = lock_number,
         .mode = (uint8_t)wanted->mode,
         .permits = wanted->permits,
         .priority = wanted->priority & HOLD_PRIORITY_MAX,
-        .tree = wanted->tree,
+        .key = wanted->key,
+        .tree = wanted->tree & TREE_ALL,
     };
     return number;
+}
+
+/* Its holder, and of a new one its note. */
+static inline void tell_grant(struct hold_engine *e, struct hold_event *event,
+                              const struct part *part)
+{
+    const struct claim *claim = part_claim(e, part);
+
+    event->owner = tell_text(e, hf_text_bytes(&e->texts, claim->owner));
+    if (event->kind == EVENT_LOCK_GRANTED && claim->terms != 0)
+        event->note = tell_text(
+            e, hf_text_bytes(&e->texts, terms_at(e, claim->terms)->note));
 }
 
 /* Tells of a grant; token 0: it is the number of the event. */
@@ -167,6 +191,8 @@ static inline uint64_t emit_at(struct hold_engine *e, enum hold_event_kind kind,
 
     event->token = token != 0 ? token : seq;
     event->mode = part->mode;
+    if (e->tells)
+        tell_grant(e, event, part);
     if (e->past != NULL)
         past_add(e, kind, lock->named.hash, event->name, part_owner(e, part),
                  event->token, (enum lock_mode)part->mode, part->tree);
@@ -221,6 +247,7 @@ static inline struct wanted command_wants(const struct hold_engine *e,
                 : c->permits != 0             ? MODE_COUNTING
                                               : MODE_EXCLUSIVE,
         .tree = (c->flags & HOLD_TREE) != 0,
+        .key = c->kind == HOLD_KEY_SET,
         .priority = hold_priority(c),
         .rank = rank_of(c->flags),
         .age = by_age ? c->session : e->seq + 1,
@@ -228,10 +255,18 @@ static inline struct wanted command_wants(const struct hold_engine *e,
     };
 }
 
+/* What has no end lasts as long as anything can. */
 static inline int64_t left_ms(const struct hold_engine *e, uint64_t until_us)
 {
+    if (until_us == UINT64_MAX)
+        return (int64_t)HOLD_TTL_MAX_MS;
     return until_us > e->now_us ? (int64_t)((until_us - e->now_us) / US_PER_MS)
                                 : 0;
+}
+
+static inline int64_t passed_ms(const struct hold_engine *e, uint64_t since_us)
+{
+    return (int64_t)((e->now_us - since_us) / US_PER_MS);
 }
 
 /* How long a grant lasts that ends then, or earlier with its session. */

@@ -48,11 +48,18 @@ static struct hf_bytes name_of(const struct hold_engine *e, uint32_t number)
     return lock_name(e, path_at(e, number)->lock);
 }
 
-static uint32_t *above_of(const struct hold_engine *e, uint32_t ref)
+static uint32_t above_of(const struct hold_engine *e, uint32_t ref)
 {
-    struct path *path = path_at(e, ref >> 1);
+    const struct path *path = path_at(e, ref >> 1);
 
-    return is_name(ref) ? &path->above : &path->up;
+    return is_name(ref) ? path->above : path->up;
+}
+
+static void set_above(struct hold_engine *e, uint32_t ref, uint32_t up)
+{
+    struct path *path = path_edit(e, ref >> 1);
+
+    *(is_name(ref) ? &path->above : &path->up) = up;
 }
 
 /* Hangs `ref` on the node `up`, in the place of `old`. */
@@ -61,8 +68,8 @@ static void hang(struct hold_engine *e, uint32_t up, uint32_t old, uint32_t ref)
     if (up == 0)
         e->path_root = ref;
     else
-        path_at(e, up)->under[path_at(e, up)->under[1] == old] = ref;
-    *above_of(e, ref) = up;
+        path_edit(e, up)->under[path_at(e, up)->under[1] == old] = ref;
+    set_above(e, ref, up);
 }
 
 /* The name by whose bits the way down goes as by those of `name`. */
@@ -83,7 +90,7 @@ uint32_t path_add(struct hold_engine *e, uint32_t lock)
 
     if (number == 0)
         return 0;
-    struct path *path = path_at(e, number);
+    struct path *path = path_edit(e, number);
     path->lock = lock;
     path->bit = PATH_NO_NODE;
     if (e->path_root == 0) {
@@ -93,7 +100,7 @@ uint32_t path_add(struct hold_engine *e, uint32_t lock)
     struct hf_bytes name = lock_name(e, lock);
     uint32_t ref = descend(e, name);
     uint32_t bit = find_difference(name, name_of(e, ref >> 1));
-    uint32_t up = *above_of(e, ref);
+    uint32_t up = above_of(e, ref);
     while (up != 0 && path_at(e, up)->bit > bit) {
         ref = node_ref(up);
         up = path_at(e, up)->up;
@@ -104,7 +111,7 @@ uint32_t path_add(struct hold_engine *e, uint32_t lock)
     path->under[side] = name_ref(number);
     path->under[1 - side] = ref;
     path->above = number;
-    *above_of(e, ref) = number;
+    set_above(e, ref, number);
     return number;
 }
 
@@ -112,7 +119,7 @@ uint32_t path_add(struct hold_engine *e, uint32_t lock)
  * in its own record, it takes over the place of the latter. */
 void path_remove(struct hold_engine *e, uint32_t number)
 {
-    struct path *path = path_at(e, number);
+    const struct path *path = path_at(e, number);
     uint32_t gone = path->above;
 
     if (gone == 0) {
@@ -120,7 +127,7 @@ void path_remove(struct hold_engine *e, uint32_t number)
         hf_slab_give(&e->paths, number);
         return;
     }
-    struct path *node = path_at(e, gone);
+    struct path *node = path_edit(e, gone);
     uint32_t other = node->under[node->under[0] == name_ref(number)];
     hang(e, node->up, node_ref(gone), other);
     node->bit = PATH_NO_NODE;
@@ -129,8 +136,8 @@ void path_remove(struct hold_engine *e, uint32_t number)
         node->under[0] = path->under[0];
         node->under[1] = path->under[1];
         hang(e, path->up, node_ref(number), node_ref(gone));
-        *above_of(e, node->under[0]) = gone;
-        *above_of(e, node->under[1]) = gone;
+        set_above(e, node->under[0], gone);
+        set_above(e, node->under[1], gone);
     }
     hf_slab_give(&e->paths, number);
 }
@@ -172,7 +179,7 @@ uint32_t path_next(const struct hold_engine *e, struct path_walk *walk)
     uint32_t ref = walk->at;
 
     while (ref != walk->top) {
-        uint32_t up = *above_of(e, ref);
+        uint32_t up = above_of(e, ref);
         const struct path *node = path_at(e, up);
         if (node->under[0] == ref) {
             walk->at = find_first(e, node->under[1]);
@@ -181,6 +188,18 @@ uint32_t path_next(const struct hold_engine *e, struct path_walk *walk)
         ref = node_ref(up);
     }
     return 0;
+}
+
+uint32_t path_count(const struct hold_engine *e, struct hf_bytes name,
+                    uint64_t most)
+{
+    struct path_walk walk;
+    uint32_t count = 0;
+
+    for (uint32_t n = path_first(e, name, &walk); n != 0 && count < most;
+         n = path_next(e, &walk))
+        count++;
+    return count;
 }
 
 bool path_check(const struct hold_engine *e, uint64_t count)

@@ -33,9 +33,15 @@ struct path {
 };
 #define PATH_NO_NODE UINT32_MAX
 
-static inline struct path *path_at(const struct hold_engine *e, uint32_t number)
+static inline const struct path *path_at(const struct hold_engine *e,
+                                         uint32_t number)
 {
     return hf_slab_at(&e->paths, number);
+}
+static inline struct path *path_edit(struct hold_engine *e, uint32_t number)
+{
+    return hf_undo_keep(&e->undo, hf_slab_at(&e->paths, number),
+                        sizeof(struct path));
 }
 
 /* Adds the name of a lock; 0 without memory (never, if promised). */
@@ -56,6 +62,10 @@ static inline void path_go(struct path_walk *walk, uint32_t number)
 {
     walk->at = number << 1 | 1;
 }
+
+/* How many there are, up to `most`. */
+uint32_t path_count(const struct hold_engine *e, struct hf_bytes name,
+                    uint64_t most);
 
 /* True if `name` is below `above`. */
 static inline bool path_is_below(struct hf_bytes name, struct hf_bytes above)

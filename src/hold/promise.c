@@ -36,7 +36,7 @@ static size_t shown_bound(const struct hold_engine *e,
 
     if (number != 0)
         items = hf_text_bytes(&e->texts, reservation_at(e, number)->items);
-    for (size_t at = 0; items_next(items, &at, &item);)
+    for (size_t at = 0; hold_next_item(items, &at, &item);)
         count++;
     size_t bound = promise_reservation(items.len, count);
     for (uint32_t i = HF_TEXT_CLASSES; i-- > 0;) {
@@ -135,7 +135,9 @@ static bool fits(const struct hold_engine *e, const struct need *need)
 /* True if applying it takes no memory. */
 static bool needs_nothing(const struct hold_command *c)
 {
-    return c->request.len == 0 && (hold_operations[c->kind].need == NULL ||
+    hold_need_fn *need = hold_operations[c->kind].need;
+
+    return c->request.len == 0 && (need == NULL || need == key_need ||
                                    (c->kind == HOLD_UNLOCK && c->done_ms == 0));
 }
 
@@ -178,7 +180,10 @@ prepare_other(struct hold_engine *e, const struct hold_command *c)
     struct need need;
     find_need(e, c, &need, hf_bytes_have(c->name, '/'));
     if (need.shows) {
-        need.reply_len = shown_bound(e, c);
+        need.reply_len = c->kind == HOLD_GROUP ? group_reply_bound(e, c->group)
+                                               : shown_bound(e, c);
+        if (need.reply_len > HF_TEXT_MAX)
+            return HF_INVALID;
         need_text(e, &need, need.reply_len);
     }
     if (e->memory_max > 0 && e->memory_bytes >= e->memory_max &&
@@ -218,8 +223,23 @@ prepare(struct hold_engine *e, const struct hold_command *c)
     return HF_OK;
 }
 
+__attribute__((noinline)) static enum hf_status
+prepare_group(struct hold_engine *e, const struct hold_command *c)
+{
+    if (group_prepare(e, c->group) != HF_OK)
+        return HF_NOMEM;
+    enum hf_status status = prepare_other(e, c);
+    if (status != HF_OK) {
+        group_spend(e, c->group);
+        group_trim(e, c->group);
+    }
+    return status;
+}
+
 enum hf_status hold_prepare(struct hold_engine *e, const struct hold_command *c)
 {
+    if (c->kind == HOLD_GROUP)
+        return prepare_group(e, c);
     if (!needs_nothing(c))
         return prepare(e, c);
     e->prepared++;
@@ -277,6 +297,8 @@ __attribute__((noinline)) static void spend(struct hold_engine *e,
 
 void promise_spend(struct hold_engine *e, const struct hold_command *c)
 {
+    if (c->kind == HOLD_GROUP)
+        group_spend(e, c->group);
     assert(e->prepared > 0);
     e->prepared--;
     if (!needs_nothing(c)) {
@@ -293,6 +315,32 @@ static void trim(struct hold_engine *e, const struct need *need)
     for (uint32_t i = 0; i < need->count; i++)
         hf_slab_trim(need->slabs[i]);
     e->grown = e->prepared > 0; /* else the last one came back */
+}
+
+void promise_trim(struct hold_engine *e)
+{
+    trim(e, &e->spent);
+}
+
+void promise_expect(struct hold_engine *e, const struct hold_command *c)
+{
+    find_need(e, c, &e->spent, hf_bytes_have(c->name, '/'));
+}
+
+size_t promise_reply_bound(struct hold_engine *e, const struct hold_command *c)
+{
+    const struct hold_operation *operation = &hold_operations[c->kind];
+    struct need need;
+
+    need.count = need.reserves = need.due = 0;
+    need.waiter = need.shows = false;
+    need.path = hf_bytes_have(c->name, '/');
+    need.reply_len = PLAIN_REPLY_BYTES + c->name.len;
+    if (c->kind == HOLD_SAID)
+        return c->note.len;
+    if (operation->need != NULL)
+        operation->need(e, c, &need);
+    return need.shows ? shown_bound(e, c) : need.reply_len;
 }
 
 void promise_end(struct hold_engine *e)

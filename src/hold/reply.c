@@ -61,6 +61,11 @@ static void reply_count(struct hf_buf *out, char tag, uint32_t count)
     hf_put_u32(place + 1, count);
 }
 
+void reply_ok(struct hf_buf *out)
+{
+    *extend(out, 1) = REPLY_OK;
+}
+
 void reply_list(struct hf_buf *out, uint32_t count)
 {
     reply_count(out, REPLY_LIST, count);
@@ -91,6 +96,19 @@ void reply_field_text(struct hf_buf *out, enum hold_field field,
 {
     reply_field(out, field);
     reply_text(out, text);
+}
+
+void reply_skip(struct hf_bytes body, size_t *at)
+{
+    for (uint64_t left = 1; left > 0; left--) {
+        struct reply_node node = reply_next(body, at);
+        if (node.kind == REPLY_LIST)
+            left += node.count;
+        for (uint32_t i = 0; node.kind == REPLY_MAP && i < node.count; i++) {
+            (void)reply_next_field(body, at);
+            reply_skip(body, at);
+        }
+    }
 }
 
 void reply_age(struct hf_buf *body, uint64_t passed_ms)

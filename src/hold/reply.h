@@ -7,6 +7,7 @@
  *   number  N  8 bytes
  *   text    T  2 bytes length, bytes
  *   null    0
+ *   OK      K  of a command in a group that has nothing else to tell
  *   list    L  4 bytes count, then so many values
  *   map     M  4 bytes count, then so many times: 1 byte field, value
  *
@@ -24,7 +25,7 @@
 #include "base/little.h"
 
 /* How it ended: the code, and its name as clients see it. The engine gives
- * those up to DONE, only a server the others. */
+ * those up to WRONGTYPE, only a server the others. */
 #define HOLD_CODES(CODE)                                                       \
     CODE(OK, "OK")                                                             \
     CODE(WAITING, "WAITING")   /* no answer yet: it comes under the ticket */  \
@@ -44,15 +45,18 @@
     CODE(BADARG, "BADARG")     /* a token that was never given */              \
     CODE(DEADLOCK, "DEADLOCK") /* waiting would close a circle */              \
     CODE(DONE, "DONE")         /* the work of this lock was done */            \
-    CODE(ERR, "ERR")           /* not a request, or of no command */           \
-    CODE(NOPERM, "NOPERM")     /* not from there */                            \
-    CODE(NOPROTO, "NOPROTO")   /* no such protocol */                          \
-    CODE(JOURNAL, "JOURNAL")   /* the log has failed */
+    CODE(ABORTED, "EXECABORT") /* a command of a group was refused */          \
+    CODE(WRONGTYPE, "WRONGTYPE") /* a lock that is no key of SET */            \
+    CODE(ERR, "ERR")             /* not a request, or of no command */         \
+    CODE(NOPERM, "NOPERM")       /* not from there */                          \
+    CODE(NOPROTO, "NOPROTO")     /* no such protocol */                        \
+    CODE(NOSCRIPT, "NOSCRIPT")   /* not a script that is known */              \
+    CODE(JOURNAL, "JOURNAL")     /* the log has failed */
 
 #define HOLD_CODE_OF(code, name) HOLD_##code,
 enum hold_code {
     HOLD_CODES(HOLD_CODE_OF) HOLD_ALL_CODES,
-    HOLD_CODE_COUNT = HOLD_DONE + 1 /* of those that the engine gives */
+    HOLD_CODE_COUNT = HOLD_WRONGTYPE + 1 /* of those that the engine gives */
 };
 #undef HOLD_CODE_OF
 
@@ -142,6 +146,7 @@ const char *hold_code_name(enum hold_code code);
 void reply_number(struct hf_buf *out, int64_t number);
 void reply_text(struct hf_buf *out, struct hf_bytes text);
 void reply_null(struct hf_buf *out);
+void reply_ok(struct hf_buf *out);
 void reply_list(struct hf_buf *out, uint32_t count);
 void reply_map(struct hf_buf *out, uint32_t count);
 void reply_field_number(struct hf_buf *out, enum hold_field field,
@@ -156,6 +161,7 @@ enum reply_kind {
     REPLY_NUMBER = 'N',
     REPLY_TEXT = 'T',
     REPLY_NULL = '0',
+    REPLY_OK = 'K',
     REPLY_LIST = 'L', /* `count` values follow */
     REPLY_MAP = 'M',  /* `count` times a field and a value follow */
 };
@@ -189,7 +195,7 @@ static inline struct reply_node reply_next(struct hf_bytes body, size_t *at)
         *at += 5;
         break;
     default:
-        assert(node.kind == REPLY_NULL);
+        assert(node.kind == REPLY_NULL || node.kind == REPLY_OK);
         *at += 1;
         break;
     }
@@ -202,6 +208,9 @@ static inline enum hold_field reply_next_field(struct hf_bytes body, size_t *at)
     assert(*at < body.len);
     return (enum hold_field)(unsigned char)body.data[(*at)++];
 }
+
+/* Goes behind the value at `*at`. */
+void reply_skip(struct hf_bytes body, size_t *at);
 
 /* Counts the remaining times of a map (safe_ms, expires_ms) on by so many
  * milliseconds, down to 0: an answer that is told again, later. */

@@ -9,18 +9,40 @@
  */
 #include <assert.h>
 
+#include "hold/group.h"
 #include "hold/locks.h"
 
 /* How requests are listed. */
 #define REQUESTS(e) CHAIN(e->requests.slab, request, listed.links)
 
+/* A fixed key: the fingerprint is part of the state. */
+static const struct hf_hash_seed seed = {
+    {0x686f6c6466617374u, 0x7265717565737473u}};
+
+/* Of its commands; what a SAID has was answered to what its token says, and may
+ * be another answer when the group is repeated. */
+static uint64_t group_fingerprint(const struct hold_command *c)
+{
+    uint64_t hashes[2] = {c->count, 0};
+    struct hf_bytes record;
+
+    for (size_t at = 0; hold_group_next(c->group, &at, &record);) {
+        if ((unsigned char)record.data[8] == HOLD_SAID)
+            record = hf_bytes(record.data + 12, 8);
+        hashes[1] = hf_hash(seed, record);
+        hashes[0] =
+            hf_hash(seed, hf_bytes((const char *)hashes, sizeof hashes));
+    }
+    return hashes[0];
+}
+
 static uint64_t fingerprint_of(struct hold_engine *e,
                                const struct hold_command *c,
                                struct hf_bytes record)
 {
-    /* A fixed key: the fingerprint is part of the state. */
-    struct hf_hash_seed seed = {{0x686f6c6466617374u, 0x7265717565737473u}};
 
+    if (c->kind == HOLD_GROUP)
+        return group_fingerprint(c);
     if (c->told) { /* a repetition is not */
         memcpy(e->record.data, record.data, record.len);
         hold_record_untell(e->record.data);
@@ -51,7 +73,7 @@ bool request_repeat(struct hold_engine *e, const struct hold_command *c,
 
     if (number == 0)
         return false;
-    struct request *request = request_at(e, number);
+    struct request *request = request_edit(e, number);
     if (request->fingerprint != fingerprint_of(e, c, record)) {
         reply_field_text(refuse(e, HOLD_CONFLICT, 1), FIELD_ID, c->request);
         return true;
@@ -63,10 +85,13 @@ bool request_repeat(struct hold_engine *e, const struct hold_command *c,
     assert(reply.len <= e->body.cap);
     memcpy(e->body.data, reply.data, reply.len);
     e->body.len = reply.len;
-    if (request->code == HOLD_OK || request->code == HOLD_BUSY ||
-        request->code == HOLD_DONE)
-        reply_age(&e->body, (e->now_us - request->stored_us + US_PER_MS - 1) /
-                                US_PER_MS); /* never too long */
+    uint64_t passed_ms = (e->now_us - request->stored_us + US_PER_MS - 1) /
+                         US_PER_MS; /* never too long */
+    if (c->kind == HOLD_GROUP && request->code == HOLD_OK)
+        group_retell(e, c->group, passed_ms);
+    else if (request->code == HOLD_OK || request->code == HOLD_BUSY ||
+             request->code == HOLD_DONE)
+        reply_age(&e->body, passed_ms);
     if (request->code == HOLD_OK && hold_operations[c->kind].retell != NULL)
         hold_operations[c->kind].retell(e, c);
     return true;
@@ -81,7 +106,7 @@ static struct list *list_of(struct hold_engine *e,
 /* Puts one that was answered at the end of its list. */
 static void append(struct hold_engine *e, uint32_t number)
 {
-    struct request *request = request_at(e, number);
+    struct request *request = request_edit(e, number);
 
     list_append(REQUESTS(e), list_of(e, request), number);
     e->refused_count += request->code != HOLD_OK;
@@ -89,7 +114,7 @@ static void append(struct hold_engine *e, uint32_t number)
 
 static void unlist(struct hold_engine *e, uint32_t number)
 {
-    struct request *request = request_at(e, number);
+    struct request *request = request_edit(e, number);
 
     list_remove(REQUESTS(e), list_of(e, request), number);
     e->refused_count -= request->code != HOLD_OK;
@@ -162,7 +187,7 @@ bool request_resume(struct hold_engine *e, const struct hold_command *c)
     if (number == 0 || request_at(e, number)->waiter == 0)
         return false;
     e->out.code = HOLD_WAITING;
-    e->out.ticket = waiter_move(e, request_at(e, number));
+    e->out.ticket = waiter_move(e, request_edit(e, number));
     return true;
 }
 
@@ -193,7 +218,7 @@ void request_store(struct hold_engine *e, const struct hold_command *c,
     uint32_t number = hf_index_add(&e->requests, c->request);
 
     assert(number != 0); /* promised */
-    struct request *request = request_at(e, number);
+    struct request *request = request_edit(e, number);
     enum hf_status status = hf_texts_put(
         &e->texts, reply, promise_take_reply(e, reply.len), &request->reply);
     assert(status == HF_OK); /* promised */
@@ -201,7 +226,7 @@ void request_store(struct hold_engine *e, const struct hold_command *c,
     request->fingerprint = fingerprint_of(e, c, record);
     if (waiting) {
         request->waiter = e->waiter_added;
-        waiter_at(e, e->waiter_added)->request = number;
+        waiter_edit(e, e->waiter_added)->request = number;
         return;
     }
     request->code = e->out.code;
@@ -212,7 +237,7 @@ void request_store(struct hold_engine *e, const struct hold_command *c,
 void request_answer(struct hold_engine *e, uint32_t number, enum hold_code code,
                     struct hf_bytes body)
 {
-    struct request *request = request_at(e, number);
+    struct request *request = request_edit(e, number);
     struct hf_slab *slab = &e->texts.slabs[request->reply.size_class];
 
     assert(request->waiter != 0);
@@ -231,7 +256,7 @@ void request_time_out(struct hold_engine *e, struct hf_bytes id)
 
     if (number == 0)
         return;
-    struct request *request = request_at(e, number);
+    struct request *request = request_edit(e, number);
     if (request->waiter != 0) {
         waiter_time_out(e, request->waiter);
         serve_all(e);
@@ -255,7 +280,7 @@ void request_drop(struct hold_engine *e, uint32_t number)
 enum hf_status request_loaded(struct hold_engine *e, uint32_t number,
                               uint64_t link)
 {
-    struct request *request = request_at(e, number);
+    struct request *request = request_edit(e, number);
 
     if (request->code >= HOLD_CODE_COUNT)
         return HF_CORRUPT;
@@ -266,7 +291,7 @@ enum hf_status request_loaded(struct hold_engine *e, uint32_t number,
     request->waiter = waiter_find(e, link);
     if (request->waiter == 0)
         return HF_CORRUPT;
-    waiter_at(e, request->waiter)->request = number;
+    waiter_edit(e, request->waiter)->request = number;
     return HF_OK;
 }
 

@@ -58,19 +58,6 @@ static size_t items_bytes(const struct hold_command *c)
     return bytes;
 }
 
-bool items_next(struct hf_bytes items, size_t *at, struct hold_item *out)
-{
-    if (*at == items.len)
-        return false;
-    const char *place = items.data + *at;
-    size_t len = hf_get_u16(place);
-    out->sku = hf_bytes(place + 2, len);
-    out->quantity = hf_get_u64(place + 2 + len);
-    *at += 2 + len + 8;
-    assert(*at <= items.len);
-    return true;
-}
-
 static struct hf_bytes items_of(const struct hold_engine *e,
                                 const struct reservation *r)
 {
@@ -85,7 +72,7 @@ static bool same_items(const struct hold_engine *e, const struct reservation *r,
     size_t at = 0;
 
     for (uint32_t i = 0; i < c->item_count; i++) {
-        if (!items_next(items, &at, &item) ||
+        if (!hold_next_item(items, &at, &item) ||
             item.quantity != c->items[i].quantity ||
             !hf_bytes_equal(item.sku, c->items[i].sku))
             return false;
@@ -107,10 +94,10 @@ static void reply_reservation(struct hold_engine *e,
     reply_field_text(body, FIELD_STATUS, hf_bytes_text(status_name(r->status)));
     reply_field_number(body, FIELD_EXPIRES_MS, (int64_t)(left_us / US_PER_MS));
     reply_field(body, FIELD_ITEMS);
-    for (size_t at = 0; items_next(items_of(e, r), &at, &item);)
+    for (size_t at = 0; hold_next_item(items_of(e, r), &at, &item);)
         count++;
     reply_list(body, count);
-    for (size_t at = 0; items_next(items_of(e, r), &at, &item);) {
+    for (size_t at = 0; hold_next_item(items_of(e, r), &at, &item);) {
         reply_map(body, 2);
         reply_field_text(body, FIELD_SKU, item.sku);
         reply_field_number(body, FIELD_QUANTITY, (int64_t)item.quantity);
@@ -183,7 +170,7 @@ bool reserve_check(struct hold_engine *e, const struct hold_command *c,
     if (c->name.len == 0)
         number = hf_index_find(&e->reservations, id);
     if (number != 0) {
-        struct reservation *r = reservation_at(e, number);
+        struct reservation *r = reservation_edit(e, number);
         if (c->name.len == 0 || !same_items(e, r, c))
             return refuse_id(e, HOLD_CONFLICT, id);
         reply_reservation(e, r, 0);
@@ -210,6 +197,19 @@ static struct hf_text store_items(struct hold_engine *e,
     return text;
 }
 
+/* All of a reservation that an event is about; `reason`: why it ended. */
+static void tell_reservation(struct hold_engine *e, const struct reservation *r,
+                             struct hf_bytes reason)
+{
+    struct hold_event *event = told(e);
+
+    if (!e->tells)
+        return;
+    event->owner = tell_text(e, hf_text_bytes(&e->texts, r->owner));
+    event->note = tell_text(e, reason);
+    event->items = tell_text(e, items_of(e, r));
+}
+
 void reserve(struct hold_engine *e, const struct hold_command *c,
              struct target at)
 {
@@ -221,7 +221,7 @@ void reserve(struct hold_engine *e, const struct hold_command *c,
     uint64_t seq = emit(e, EVENT_RESERVED, id, 0);
     for (uint32_t i = 0; i < c->item_count; i++) {
         uint32_t product = hf_index_find(&e->products, c->items[i].sku);
-        struct product *p = product_at(e, product);
+        struct product *p = product_edit(e, product);
         assert(available(p) >= c->items[i].quantity);
         p->reserved += c->items[i].quantity;
         e->stock_reserved += c->items[i].quantity;
@@ -232,13 +232,14 @@ void reserve(struct hold_engine *e, const struct hold_command *c,
                           ? hf_index_add_hashed(&e->reservations, at.hash, id)
                           : hf_index_add(&e->reservations, id);
     assert(number != 0); /* promised */
-    struct reservation *r = reservation_at(e, number);
+    struct reservation *r = reservation_edit(e, number);
     r->seq = seq;
     r->created_us = e->now_us;
     r->expires_us = e->now_us + c->ttl_ms * US_PER_MS;
     r->status = RESERVATION_PENDING;
     r->items = store_items(e, c);
     keep_text(e, c->owner, &r->owner);
+    tell_reservation(e, r, hf_bytes("", 0));
     due_add(e, DUE_RESERVATION, number, r->expires_us, r->seq);
     e->pending++;
     reply_reservation(e, r, 0);
@@ -248,15 +249,15 @@ void reserve(struct hold_engine *e, const struct hold_command *c,
 static void end(struct hold_engine *e, uint32_t number, uint32_t status,
                 uint64_t seq)
 {
-    struct reservation *r = reservation_at(e, number);
+    struct reservation *r = reservation_edit(e, number);
     struct hold_item item;
 
     assert(r->status == RESERVATION_PENDING);
     assert(status != RESERVATION_PENDING);
-    for (size_t at = 0; items_next(items_of(e, r), &at, &item);) {
+    for (size_t at = 0; hold_next_item(items_of(e, r), &at, &item);) {
         uint32_t product = hf_index_find(&e->products, item.sku);
         assert(product != 0); /* a product with reserved units stays */
-        struct product *p = product_at(e, product);
+        struct product *p = product_edit(e, product);
         assert(p->reserved >= item.quantity);
         p->reserved -= item.quantity;
         e->stock_reserved -= item.quantity;
@@ -277,13 +278,14 @@ static void end(struct hold_engine *e, uint32_t number, uint32_t status,
 
 void reservation_expire(struct hold_engine *e, uint32_t number)
 {
-    struct reservation *r = reservation_at(e, number);
+    struct reservation *r = reservation_edit(e, number);
 
     assert(r->expires_us <= e->now_us);
     uint64_t seq =
         emit(e, EVENT_RESERVATION_EXPIRED, hf_index_name(&e->reservations, r),
              e->now_us - r->expires_us);
     emit_age(e, r->created_us);
+    tell_reservation(e, r, hf_bytes("", 0));
     end(e, number, RESERVATION_EXPIRED, seq);
 }
 
@@ -319,7 +321,7 @@ bool ending_check(struct hold_engine *e, const struct hold_command *c,
 {
     if (at.number == 0)
         return refuse_id(e, HOLD_NOTFOUND, c->name);
-    struct reservation *r = reservation_at(e, at.number);
+    struct reservation *r = reservation_edit(e, at.number);
     assert(!reservation_is_over(e, at.number));
     if (r->status == RESERVATION_PENDING)
         return false;
@@ -338,12 +340,13 @@ bool ending_check(struct hold_engine *e, const struct hold_command *c,
 void reservation_end(struct hold_engine *e, const struct hold_command *c,
                      struct target at)
 {
-    struct reservation *r = reservation_at(e, at.number);
+    struct reservation *r = reservation_edit(e, at.number);
     bool confirm = c->kind == HOLD_CONFIRM;
     uint64_t seq =
         emit(e, confirm ? EVENT_CONFIRMED : EVENT_CANCELLED, c->name, 0);
 
     emit_age(e, r->created_us);
+    tell_reservation(e, r, c->reason);
     keep_text(e, c->reason, &r->reason);
     end(e, at.number, confirm ? RESERVATION_CONFIRMED : RESERVATION_CANCELLED,
         seq);
@@ -353,9 +356,10 @@ void reservation_end(struct hold_engine *e, const struct hold_command *c,
 void reservation_extend(struct hold_engine *e, const struct hold_command *c,
                         struct target at)
 {
-    struct reservation *r = reservation_at(e, at.number);
+    struct reservation *r = reservation_edit(e, at.number);
 
     emit(e, EVENT_EXTENDED, c->name, 0);
+    tell_reservation(e, r, hf_bytes("", 0));
     r->expires_us = e->now_us + c->ttl_ms * US_PER_MS;
     hf_heap_change(&e->due, r->due, r->expires_us, r->seq);
     reply_reservation(e, r, 0);
@@ -369,7 +373,7 @@ void reservation_show(struct hold_engine *e, const struct hold_command *c)
         refuse_id(e, HOLD_NOTFOUND, c->name);
         return;
     }
-    struct reservation *r = reservation_at(e, number);
+    struct reservation *r = reservation_edit(e, number);
     assert(!reservation_is_over(e, number));
     /* when its time was over, not when that was noticed */
     bool expired = r->status == RESERVATION_EXPIRED;
@@ -387,7 +391,7 @@ void reservation_show(struct hold_engine *e, const struct hold_command *c)
 void ended_forget_first(struct hold_engine *e)
 {
     uint32_t number = e->ended.first;
-    struct reservation *r = reservation_at(e, number);
+    struct reservation *r = reservation_edit(e, number);
 
     assert(r->status != RESERVATION_PENDING);
     list_remove(RESERVATIONS(e), &e->ended, number);
@@ -414,7 +418,7 @@ static bool items_are_whole(struct hf_bytes items)
 enum hf_status reservation_loaded(struct hold_engine *e, uint32_t number,
                                   uint64_t link)
 {
-    struct reservation *r = reservation_at(e, number);
+    struct reservation *r = reservation_edit(e, number);
 
     (void)link;
     if (r->status > RESERVATION_EXPIRED ||

@@ -90,6 +90,7 @@ const struct subject hold_subjects[SUBJECTS] = {
      HOLD_BIT(ARG_NOTE) | HOLD_BIT(ARG_TREE) | REQ)
 #define ADMIN         .admin = true
 #define EXACT         .exact = true
+#define ALONE         .alone = true
 #define ON(what)      .subject = &hold_subjects[SUBJECT_##what]
 #define DO(test, act) .check = test, .change = act
 #define NEED(fn)      .need = fn
@@ -154,13 +155,12 @@ const struct hold_operation hold_operations[HOLD_KINDS] = {
     [HOLD_UNLOCKSET] = {CLASS_WRITE, "UNLOCKSET", "lock",
                         "Gives a set of locks back, or one re-entry of it",
                         "map: remaining; -NOTHELD", EXACT, WORDS(WORD_TOKEN),
-                        OPTIONS(REQ), DO(unlockset_check, lockset_give)},
+                        OPTIONS(REQ), DO(set_check, lockset_give)},
     [HOLD_RENEWSET] = {CLASS_WRITE, "RENEWSET", "lock",
                        "Sets how long a set of locks is held from now on",
                        "map: safe_ms; -LOST", EXACT, WORDS(WORD_TOKEN),
                        OPTIONS(TTL | REQ), NEEDED(TTL),
-                       DO(renewset_check, lockset_renew),
-                       RETELL(lock_bound_safe)},
+                       DO(set_check, lockset_renew), RETELL(lock_bound_safe)},
     [HOLD_ELECT] = {CLASS_WRITE, "ELECT", "election",
                     "Becomes leader, or waits for it: takes the lock of that "
                     "name. The token is the term",
@@ -187,17 +187,17 @@ const struct hold_operation hold_operations[HOLD_KINDS] = {
         {CLASS_WRITE, "SESSION OPEN", "session",
          "Opens a session, which ends TTL after it was last kept; with BIND, "
          "TTL after its connection",
-         "map: session ttl_ms bound", OPTIONS(TTL | TITLE | BIND | REQ),
+         "map: session ttl_ms bound", ALONE, OPTIONS(TTL | TITLE | BIND | REQ),
          NEEDED(TTL), DO(session_open_check, session_open), NEED(session_need)},
     [HOLD_SESSION_KEEP] = {CLASS_WRITE, "SESSION KEEP", "session",
                            "Keeps a session, and all that it holds",
-                           "map: session ttl_ms bound; -LOST",
+                           "map: session ttl_ms bound; -LOST", ALONE,
                            WORDS(WORD_SESSION),
                            DO(session_check, session_keep)},
     [HOLD_SESSION_CLOSE] = {CLASS_WRITE, "SESSION CLOSE", "session",
                             "Ends a session, all that it holds and waits for",
-                            "OK; -LOST", WORDS(WORD_SESSION), OPTIONS(REQ),
-                            DO(session_check, session_close)},
+                            "OK; -LOST", ALONE, WORDS(WORD_SESSION),
+                            OPTIONS(REQ), DO(session_check, session_close)},
     [HOLD_SESSION_LEFT] = {CLASS_INTERNAL, "SESSION LEFT", WORDS(WORD_SESSION),
                            RUN(run_session_left)},
     [HOLD_FENCE] =
@@ -252,6 +252,22 @@ const struct hold_operation hold_operations[HOLD_KINDS] = {
                      ON(RESERVATION), DO(ending_check, reservation_extend),
                      NEED(ending_need), SETTLE(reservation_settle)},
 
+    [HOLD_KEY_SET] = {CLASS_WRITE, "SET", "redis", ON(LOCK),
+                      DO(key_set_check, key_set), NEED(key_set_need),
+                      SETTLE(lock_settle_named)},
+    [HOLD_KEY_DEL] = {CLASS_WRITE, "DEL", "redis", ON(LOCK),
+                      DO(key_del_check, key_del), NEED(key_need),
+                      SETTLE(lock_settle_named)},
+    [HOLD_KEY_EXPIRE] = {CLASS_WRITE, "EXPIRE", "redis", ON(LOCK),
+                         DO(key_expire_check, key_expire), NEED(key_need),
+                         SETTLE(lock_settle_named)},
+    [HOLD_GROUP] = {CLASS_WRITE, "EXEC", "group",
+                    "Carries out what was queued since MULTI as one step: all "
+                    "of it, or nothing if one command is refused",
+                    "list: the reply of each; -EXECABORT", EXACT, ALONE,
+                    OPTIONS(REQ), DO(group_check, group_run), NEED(group_need)},
+    [HOLD_SAID] = {CLASS_INTERNAL, "SAID", RUN(run_said)},
+
     [HOLD_LOCK_INFO] =
         {CLASS_READ, "LOCKINFO", "lock",
          "Tells who holds a lock, who waits for it, and for how long",
@@ -272,13 +288,20 @@ const struct hold_operation hold_operations[HOLD_KINDS] = {
     [HOLD_EXPLAIN] = {CLASS_READ, "EXPLAIN", "lock",
                       "Tells what happened to a lock of late, newest first",
                       "list of maps: what seq age_ms owner token mode tree",
-                      WORDS(WORD_NAME), ON(LOCK), RUN(lock_explain)},
+                      ALONE, WORDS(WORD_NAME), ON(LOCK), RUN(lock_explain)},
     [HOLD_WAITGRAPH] =
         {CLASS_LISTING, "WAITGRAPH", "lock",
-         "Lists who waits for whom, in pages; DOT: as text for Graphviz",
+         "Lists who waits for whom, in pages; DOT: as text for Graphviz. An "
+         "edge is by grant (the holder has it), queue (the holder waits, too, "
+         "and comes first) or closed (by DELAY, for nobody)",
          "map: edges (list of maps: owner session name mode waited_ms note by "
          "holder tree) cursor (0: that was all); DOT: text",
          OPTIONS(PAGE | HOLD_BIT(ARG_DOT)), RUN(lock_waitgraph)},
+    [HOLD_KEY_GET] = {CLASS_READ, "GET", WORDS(WORD_NAME), ON(LOCK),
+                      RUN(key_get)},
+    [HOLD_KEY_COUNT] = {CLASS_READ, "EXISTS", RUN(key_count)},
+    [HOLD_KEY_SCAN] = {CLASS_LISTING, "SCAN", WORDS(WORD_PATTERN),
+                       RUN(key_scan)},
     [HOLD_SESSION_INFO] = {CLASS_READ, "SESSION INFO", "session",
                            "Shows a session",
                            "map: session name ttl_ms expires_ms bound locks "

@@ -146,6 +146,7 @@ struct hold_operation {
     const char *reply;
     bool admin; /* only from the same machine */
     bool exact; /* depends on stock: all that is over must be swept first */
+    bool alone; /* not in a group */
     uint8_t words[HOLD_WORDS_MAX];
     uint32_t options;  /* bits of arguments */
     uint32_t required; /* of the options */

@@ -23,7 +23,7 @@ uint64_t session_order(const struct hold_engine *e, const struct part *part)
 void session_join(struct hold_engine *e, uint32_t session_number,
                   uint32_t number)
 {
-    struct session *session = session_at(e, session_number);
+    struct session *session = session_edit(e, session_number);
     uint64_t order = session_order(e, part_at(e, number));
     uint32_t behind = session->parts.last;
 
@@ -35,7 +35,7 @@ void session_join(struct hold_engine *e, uint32_t session_number,
 
 static void remove_session(struct hold_engine *e, uint32_t number)
 {
-    struct session *session = session_at(e, number);
+    struct session *session = session_edit(e, number);
 
     hf_heap_remove(&e->due, session->due);
     hf_texts_drop(&e->texts, session->title);
@@ -45,7 +45,7 @@ static void remove_session(struct hold_engine *e, uint32_t number)
 void session_leave(struct hold_engine *e, uint32_t session_number,
                    uint32_t number)
 {
-    struct session *session = session_at(e, session_number);
+    struct session *session = session_edit(e, session_number);
 
     list_remove(KIN(e), &session->parts, number);
     *(part_at(e, number)->waits ? &session->waits : &session->grants) -= 1;
@@ -76,7 +76,7 @@ static void end_part(struct hold_engine *e, const struct session *session)
 
 void session_expire(struct hold_engine *e, uint32_t number)
 {
-    struct session *session = session_at(e, number);
+    struct session *session = session_edit(e, number);
 
     if (!session->ended) {
         emit_session(e, EVENT_SESSION_EXPIRED, session->id,
@@ -128,10 +128,12 @@ void session_open(struct hold_engine *e, const struct hold_command *c,
 
     (void)at;
     emit_session(e, EVENT_SESSION_OPENED, id, 0);
+    if (e->tells)
+        told(e)->note = tell_text(e, c->note);
     hf_put_u64(bytes, id);
     uint32_t number = hf_index_add(&e->sessions, hf_bytes(bytes, sizeof bytes));
     assert(number != 0); /* promised */
-    struct session *session = session_at(e, number);
+    struct session *session = session_edit(e, number);
     session->id = id;
     session->kept = id;
     session->ttl_ms = c->ttl_ms;
@@ -155,7 +157,7 @@ bool session_check(struct hold_engine *e, const struct hold_command *c,
 void session_keep(struct hold_engine *e, const struct hold_command *c,
                   struct target at)
 {
-    struct session *session = session_at(e, session_find(e, c->token));
+    struct session *session = session_edit(e, session_find(e, c->token));
 
     (void)at;
     emit_session(e, EVENT_SESSION_KEPT, session->id, 0);
@@ -170,7 +172,7 @@ void session_close(struct hold_engine *e, const struct hold_command *c,
                    struct target at)
 {
     uint32_t number = session_find(e, c->token);
-    struct session *session = session_at(e, number);
+    struct session *session = session_edit(e, number);
 
     (void)at;
     emit_session(e, EVENT_SESSION_CLOSED, session->id, 0);
@@ -197,7 +199,7 @@ void run_session_left(struct hold_engine *e, const struct hold_command *c)
     uint32_t number = session_find(e, c->token);
 
     if (number != 0 && session_at(e, number)->kept == (uint64_t)c->amount)
-        unbind(e, session_at(e, number));
+        unbind(e, session_edit(e, number));
 }
 
 void sessions_unbind(struct hold_engine *e)

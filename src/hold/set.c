@@ -28,13 +28,13 @@ uint32_t set_add(struct hold_engine *e, const struct claim *claim,
     uint32_t number = hf_index_add(&e->sets, hf_bytes(bytes, sizeof bytes));
     if (number == 0)
         return 0;
-    struct set *set = set_at(e, number);
+    struct set *set = set_edit(e, number);
     set->claim = *claim;
     set->token = token;
     set->first = first;
     for (uint32_t n = first; n != 0; n = part_at(e, n)->more) {
-        part_at(e, n)->group = number;
-        part_at(e, n)->waits = false;
+        part_edit(e, n)->group = number;
+        part_edit(e, n)->waits = false;
         grants_join(e, n, token, 0);
         set->names++;
     }
@@ -50,7 +50,7 @@ void set_begin(struct hold_engine *e, const struct claim *claim, uint32_t first,
     uint32_t number = set_add(e, claim, first, token);
 
     assert(number != 0); /* promised */
-    struct set *set = set_at(e, number);
+    struct set *set = set_edit(e, number);
     for (uint32_t n = first; n != 0; n = part_at(e, n)->more)
         emit_lock(e, EVENT_LOCK_GRANTED, part_at(e, n), token, 0);
     set->count = 1;
@@ -68,7 +68,7 @@ static void emit_set(struct hold_engine *e, enum hold_event_kind kind,
 
 void set_reenter(struct hold_engine *e, uint32_t number, uint64_t ttl_ms)
 {
-    struct set *set = set_at(e, number);
+    struct set *set = set_edit(e, number);
 
     emit_set(e, EVENT_LOCK_REENTERED, set);
     set->count++;
@@ -109,7 +109,7 @@ void set_expire(struct hold_engine *e, uint32_t number)
 
 void set_give(struct hold_engine *e, uint32_t number)
 {
-    struct set *set = set_at(e, number);
+    struct set *set = set_edit(e, number);
 
     set->count--;
     reply_map(&e->body, 1);
@@ -181,6 +181,28 @@ static uint32_t find_same(const struct hold_engine *e,
     return number;
 }
 
+/* Is what the name meets below met by a name before it? */
+static bool is_item_covered(const struct hold_command *c, uint32_t number)
+{
+    const struct hold_item *item = &c->items[number];
+
+    for (uint32_t i = 0; i < number; i++) {
+        if (tree_covers(c->items[i].sku, mode_of(&c->items[i]), item->sku,
+                        mode_of(item)))
+            return true;
+    }
+    return false;
+}
+
+/* What the command wants at that name. */
+static void want_item(const struct hold_command *c, uint32_t number,
+                      struct wanted *wanted)
+{
+    wanted->mode = mode_of(&c->items[number]);
+    if (wanted->tree != 0)
+        wanted->tree = is_item_covered(c, number) ? TREE_COVERED : TREE_ALL;
+}
+
 /* The first name that is not free, or item_count. */
 static uint32_t find_busy(const struct hold_engine *e,
                           const struct hold_command *c, const uint32_t *locks,
@@ -190,11 +212,12 @@ static uint32_t find_busy(const struct hold_engine *e,
     uint32_t i = 0;
 
     for (; i < c->item_count; i++) {
-        wanted->mode = mode_of(&c->items[i]);
+        want_item(c, i, wanted);
         if ((locks[i] != 0 && !is_free(e, locks[i], wanted, barge)) ||
             !is_related_free(e, c->items[i].sku, wanted, barge))
             break;
     }
+    wanted->tree &= TREE_ALL;
     return i;
 }
 
@@ -229,9 +252,10 @@ static bool check_queues(struct hold_engine *e, const struct hold_command *c,
 
 /* Answers if there are too many names below a TREE. */
 static bool check_trees(struct hold_engine *e, const struct hold_command *c,
-                        const uint32_t *locks, const struct wanted *wanted)
+                        const uint32_t *locks, struct wanted *wanted)
 {
     for (uint32_t i = 0; i < c->item_count; i++) {
+        want_item(c, i, wanted);
         if (refuse_tree_names(e, c->items[i].sku, locks[i], wanted))
             return true;
     }
@@ -281,8 +305,8 @@ bool lockset_check(struct hold_engine *e, const struct hold_command *c,
     if (busy == c->item_count)
         return check_bounds(e, c, locks);
     if (!hold_may_wait(c))
-        return refuse_busy_name(e, c->items[busy].sku, locks[busy], &wanted,
-                                (c->flags & HOLD_BARGE) != 0);
+        return refuse_busy(e, c->items[busy].sku, locks[busy], &wanted,
+                           (c->flags & HOLD_BARGE) != 0);
     return check_queues(e, c, locks) ||
            refuse_deadlock(e, c, &wanted, locks, c->item_count);
 }
@@ -301,7 +325,7 @@ static uint32_t make_parts(struct hold_engine *e, const struct hold_command *c,
         assert(lock != 0); /* promised */
         wanted->mode = mode_of(&c->items[i]);
         uint32_t number = part_new(e, lock, wanted);
-        part_at(e, number)->more = first;
+        part_edit(e, number)->more = first;
         first = number;
     }
     return first;
@@ -349,20 +373,17 @@ void lockset_take(struct hold_engine *e, const struct hold_command *c,
     waiter_new(e, c, &wanted, make_parts(e, c, locks, &wanted));
 }
 
-static bool refuse_set(struct hold_engine *e, const struct hold_command *c,
-                       enum hold_code code)
+/* For what gives a set back, or renews it. */
+bool set_check(struct hold_engine *e, const struct hold_command *c,
+               struct target at)
 {
+    enum hold_code code = c->kind == HOLD_RENEWSET ? HOLD_LOST : HOLD_NOTHELD;
+
+    (void)at;
     if (set_find(e, c->token) != 0)
         return false;
     reply_field_number(refuse(e, code, 1), FIELD_TOKEN, (int64_t)c->token);
     return true;
-}
-
-bool unlockset_check(struct hold_engine *e, const struct hold_command *c,
-                     struct target at)
-{
-    (void)at;
-    return refuse_set(e, c, HOLD_NOTHELD);
 }
 
 void lockset_give(struct hold_engine *e, const struct hold_command *c,
@@ -370,13 +391,6 @@ void lockset_give(struct hold_engine *e, const struct hold_command *c,
 {
     (void)at;
     set_give(e, set_find(e, c->token));
-}
-
-bool renewset_check(struct hold_engine *e, const struct hold_command *c,
-                    struct target at)
-{
-    (void)at;
-    return refuse_set(e, c, HOLD_LOST);
 }
 
 void lockset_renew(struct hold_engine *e, const struct hold_command *c,

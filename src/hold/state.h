@@ -21,6 +21,7 @@
 
 #include "base/heap.h"
 #include "base/index.h"
+#include "base/undo.h"
 #include "hold/engine.h"
 #include "hold/graph.h"
 
@@ -109,6 +110,7 @@ struct need {
 struct hold_engine {
     struct hf_hash_seed seed;
     struct hold_bounds bounds;
+    struct hf_undo undo; /* of the group being applied */
     uint64_t seq;
     uint64_t now_us;
     struct hf_texts texts;
@@ -125,7 +127,8 @@ struct hold_engine {
     uint32_t path_root;
     uint32_t tree_lens[HOLD_NAME_MAX + 1]; /* how many by length of name */
     uint32_t steps;  /* of the sweep, or of what else is bounded so */
-    uint32_t walked; /* by it: related names */
+    uint32_t walked; /* by it: waits and related names */
+    uint64_t below;  /* names below the TREEs of a command, or of a group */
     struct {         /* locks above the lock `of` that stopped waits */
         uint32_t of;
         uint32_t above[2];
@@ -159,13 +162,21 @@ struct hold_engine {
     size_t memory_max;
     uint32_t reserving[HF_TEXT_CLASSES]; /* see promise.c */
     uint32_t showing[HF_TEXT_CLASSES];
-    struct need spent; /* by the record being applied */
-    uint32_t prepared; /* records that are not applied yet */
-    bool grown;        /* promises made memory, of which some may come back */
+    /* what follows is no state: see HOLD_STATE_BYTES */
+    uint64_t tree_changes;    /* how often a TREE came or went */
+    uint64_t tree_uses;       /* or somebody got, wanted or lost it */
+    uint64_t tree_stops;      /* or something came that may stop readers */
+    struct hold_above *above; /* see above.h */
+    uint64_t serve_turns;     /* how often one was served, or came to wait */
+    struct noted noted[HOLD_SET_MAX]; /* by the lock's number: see serve.c */
+    struct need spent;                /* by the record being applied */
+    uint32_t prepared;                /* records that are not applied yet */
+    bool grown; /* promises made memory, of which some may come back */
     uint64_t requests_dropped; /* figures, no state */
     uint64_t double_grants;
     uint64_t requests_refused;
     struct hold_command command; /* the record being applied */
+    struct hold_command member;  /* of a group, the command being applied */
     struct hf_buf record;        /* scratch for a fingerprint */
 
     /* what the call gives */
@@ -177,6 +188,8 @@ struct hold_engine {
     struct hold_event *events;
     size_t event_cap;
     struct hf_buf event_names;
+    bool groups;             /* there is room for the events of a group */
+    bool tells;              /* events have all that can be told */
     struct hf_buf done_body; /* of those who waited for what is done */
     uint32_t waiter_added;   /* by the command just performed, for REQ */
     bool old_queues;         /* a journal from before HOLD_GRAPH is replayed */
@@ -184,6 +197,13 @@ struct hold_engine {
     uint64_t load_format;    /* of that image */
     uint32_t load_lock;      /* of format 1: the lock that was read last */
 };
+
+/* The state that is not in records, from `seq` on. What counts how often
+ * something was found out only grows: a group that is taken back must not leave
+ * behind what it found out, under a number that comes again. */
+#define HOLD_STATE_BYTES                          \
+    (offsetof(struct hold_engine, tree_changes) - \
+     offsetof(struct hold_engine, seq))
 
 static inline void need_item(struct need *need, struct hf_slab *slab)
 {
@@ -230,12 +250,22 @@ static inline void keep_text(struct hold_engine *e, struct hf_bytes text,
 /* The longest answer to a waiter that is kept for its REQ: five numbers. */
 #define HOLD_ANSWER_BYTES 64u
 
-/* The record of that number: lock_at(e, number) and so on. */
+/* The record of that number: lock_at(e, number) and so on, to be looked at;
+ * lock_edit(e, number), to be changed. What a group changes can be taken back:
+ * see group.c. */
 #define RECORD_AT(kind, index)                                                \
-    static inline struct kind *kind##_at(const struct hold_engine *e,         \
-                                         uint32_t number)                     \
+    static inline const struct kind *kind##_at(const struct hold_engine *e,   \
+                                               uint32_t number)               \
     {                                                                         \
         return hf_slab_at_sized(&e->index.slab, number, sizeof(struct kind)); \
+    }                                                                         \
+    static inline struct kind *kind##_edit(struct hold_engine *e,             \
+                                           uint32_t number)                   \
+    {                                                                         \
+        return hf_undo_keep(                                                  \
+            &e->undo,                                                         \
+            hf_slab_at_sized(&e->index.slab, number, sizeof(struct kind)),    \
+            sizeof(struct kind));                                             \
     }
 RECORD_AT(lock, locks)
 RECORD_AT(waiter, waiters)
@@ -248,11 +278,18 @@ RECORD_AT(fence, fences)
 RECORD_AT(request, requests)
 #undef RECORD_AT
 
-#define ITEM_AT(kind, slab)                                             \
-    static inline struct kind *kind##_at(const struct hold_engine *e,   \
-                                         uint32_t number)               \
-    {                                                                   \
-        return hf_slab_at_sized(&e->slab, number, sizeof(struct kind)); \
+#define ITEM_AT(kind, slab)                                                    \
+    static inline const struct kind *kind##_at(const struct hold_engine *e,    \
+                                               uint32_t number)                \
+    {                                                                          \
+        return hf_slab_at_sized(&e->slab, number, sizeof(struct kind));        \
+    }                                                                          \
+    static inline struct kind *kind##_edit(struct hold_engine *e,              \
+                                           uint32_t number)                    \
+    {                                                                          \
+        return hf_undo_keep(                                                   \
+            &e->undo, hf_slab_at_sized(&e->slab, number, sizeof(struct kind)), \
+            sizeof(struct kind));                                              \
     }
 ITEM_AT(part, parts)
 ITEM_AT(terms, terms)
@@ -341,9 +378,26 @@ enum hf_status out_reserve(struct hold_engine *e, size_t waiters);
  * so many bytes of names. */
 enum hf_status out_reserve_events(struct hold_engine *e, size_t parts,
                                   size_t name_bytes);
+/* Room for what a group can tell. */
+enum hf_status out_reserve_group(struct hold_engine *e);
 /* Takes the next sequence number and tells what it was for. */
 uint64_t emit(struct hold_engine *e, enum hold_event_kind kind,
               struct hf_bytes name, uint64_t lag_us);
+/* The event just told, and, if all is to be told, copies of texts for it. */
+static inline struct hold_event *told(struct hold_engine *e)
+{
+    return &e->events[e->out.event_count - 1];
+}
+static inline struct hf_bytes tell_text(struct hold_engine *e,
+                                        struct hf_bytes text)
+{
+    char *place = e->event_names.data + e->event_names.len;
+
+    assert(e->event_names.cap - e->event_names.len >= text.len);
+    hf_copy_short(place, text.data, text.len);
+    e->event_names.len += text.len;
+    return hf_bytes(place, text.len);
+}
 /* With the event just told ended what began then. */
 void emit_age(struct hold_engine *e, uint64_t since_us);
 /* Begins the answer to a waiter; the caller writes its body and ends it. */
@@ -371,6 +425,20 @@ struct target {
     uint32_t hash;   /* of the name, to add it */
 };
 
+static inline struct target find_target(const struct hold_engine *e,
+                                        const struct hold_command *c,
+                                        const struct subject *subject)
+{
+    struct target at = {0, 0};
+
+    if (subject == NULL || c->name.len == 0)
+        return at; /* it names none, or an id will be made */
+    const struct hf_index *index = subject_index(e, subject);
+    at.hash = hf_index_hash(index, c->name);
+    at.number = hf_index_find_hashed(index, at.hash, c->name);
+    return at;
+}
+
 /* fence.c */
 hold_need_fn fence_need;
 hold_check_fn fence_check, fence_del_check;
@@ -394,8 +462,23 @@ bool reservation_is_over(const struct hold_engine *e, uint32_t number);
 void reservation_expire(struct hold_engine *e, uint32_t number);
 /* Forgets the reservation that ended first. */
 void ended_forget_first(struct hold_engine *e);
-/* Walks a reservation's items: false at the end. */
-bool items_next(struct hf_bytes items, size_t *at, struct hold_item *out);
+
+/* group.c */
+hold_need_fn group_need;
+hold_check_fn group_check;
+hold_change_fn group_run;
+hold_run_fn run_said;
+/* Promises what its commands may need, and what taking them back does. */
+enum hf_status group_prepare(struct hold_engine *e, struct hf_bytes group);
+/* Spends what its commands were promised. */
+void group_spend(struct hold_engine *e, struct hf_bytes group);
+/* Memory that was made for the promises and is not needed goes back. */
+void group_trim(struct hold_engine *e, struct hf_bytes group);
+/* The longest reply, to be kept for a REQ. */
+size_t group_reply_bound(struct hold_engine *e, struct hf_bytes group);
+/* The body is a kept reply that is told again so much later. */
+void group_retell(struct hold_engine *e, struct hf_bytes group,
+                  uint64_t passed_ms);
 
 /* promise.c */
 /* The longest reply that shows a reservation with these items. */
@@ -404,6 +487,12 @@ size_t promise_reservation(size_t items_len, size_t count);
  * When it was applied, promise_end() gives back what is left. */
 void promise_spend(struct hold_engine *e, const struct hold_command *c);
 void promise_end(struct hold_engine *e);
+/* The command is carried out next, and what it needs was spent before. */
+void promise_expect(struct hold_engine *e, const struct hold_command *c);
+/* Gives back memory that was made for promises and is not needed. */
+void promise_trim(struct hold_engine *e);
+/* The longest reply of a write. */
+size_t promise_reply_bound(struct hold_engine *e, const struct hold_command *c);
 /* The bound, as promised, for a reply of `len` bytes to be kept for a REQ. */
 size_t promise_take_reply(struct hold_engine *e, size_t len);
 

@@ -3,8 +3,8 @@
 
 #include "hold/state.h"
 
-static struct product *product_find(const struct hold_engine *e,
-                                    struct hf_bytes sku)
+static const struct product *product_find(const struct hold_engine *e,
+                                          struct hf_bytes sku)
 {
     uint32_t number = hf_index_find(&e->products, sku);
     return number == 0 ? NULL : product_at(e, number);
@@ -41,13 +41,17 @@ static void reply_product(struct hold_engine *e, const void *record)
 }
 
 static void change_total(struct hold_engine *e, struct product *product,
-                         uint64_t total)
+                         uint64_t total, struct hf_bytes reason)
 {
     e->stock_total = e->stock_total - product->total + total;
     product->total = total;
     product->updated_us = e->now_us;
     product->version =
         emit(e, EVENT_STOCK_CHANGED, hf_index_name(&e->products, product), 0);
+    told(e)->total = total;
+    told(e)->available = total - committed(product);
+    if (e->tells)
+        told(e)->note = tell_text(e, reason);
     reply_product(e, product);
 }
 
@@ -63,7 +67,7 @@ bool stock_set_check(struct hold_engine *e, const struct hold_command *c,
     if (at.number == 0)
         return hf_index_count(&e->products) >= e->bounds.products_max &&
                refuse_overload(e, "products-max", e->bounds.products_max);
-    struct product *product = product_at(e, at.number);
+    struct product *product = product_edit(e, at.number);
     if ((uint64_t)c->amount >= committed(product))
         return false;
     struct hf_buf *body = refuse(e, HOLD_SHORT, 4);
@@ -82,7 +86,7 @@ void stock_set(struct hold_engine *e, const struct hold_command *c,
     if (number == 0)
         number = hf_index_add_hashed(&e->products, at.hash, c->name);
     assert(number != 0); /* promised */
-    change_total(e, product_at(e, number), (uint64_t)c->amount);
+    change_total(e, product_edit(e, number), (uint64_t)c->amount, c->reason);
 }
 
 bool stock_add_check(struct hold_engine *e, const struct hold_command *c,
@@ -92,7 +96,7 @@ bool stock_add_check(struct hold_engine *e, const struct hold_command *c,
 
     if (at.number == 0)
         return refuse_unknown(e, c->name);
-    struct product *product = product_at(e, at.number);
+    struct product *product = product_edit(e, at.number);
     if (__builtin_add_overflow((int64_t)product->total, c->amount, &total))
         return refuse_overload(e, "stock-max", HOLD_STOCK_MAX);
     if (total >= 0 && (uint64_t)total >= committed(product))
@@ -108,9 +112,9 @@ bool stock_add_check(struct hold_engine *e, const struct hold_command *c,
 void stock_add(struct hold_engine *e, const struct hold_command *c,
                struct target at)
 {
-    struct product *product = product_at(e, at.number);
+    struct product *product = product_edit(e, at.number);
 
-    change_total(e, product, product->total + (uint64_t)c->amount);
+    change_total(e, product, product->total + (uint64_t)c->amount, c->reason);
 }
 
 bool stock_del_check(struct hold_engine *e, const struct hold_command *c,
@@ -118,7 +122,7 @@ bool stock_del_check(struct hold_engine *e, const struct hold_command *c,
 {
     if (at.number == 0)
         return refuse_unknown(e, c->name);
-    struct product *product = product_at(e, at.number);
+    struct product *product = product_edit(e, at.number);
     if (product->reserved == 0)
         return false;
     struct hf_buf *body = refuse(e, HOLD_STATE, 2);
@@ -142,7 +146,7 @@ void stock_del(struct hold_engine *e, const struct hold_command *c,
 void stock_get(struct hold_engine *e, const struct hold_command *c)
 {
     if (c->item_count == 1) {
-        struct product *product = product_find(e, c->items[0].sku);
+        const struct product *product = product_find(e, c->items[0].sku);
         if (product == NULL)
             refuse_unknown(e, c->items[0].sku);
         else
@@ -151,7 +155,7 @@ void stock_get(struct hold_engine *e, const struct hold_command *c)
     }
     reply_list(&e->body, c->item_count);
     for (uint32_t i = 0; i < c->item_count; i++) {
-        struct product *product = product_find(e, c->items[i].sku);
+        const struct product *product = product_find(e, c->items[i].sku);
         if (product == NULL)
             reply_null(&e->body);
         else

@@ -1,59 +1,39 @@
 /* tree.c - what requests with TREE, and those below, meet at other names. */
 #include "hold/tree.h"
 
-/* ---- Names above. ---- */
+/* ---- Names below. ---- */
 
-/* The next lock above `name` that has a TREE in use and a name longer than
- * `*len`, which becomes its length; 0: none. Counts those looked up. */
-static uint32_t look_above(const struct hold_engine *e, struct hf_bytes name,
-                           size_t *len, uint32_t *looked)
+/* How many a TREE has. */
+static uint32_t names_below(struct hold_engine *e, const struct tree *tree)
 {
-    while (*len < name.len) {
-        size_t from = *len + 1;
-        const char *slash =
-            from >= name.len ? NULL
-                             : memchr(name.data + from, '/', name.len - from);
-        *len = slash == NULL ? name.len : (size_t)(slash - name.data);
-        if (slash == NULL || e->tree_lens[*len] == 0)
-            continue;
-        uint32_t number = hf_index_find(&e->locks, hf_bytes(name.data, *len));
-        ++*looked;
-        if (number != 0 && tree_of(e, lock_at(e, number)) != NULL)
-            return number;
-    }
-    return 0;
-}
-
-static uint32_t next_above(const struct hold_engine *e, struct hf_bytes name,
-                           size_t *len)
-{
-    uint32_t looked = 0;
-
-    return look_above(e, name, len, &looked);
+    if (tree->below == TREE_UNCOUNTED)
+        tree_edit_of(e, tree->lock)->below =
+            path_count(e, lock_name(e, tree->lock), UINT32_MAX);
+    return tree->below;
 }
 
 /* The name is counted by the trees above it. */
 static void count_name(struct hold_engine *e, uint32_t number)
 {
-    struct hf_bytes name = lock_name(e, number);
-    size_t len = 0;
+    struct above walk = {.name = lock_name(e, number)};
     uint32_t above;
 
-    while (e->trees.used > 0 && (above = next_above(e, name, &len)) != 0)
-        tree_of(e, lock_at(e, above))->below++;
+    while ((above = next_above(e, &walk)) != 0) {
+        struct tree *tree = tree_edit_of(e, above);
+        tree->below += tree->below != TREE_UNCOUNTED;
+    }
 }
 
 /* It is not any more; those that it stopped look at the one after it. */
 static void forget_name(struct hold_engine *e, uint32_t number)
 {
     struct path_walk walk = {.top = e->path_root};
-    struct hf_bytes name = lock_name(e, number);
-    size_t len = 0;
+    struct above upwards = {.name = lock_name(e, number)};
     uint32_t above;
 
-    while (e->trees.used > 0 && (above = next_above(e, name, &len)) != 0) {
-        struct tree *tree = tree_of(e, lock_at(e, above));
-        tree->below--;
+    while ((above = next_above(e, &upwards)) != 0) {
+        struct tree *tree = tree_edit_of(e, above);
+        tree->below -= tree->below != TREE_UNCOUNTED;
         for (int i = 0; i < 2; i++) {
             if (tree->stops[i] != number)
                 continue;
@@ -84,7 +64,7 @@ uint32_t lock_add_path(struct hold_engine *e, uint32_t number)
         hf_index_remove(&e->locks, number);
         return 0;
     }
-    lock_at(e, number)->path = path;
+    lock_edit(e, number)->path = path;
     count_name(e, number);
     return number;
 }
@@ -94,13 +74,15 @@ static void end_tree(struct hold_engine *e, struct lock *lock)
     uint32_t number = lock->path & ~LOCK_HAS_TREE;
 
     lock->path = tree_at(e, number)->path;
+    e->tree_changes++;
+    e->tree_uses++;
     e->tree_lens[lock->named.name.len]--;
     hf_slab_give(&e->trees, number);
 }
 
 void lock_remove_path(struct hold_engine *e, uint32_t number)
 {
-    struct lock *lock = lock_at(e, number);
+    struct lock *lock = lock_edit(e, number);
 
     if (tree_of(e, lock) != NULL)
         end_tree(e, lock);
@@ -110,40 +92,30 @@ void lock_remove_path(struct hold_engine *e, uint32_t number)
     path_remove(e, lock->path);
 }
 
-static uint32_t count_below(const struct hold_engine *e, struct hf_bytes name,
-                            uint64_t most)
-{
-    struct path_walk walk;
-    uint32_t count = 0;
-
-    for (uint32_t n = path_first(e, name, &walk); n != 0 && count < most;
-         n = path_next(e, &walk))
-        count++;
-    return count;
-}
-
 bool tree_use(struct hold_engine *e, uint32_t number)
 {
-    struct lock *lock = lock_at(e, number);
+    struct lock *lock = lock_edit(e, number);
 
     if (tree_of(e, lock) != NULL)
         return true;
     uint32_t tree = hf_slab_take(&e->trees);
     if (tree == 0)
         return false;
-    *tree_at(e, tree) = (struct tree){
+    *tree_edit(e, tree) = (struct tree){
         .lock = number,
         .path = lock->path,
-        .below = count_below(e, lock_name(e, number), UINT32_MAX),
+        .below = TREE_UNCOUNTED,
     };
     lock->path = tree | LOCK_HAS_TREE;
+    e->tree_changes++;
+    e->tree_uses++;
     e->tree_lens[lock->named.name.len]++;
     return true;
 }
 
 void tree_settle(struct hold_engine *e, uint32_t number)
 {
-    struct lock *lock = lock_at(e, number);
+    struct lock *lock = lock_edit(e, number);
     const struct tree *tree = tree_of(e, lock);
 
     if (tree == NULL || (tree->grants | tree->waits) != 0 ||
@@ -152,26 +124,55 @@ void tree_settle(struct hold_engine *e, uint32_t number)
     end_tree(e, lock);
 }
 
+/* The TREE of a part that has one, to be changed. */
+static struct tree *change(struct hold_engine *e, const struct part *part)
+{
+    e->tree_uses++;
+    return tree_edit_of(e, part->lock);
+}
+
 static struct tree *use(struct hold_engine *e, const struct part *part)
 {
     bool done = tree_use(e, part->lock);
 
     assert(done); /* promised */
     (void)done;
-    return tree_of(e, lock_at(e, part->lock));
+    return change(e, part);
+}
+
+bool is_covered(const struct hold_engine *e, uint32_t first,
+                const struct part *part)
+{
+    struct hf_bytes name = lock_name(e, part->lock);
+
+    for (uint32_t n = first; part_at(e, n) != part; n = part_at(e, n)->more) {
+        if (tree_covers(lock_name(e, part_at(e, n)->lock),
+                        (enum lock_mode)part_at(e, n)->mode, name,
+                        (enum lock_mode)part->mode))
+            return true;
+    }
+    return false;
 }
 
 void tree_granted(struct hold_engine *e, const struct part *part)
 {
-    if (part->tree)
-        use(e, part)->grants++;
-    if (!tree_is_alone(e, part))
+    bool covered = part->tree && part->group != 0 &&
+                   is_covered(e, set_at(e, part->group)->first, part);
+
+    e->tree_stops += part->mode != MODE_SHARED;
+    if (part->tree) {
+        struct tree *tree = use(e, part);
+        tree->grants++;
+        covered = covered ||
+                  (part->mode == MODE_SHARED && tree->open == e->tree_stops);
+    }
+    if (!tree_is_alone(e, part, covered))
         e->double_grants++; /* never, as the others */
 }
 
 void tree_ended(struct hold_engine *e, const struct part *part)
 {
-    struct tree *tree = tree_of(e, lock_at(e, part->lock));
+    struct tree *tree = change(e, part);
 
     assert(tree->grants > 0);
     tree->grants--;
@@ -211,7 +212,7 @@ static uint32_t find_wait(const struct hold_engine *e, uint32_t n, bool writer)
 void tree_left(struct hold_engine *e, uint32_t number)
 {
     const struct part *part = part_at(e, number);
-    struct tree *tree = tree_of(e, lock_at(e, part->lock));
+    struct tree *tree = change(e, part);
 
     assert(tree->waits > 0);
     tree->waits--;
@@ -230,12 +231,14 @@ bool relatives_next(struct relatives *r)
         r->above = true;
         r->lock = r->e->trees.used == 0
                       ? 0
-                      : look_above(r->e, r->name, &r->len, &r->looked);
+                      : above_next(r->e, &r->upwards, &r->looked);
         if (r->lock != 0)
             return true;
         r->above = false;
         r->walks = true;
-        r->lock = r->wanted->tree ? path_first(r->e, r->name, &r->walk) : 0;
+        r->lock = r->wanted->tree == TREE_ALL
+                      ? path_first(r->e, r->name, &r->walk)
+                      : 0;
         return r->lock != 0;
     }
     r->lock = path_next(r->e, &r->walk);
@@ -306,14 +309,24 @@ uint32_t relative_next_wait(struct relatives *r, uint32_t part)
     return find_conflict(r, part_at(r->e, part)->place.next);
 }
 
-bool tree_is_alone(const struct hold_engine *e, const struct part *grant)
+/* Does nothing above stop it? Then the walk goes on below. */
+static bool is_open_above(struct relatives *r)
+{
+    return r->e->trees.used > 0 && r->wanted->mode == MODE_SHARED &&
+           above_is_open(r->e, &r->upwards, &r->looked);
+}
+
+bool tree_is_alone(const struct hold_engine *e, const struct part *grant,
+                   bool covered)
 {
     struct wanted wanted = {.owner = part_owner(e, grant),
                             .session = part_claim(e, grant)->session,
                             .mode = (enum lock_mode)grant->mode,
-                            .tree = grant->tree};
+                            .tree = covered ? TREE_COVERED : grant->tree};
     struct relatives r = relatives_of(e, lock_name(e, grant->lock), &wanted);
 
+    if (is_open_above(&r))
+        r.looked = 0;
     while (relatives_next(&r)) {
         if (relative_grant(&r) != 0)
             return false;
@@ -341,14 +354,12 @@ static bool stops(struct relatives *r)
            relative_wait(r) != 0;
 }
 
-/* Related names were looked at: of more than HOLD_WALK_MAX the sweep leaves the
- * rest to the next step. So the number must follow from the state alone. */
-static void count_walked(struct hold_engine *e, uint32_t names)
+void count_walked(struct hold_engine *e, uint32_t names, uint32_t work)
 {
     e->walked += names;
     if (e->walked >= HOLD_WALK_MAX && e->steps < HOLD_STEP_MAX)
         e->steps = HOLD_STEP_MAX;
-    e->out.work += names;
+    e->out.work += work;
 }
 
 /* Goes to the name below that stopped a wait last, if there is such a name. */
@@ -370,14 +381,27 @@ static void keep_stop(uint32_t stops[2], uint32_t lock)
     stops[0] = lock;
 }
 
+/* Is nothing there that a reader could wait for? */
+static bool is_open(const struct hold_engine *e, const struct lock *lock)
+{
+    return lock->writer == 0 && !is_closed(e, lock) &&
+           (lock->granted == 0 ||
+            part_at(e, lock->grants.first)->mode == MODE_SHARED);
+}
+
 /* The names below: a TREE that waits is looked at whenever something ends
  * there. What stopped it last mostly does so still; if not, the look goes round
  * all names from there. So many ends in one step take little more than one such
  * round. Two are kept: what stops all but its own holder, and what stops that
- * one. So many waits of one queue take little more than two. */
+ * one. So many waits of one queue take little more than two. That nothing stops
+ * readers is kept as well, for all of them who are let in. */
 static bool is_stopped_below(struct hold_engine *e, struct relatives *r,
                              struct tree *tree)
 {
+    bool open = r->wanted->mode == MODE_SHARED;
+
+    if (open && tree->open == e->tree_stops)
+        return false;
     for (int i = 2; i-- > 0;) {
         if (!go_on(r, tree->stops[i]))
             continue;
@@ -392,10 +416,13 @@ static bool is_stopped_below(struct hold_engine *e, struct relatives *r,
             keep_stop(tree->stops, r->lock);
             return true;
         }
+        open = open && is_open(e, lock_at(e, r->lock));
         r->lock = path_next(e, &r->walk);
         if (r->lock == 0)
             r->lock = path_first(e, r->name, &r->walk);
     } while (r->lock != begun);
+    if (open)
+        tree->open = e->tree_stops;
     return false;
 }
 
@@ -414,14 +441,16 @@ static bool is_stopped_above(struct hold_engine *e, uint32_t number,
     for (int i = 0; i < 2 && e->stops.above[i] != 0; i++) {
         r->lock = e->stops.above[i];
         stopped = stops(r);
-        count_walked(e, 1);
+        count_walked(e, 1, 1);
         if (stopped)
             return true;
     }
     r->looked = 0;
+    bool open = is_open_above(r);
     while (!stopped && relatives_next(r) && r->above)
         stopped = stops(r);
-    count_walked(e, relatives_looked(r));
+    uint32_t looked = relatives_looked(r);
+    count_walked(e, looked, open ? 1 : looked);
     if (stopped)
         keep_stop(e->stops.above, r->lock);
     return stopped;
@@ -433,60 +462,19 @@ bool is_stopped_related(struct hold_engine *e, uint32_t number,
     struct relatives r = relatives_of(e, lock_name(e, number), wanted);
 
     return is_stopped_above(e, number, &r) ||
-           (r.lock != 0 &&
-            is_stopped_below(e, &r, tree_of(e, lock_at(e, number))));
-}
-
-static void reply_stop(struct hf_buf *body, const struct hold_engine *e,
-                       struct stop stop)
-{
-    const struct lock *lock = lock_at(e, stop.lock);
-    struct hf_bytes owner = hf_bytes("", 0);
-    int64_t expires_ms = 0;
-
-    if (stop.part == 0) {
-        const struct mark *mark = mark_at(e, lock->mark);
-        expires_ms = left_ms(e, stop.above ? mark->below_us : mark->closed_us);
-    } else {
-        const struct part *part = part_at(e, stop.part);
-        owner = part_owner(e, part);
-        expires_ms = part->waits ? 0 : grant_safe_ms(e, part);
-    }
-    reply_field_text(body, FIELD_OWNER, owner);
-    reply_field_number(body, FIELD_EXPIRES_MS, expires_ms);
-}
-
-bool refuse_related(struct hold_engine *e, struct hf_bytes name,
-                    uint32_t number, const struct wanted *wanted,
-                    struct stop stop)
-{
-    const struct lock *lock = number == 0 ? NULL : lock_at(e, number);
-    struct hf_buf *body = refuse(e, HOLD_BUSY, stop.above ? 7 : 6);
-
-    reply_field_text(body, FIELD_NAME, name);
-    reply_stop(body, e, stop);
-    reply_field_number(body, FIELD_WAITING, lock == NULL ? 0 : lock->waiting);
-    reply_field_number(body, FIELD_POSITION,
-                       lock == NULL ? 1 : queue_position(e, lock, wanted));
-    reply_field_text(body, FIELD_RELATED, lock_name(e, stop.lock));
-    if (stop.above)
-        reply_field_number(body, FIELD_TREE, 1);
-    return true;
+           (r.lock != 0 && is_stopped_below(e, &r, tree_edit_of(e, number)));
 }
 
 /* ---- Bounds. ---- */
 
-static bool is_full_above(const struct hold_engine *e, struct hf_bytes name)
+/* The shortest name above has the most below. */
+static bool is_full_above(struct hold_engine *e, struct hf_bytes name)
 {
-    size_t len = 0;
-    uint32_t above = 0;
+    struct above walk = {.name = name};
+    uint32_t above = next_above(e, &walk);
 
-    if (e->trees.used == 0)
-        return false;
-    while ((above = next_above(e, name, &len)) != 0 &&
-           tree_of(e, lock_at(e, above))->below < e->bounds.tree_names_max)
-        ;
-    return above != 0;
+    return above != 0 && names_below(e, tree_of(e, lock_at(e, above))) >=
+                             e->bounds.tree_names_max;
 }
 
 bool refuse_tree_names(struct hold_engine *e, struct hf_bytes name,
@@ -496,11 +484,12 @@ bool refuse_tree_names(struct hold_engine *e, struct hf_bytes name,
     const struct tree *tree =
         number == 0 ? NULL : tree_of(e, lock_at(e, number));
 
-    if (wanted->tree) {
+    if (wanted->tree == TREE_ALL) {
         uint32_t count =
-            tree != NULL ? tree->below : count_below(e, name, most + 1);
+            tree != NULL ? names_below(e, tree) : path_count(e, name, most + 1);
         e->out.work += count; /* they are looked at */
-        if (count > most)
+        e->below += count;
+        if (e->below > most)
             return refuse_overload(e, "tree-names-max", most);
     }
     return number == 0 && is_full_above(e, name) &&
@@ -528,23 +517,60 @@ bool is_related_overtaken(const struct hold_engine *e, const struct part *part,
            !is_before(e, part, wanted);
 }
 
-void serve_relatives(struct hold_engine *e, uint32_t number, bool tree)
+/* Are all below listed already? If they were for the same TREE, or for the last
+ * name and this is below it, and none of them was served since. */
+static bool is_listed_below(const struct hold_engine *e,
+                            const struct tree *tree, struct hf_bytes name)
 {
-    struct hf_bytes name = lock_name(e, number);
+    const struct hold_above *above = e->above;
+
+    return tree->listed == e->serve_turns ||
+           (above->listed == e->serve_turns &&
+            path_is_below(name,
+                          hf_bytes(above->listed_name, above->listed_len)));
+}
+
+/* Lists those below who wait; returns how many names there are. */
+static uint32_t list_below(struct hold_engine *e, struct tree *tree,
+                           uint32_t *work)
+{
+    struct hf_bytes name = lock_name(e, tree->lock);
+    struct hold_above *above = e->above;
     struct path_walk walk;
     uint32_t names = 0;
-    size_t len = 0;
-    uint32_t n;
 
-    while ((n = next_above(e, name, &len)) != 0) {
-        if (tree_of(e, lock_at(e, n))->waits > 0)
-            serve_later(e, n);
+    if (is_listed_below(e, tree, name)) {
+        if (e->walked >= HOLD_WALK_MAX)
+            return 0; /* no matter how many more */
+        *work += tree->below == TREE_UNCOUNTED ? names_below(e, tree) : 0;
+        return names_below(e, tree);
     }
-    n = tree ? path_first(e, name, &walk) : 0;
-    for (; n != 0; n = path_next(e, &walk)) {
+    for (uint32_t n = path_first(e, name, &walk); n != 0;
+         n = path_next(e, &walk)) {
         if (lock_at(e, n)->waiting > 0)
             serve_later(e, n);
         names++;
     }
-    count_walked(e, names);
+    tree->below = names;
+    tree->listed = above->listed = e->serve_turns;
+    above->listed_len = name.len & UINT16_MAX;
+    memcpy(above->listed_name, name.data, name.len);
+    *work += names;
+    return names;
+}
+
+void serve_relatives(struct hold_engine *e, uint32_t number, bool tree)
+{
+    struct above upwards = {.name = lock_name(e, number)};
+    struct tree *own = tree ? tree_edit_of(e, number) : NULL;
+    uint32_t work = 0;
+    uint32_t n;
+
+    assert(!tree || own != NULL); /* it is settled later */
+    while ((n = next_above(e, &upwards)) != 0) {
+        if (tree_of(e, lock_at(e, n))->waits > 0)
+            serve_later(e, n);
+    }
+    uint32_t names = own == NULL ? 0 : list_below(e, own, &work);
+    count_walked(e, names, work);
 }

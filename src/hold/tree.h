@@ -4,8 +4,7 @@
  * other one's name is below. They conflict unless both are shared, or they are
  * of one holder. What a request meets at related names is found in two ways:
  *
- *   above   its name cut off before each '/', looked up if a TREE in use has a
- *           name of that length
+ *   above   its name cut off before each '/', looked up (above.h)
  *   below   if it has TREE itself: the names that begin with its own, from the
  *           ordered index (path.h)
  *
@@ -16,6 +15,7 @@
 #ifndef HOLD_TREE_H
 #define HOLD_TREE_H
 
+#include "hold/above.h"
 #include "hold/part.h"
 #include "hold/path.h"
 
@@ -50,12 +50,18 @@ void tree_need(struct hold_engine *e, struct need *need, bool path,
                uint64_t flags);
 
 /* The TREE in use of a lock; NULL: none. */
-static inline struct tree *tree_of(const struct hold_engine *e,
-                                   const struct lock *lock)
+static inline const struct tree *tree_of(const struct hold_engine *e,
+                                         const struct lock *lock)
 {
     return (lock->path & LOCK_HAS_TREE) != 0
                ? tree_at(e, lock->path & ~LOCK_HAS_TREE)
                : NULL;
+}
+
+/* The same of one that has a TREE, to be changed. */
+static inline struct tree *tree_edit_of(struct hold_engine *e, uint32_t lock)
+{
+    return tree_edit(e, lock_at(e, lock)->path & ~LOCK_HAS_TREE);
 }
 
 /* The lock has a TREE from now on: false without memory (never, if promised).
@@ -71,7 +77,21 @@ void tree_queued(struct hold_engine *e, uint32_t part);
 void tree_left(struct hold_engine *e, uint32_t part);
 
 /* Does no other holder have a related name against this grant? */
-bool tree_is_alone(const struct hold_engine *e, const struct part *grant);
+bool tree_is_alone(const struct hold_engine *e, const struct part *grant,
+                   bool covered);
+
+/* Does a TREE in that mode meet all that one below it would, at the names below
+ * both? Then those are looked at once for a set, not for each of its names. */
+static inline bool tree_covers(struct hf_bytes above, enum lock_mode above_mode,
+                               struct hf_bytes name, enum lock_mode mode)
+{
+    return (above_mode != MODE_SHARED || mode == MODE_SHARED) &&
+           path_is_below(name, above);
+}
+/* Is a part with TREE covered by one before it in its group, whose first is
+ * `first`? */
+bool is_covered(const struct hold_engine *e, uint32_t first,
+                const struct part *part);
 
 /* Could related names matter to the request? */
 static inline bool has_relatives(const struct hold_engine *e,
@@ -90,14 +110,15 @@ struct relatives {
     bool above;           /* that one is */
     bool walks;           /* those below */
     uint32_t looked;      /* names and parts that were looked at */
-    size_t len;           /* of the name above that was looked for last */
+    struct above upwards;
     struct path_walk walk;
 };
 static inline struct relatives relatives_of(const struct hold_engine *e,
                                             struct hf_bytes name,
                                             const struct wanted *wanted)
 {
-    return (struct relatives){.e = e, .wanted = wanted, .name = name};
+    return (struct relatives){
+        .e = e, .wanted = wanted, .name = name, .upwards = {.name = name}};
 }
 /* Goes to the next; false: that was all. */
 bool relatives_next(struct relatives *r);
@@ -117,7 +138,13 @@ static inline uint32_t relatives_looked(struct relatives *r)
     return looked;
 }
 
-/* What stops a request at a related name first; 0 as the lock: nothing. */
+/* Waits and related names count as looked at: of more than HOLD_WALK_MAX the
+ * sweep leaves the rest to the next step. So the number must follow from the
+ * state alone, not from what was known already and took no work. */
+void count_walked(struct hold_engine *e, uint32_t names, uint32_t work);
+
+/* What stops a request: at its own name, or first at a related one; 0 as the
+ * lock: nothing. */
 struct stop {
     uint32_t lock;
     uint32_t part;   /* 0: it is closed */
@@ -141,10 +168,8 @@ static inline bool waits_for_related(struct hold_engine *e, uint32_t lock,
 {
     return has_relatives(e, wanted) && is_stopped_related(e, lock, wanted);
 }
-/* BUSY because of that; `lock` is that of the name, 0: not in use. */
-bool refuse_related(struct hold_engine *e, struct hf_bytes name, uint32_t lock,
-                    const struct wanted *wanted, struct stop stop);
-/* OVERLOADED, if there are too many names below a TREE. */
+/* OVERLOADED, if there are too many names below a TREE, or below all of a set
+ * or of a group. */
 bool refuse_tree_names(struct hold_engine *e, struct hf_bytes name,
                        uint32_t lock, const struct wanted *wanted);
 

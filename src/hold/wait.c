@@ -37,7 +37,7 @@ uint32_t holder_find(const struct hold_engine *e, uint32_t session,
 
 static void holder_join(struct hold_engine *e, uint32_t number)
 {
-    struct waiter *waiter = waiter_at(e, number);
+    struct waiter *waiter = waiter_edit(e, number);
     struct hf_bytes owner = hf_text_bytes(&e->texts, waiter->claim.owner);
     char name[HOLDER_NAME_MAX];
 
@@ -46,7 +46,7 @@ static void holder_join(struct hold_engine *e, uint32_t number)
         waiter->holder = hf_index_add(
             &e->holders, holder_name(e, waiter->claim.session, owner, name));
     assert(waiter->holder != 0); /* promised */
-    struct holder *holder = holder_at(e, waiter->holder);
+    struct holder *holder = holder_edit(e, waiter->holder);
     uint32_t behind = holder->waiters.last;
     while (behind != 0 && waiter_at(e, behind)->order > waiter->order)
         behind = waiter_at(e, behind)->peers.prev;
@@ -57,7 +57,7 @@ static void holder_leave(struct hold_engine *e, uint32_t number)
 {
     uint32_t holder = waiter_at(e, number)->holder;
 
-    list_remove(PEERS(e), &holder_at(e, holder)->waiters, number);
+    list_remove(PEERS(e), &holder_edit(e, holder)->waiters, number);
     if (holder_at(e, holder)->waiters.first == 0)
         hf_index_remove(&e->holders, holder);
 }
@@ -78,11 +78,15 @@ bool is_before(const struct hold_engine *e, const struct part *part,
     return waiter->order < wanted->order;
 }
 
+uint32_t first_before(const struct lock *lock, const struct wanted *wanted)
+{
+    return wanted->mode == MODE_SHARED ? lock->writer : lock->queue.first;
+}
+
 bool is_blocked(const struct hold_engine *e, const struct lock *lock,
                 const struct wanted *wanted)
 {
-    uint32_t first =
-        wanted->mode == MODE_SHARED ? lock->writer : lock->queue.first;
+    uint32_t first = first_before(lock, wanted);
 
     return first != 0 && is_before(e, part_at(e, first), wanted);
 }
@@ -133,8 +137,8 @@ struct wanted waiter_wants(const struct hold_engine *e,
 
 static void queue_join(struct hold_engine *e, uint32_t number)
 {
-    struct part *part = part_at(e, number);
-    struct lock *lock = lock_at(e, part->lock);
+    struct part *part = part_edit(e, number);
+    struct lock *lock = lock_edit(e, part->lock);
     const struct waiter *waiter = waiter_at(e, part->group);
     struct wanted wanted = waiter_wants(e, waiter, part);
     uint32_t behind = lock->queue.last;
@@ -146,6 +150,10 @@ static void queue_join(struct hold_engine *e, uint32_t number)
         (lock->writer == 0 || !is_before(e, part_at(e, lock->writer), &wanted)))
         lock->writer = number;
     lock->waiting++;
+    if (part->mode == MODE_SHARED)
+        lock->readers++;
+    else
+        e->tree_stops++;
     if (waiter->names > 1)
         lock->several++;
     if (part->tree)
@@ -154,10 +162,10 @@ static void queue_join(struct hold_engine *e, uint32_t number)
     e->waited_bytes += lock->named.name.len;
 }
 
-void queue_leave(struct hold_engine *e, uint32_t number)
+static void queue_leave(struct hold_engine *e, uint32_t number)
 {
     const struct part *part = part_at(e, number);
-    struct lock *lock = lock_at(e, part->lock);
+    struct lock *lock = lock_edit(e, part->lock);
 
     if (lock->writer == number) {
         uint32_t next = part->place.next;
@@ -170,6 +178,8 @@ void queue_leave(struct hold_engine *e, uint32_t number)
     list_remove(GRANTS(e), &lock->queue, number);
     assert(lock->waiting > 0);
     lock->waiting--;
+    if (part->mode == MODE_SHARED)
+        lock->readers--;
     if (waiter_at(e, part->group)->names > 1)
         lock->several--;
     e->waited_parts--;
@@ -186,22 +196,23 @@ static uint32_t waiter_add(struct hold_engine *e)
     hf_put_u64(ticket, ++e->seq);
     uint32_t number = hf_index_add(&e->waiters, ticket_name(ticket));
     assert(number != 0); /* promised */
-    waiter_at(e, number)->ticket = e->seq;
+    waiter_edit(e, number)->ticket = e->seq;
     return number;
 }
 
 void waiter_enter(struct hold_engine *e, uint32_t number)
 {
-    struct waiter *waiter = waiter_at(e, number);
+    struct waiter *waiter = waiter_edit(e, number);
 
     for (uint32_t n = waiter->first; n != 0; n = part_at(e, n)->more)
         waiter->names++;
     for (uint32_t n = waiter->first; n != 0; n = part_at(e, n)->more) {
-        part_at(e, n)->waits = true;
-        part_at(e, n)->group = number;
+        part_edit(e, n)->waits = true;
+        part_edit(e, n)->group = number;
         queue_join(e, n);
     }
     holder_join(e, number);
+    e->serve_turns++;
     if (waiter->claim.session != 0)
         session_join(e, waiter->claim.session, waiter->first);
 }
@@ -242,7 +253,7 @@ void waiter_new(struct hold_engine *e, const struct hold_command *c,
                 const struct wanted *wanted, uint32_t first)
 {
     uint32_t number = waiter_add(e);
-    struct waiter *waiter = waiter_at(e, number);
+    struct waiter *waiter = waiter_edit(e, number);
 
     waiter->order = waiter->ticket;
     waiter->age = wanted->age;
@@ -385,8 +396,8 @@ uint64_t waiter_move(struct hold_engine *e, struct request *request)
 {
     uint32_t old_number = request->waiter;
     uint32_t number = waiter_add(e);
-    struct waiter *old = waiter_at(e, old_number);
-    struct waiter *waiter = waiter_at(e, number);
+    struct waiter *old = waiter_edit(e, old_number);
+    struct waiter *waiter = waiter_edit(e, number);
     struct hf_named named = waiter->named;
     uint64_t ticket = waiter->ticket;
 
@@ -397,8 +408,8 @@ uint64_t waiter_move(struct hold_engine *e, struct request *request)
     waiter->named = named;
     waiter->ticket = ticket;
     for (uint32_t n = waiter->first; n != 0; n = part_at(e, n)->more)
-        part_at(e, n)->group = number;
-    list_replace(PEERS(e), &holder_at(e, waiter->holder)->waiters, number);
+        part_edit(e, n)->group = number;
+    list_replace(PEERS(e), &holder_edit(e, waiter->holder)->waiters, number);
     hf_index_remove(&e->waiters, old_number);
     due_add(e, DUE_WAITER, number, waiter->deadline_us, ticket);
     request->waiter = number;

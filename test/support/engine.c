@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 
+#include "hold/group.h"
 #include "server/table.h"
 
 struct hold_engine *engine;
@@ -318,6 +319,37 @@ const struct hold_out *engine_do(const char *format, ...)
     return hold_kind_is_write(c->kind) ? engine_apply(c) : hold_ask(engine, c);
 }
 
+const struct hold_command *engine_group_of(const char *request,
+                                           const char *commands)
+{
+    static char group[HOLD_GROUP_BYTES + HOLD_RECORD_MAX];
+    uint64_t count = 0;
+    size_t len = 0;
+
+    while (*commands != '\0') {
+        const char *end = strstr(commands, "; ");
+        size_t line = end == NULL ? strlen(commands) : (size_t)(end - commands);
+        (void)engine_parse("%.*s", (int)line, commands);
+        hold_group_plain(&command);
+        size_t bytes = hold_encode(&command, group + len + HOLD_GROUP_HEAD);
+        hf_put_u32(group + len, (uint32_t)bytes);
+        len += HOLD_GROUP_HEAD + bytes;
+        CHECK(len <= HOLD_GROUP_BYTES);
+        count++;
+        commands += line + (end == NULL ? 0 : 2);
+    }
+    begin(HOLD_GROUP, "");
+    command.count = count;
+    command.group = hf_bytes(group, len);
+    command.request = hf_bytes_text(request == NULL ? "" : request);
+    return &command;
+}
+
+const struct hold_out *engine_group(const char *request, const char *commands)
+{
+    return engine_apply(engine_group_of(request, commands));
+}
+
 const struct hold_out *engine_left(uint64_t session, uint64_t number)
 {
     begin(HOLD_SESSION_LEFT, "")->token = session;
@@ -386,6 +418,8 @@ static void put_value(struct text *text, struct hf_bytes body, size_t *at,
         put(text, "%.*s", (int)node.text.len, node.text.data);
     } else if (node.kind == REPLY_NULL) {
         put(text, "null");
+    } else if (node.kind == REPLY_OK) {
+        put(text, "OK");
     } else {
         if (!outermost)
             put(text, "%c", map ? '{' : '[');
@@ -410,6 +444,12 @@ static void put_reply(struct text *text, enum hold_code code,
         return;
     put(text, " ");
     put_value(text, body, &at, true);
+    if (code == HOLD_ABORTED) { /* the refusal of one follows */
+        put(text, " ");
+        put_reply(text, (enum hold_code)reply_get_number(body, FIELD_STATUS),
+                  hf_bytes(body.data + at, body.len - at));
+        return;
+    }
     CHECK_EQ(at, body.len);
 }
 

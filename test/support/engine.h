@@ -74,6 +74,12 @@ const struct hold_out *engine_do(const char *format, ...)
 /* The same, not yet applied; its texts last until the next one. */
 const struct hold_command *engine_parse(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
+/* Commands as one, parted by "; ", to be applied; its texts last until the next
+ * one. `request` NULL: without a REQ. */
+const struct hold_command *engine_group_of(const char *request,
+                                           const char *commands);
+/* The same, applied. */
+const struct hold_out *engine_group(const char *request, const char *commands);
 /* The connection is gone that had opened or kept a bound session by the event
  * of that number. */
 const struct hold_out *engine_left(uint64_t session, uint64_t number);

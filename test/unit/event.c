@@ -1,143 +1,148 @@
-/* Tests of hf_event: deadlines by an injected clock, keys, waking. */
-#include "holdfast/event.h"
+/* event.c - tests of events as bytes, and of the channels that they name. */
+#include "feed/event.h"
 
-#include <pthread.h>
-
-#include "base/atomic.h"
-#include "support/clock.h"
 #include "support/test.h"
-#include "support/threads.h"
 
-TEST(a_wake_up_after_prepare_ends_the_wait_at_once)
+TEST_ONE_THREAD;
+
+/* Texts that follow each other, as the engine has them. */
+static struct hold_event make(enum hold_event_kind kind, char *texts,
+                              const char *name, const char *owner,
+                              const char *note, struct hf_bytes items)
 {
-    struct hf_event event;
+    struct hold_event event = {.seq = 7,
+                               .token = 8,
+                               .age_us = 9,
+                               .total = 10,
+                               .available = 11,
+                               .kind = kind};
+    char *at = texts;
 
-    hf_event_init(&event);
-    uint32_t key = hf_event_prepare(&event);
-    hf_event_wake(&event, 1);
-    CHECK_EQ(hf_event_wait(&event, key, NULL, HF_FOREVER), HF_OK);
+    event.name = hf_bytes(at, strlen(name));
+    at = stpcpy(at, name);
+    event.owner = hf_bytes(at, strlen(owner));
+    at = stpcpy(at, owner);
+    event.note = hf_bytes(at, strlen(note));
+    at = stpcpy(at, note);
+    event.items = hf_bytes(at, items.len);
+    memcpy(at, items.data, items.len);
+    return event;
 }
 
-TEST(a_wake_up_before_prepare_does_not)
+static bool same(struct hf_bytes a, const char *b)
 {
-    struct test_clock hands = {.now_ns = 100};
-    struct hf_event event = {{0}};
-
-    hf_event_wake(&event, 1);
-    hf_event_wake_all(&event);
-    uint32_t key = hf_event_prepare(&event);
-    CHECK_EQ(hf_event_wait(&event, key, test_clock(&hands), 100), HF_TIMEOUT);
+    return hf_bytes_equal(a, hf_bytes_text(b));
 }
 
-TEST(cancel_leaves_nobody_to_wake)
+static struct hf_bytes two_items(char *out)
 {
-    struct hf_event event = {{0}};
+    struct hold_command c = {.kind = HOLD_RESERVE};
 
-    uint32_t key = hf_event_prepare(&event);
-    CHECK(event.word.value != 0);
-    hf_event_cancel(&event, key);
-    CHECK_EQ(event.word.value, 0);
-    key = hf_event_prepare(&event);
-    hf_event_wake(&event, 1);
-    hf_event_cancel(&event, key);
-    CHECK_EQ((uint32_t)event.word.value, 0);
+    CHECK_EQ(hold_add_item(&c, hf_bytes_text("ink"), 2), HF_OK);
+    CHECK_EQ(hold_add_item(&c, hf_bytes_text("pen"), 3), HF_OK);
+    return hf_bytes(out, (size_t)(hold_put_items(out, &c) - out));
 }
 
-TEST(deadlines_in_the_past_do_not_wait)
+TEST(what_is_encoded_is_decoded)
 {
-    struct test_clock hands = {.now_ns = 1000};
-    struct hf_event event = {{0}};
-    const uint64_t deadlines[] = {HF_NOW, 1, 999, 1000};
+    char texts[256], bytes[512], items[64];
+    struct hold_event found;
+    uint64_t now_us = 0;
+    struct hold_event event =
+        make(EVENT_CANCELLED, texts, "r1", "bob", "too dear", two_items(items));
 
-    for (size_t i = 0; i < sizeof deadlines / sizeof deadlines[0]; i++) {
-        uint32_t key = hf_event_prepare(&event);
-        CHECK_EQ(hf_event_wait(&event, key, test_clock(&hands), deadlines[i]),
-                 HF_TIMEOUT);
+    event.mode = 2;
+    size_t len = event_encode(&event, 12, bytes);
+    CHECK_EQ(len, event_bytes(&event));
+    CHECK_EQ(event_seq(bytes), 7);
+    CHECK_EQ(event_decode(hf_bytes(bytes, len), &found, &now_us), len);
+    CHECK_EQ(now_us, 12);
+    CHECK_EQ(found.seq, 7);
+    CHECK_EQ(found.token, 8);
+    CHECK_EQ(found.age_us, 9);
+    CHECK_EQ(found.total, 10);
+    CHECK_EQ(found.available, 11);
+    CHECK_EQ(found.kind, EVENT_CANCELLED);
+    CHECK_EQ(found.mode, 2);
+    CHECK(same(found.name, "r1"));
+    CHECK(same(found.owner, "bob"));
+    CHECK(same(found.note, "too dear"));
+    CHECK(hf_bytes_equal(found.items, event.items));
+}
+
+TEST(what_is_no_event_is_not_decoded)
+{
+    char texts[64], bytes[512];
+    struct hold_event found;
+    uint64_t now_us;
+    struct hold_event event =
+        make(EVENT_LOCK_GRANTED, texts, "a", "me", "", hf_bytes("", 0));
+    size_t len = event_encode(&event, 1, bytes);
+
+    for (size_t i = 0; i < len; i++)
+        CHECK_EQ(event_decode(hf_bytes(bytes, i), &found, &now_us), 0);
+    bytes[4] = HOLD_EVENT_COUNT;
+    CHECK_EQ(event_decode(hf_bytes(bytes, len), &found, &now_us), 0);
+    bytes[4] = EVENT_LOCK_GRANTED;
+    bytes[5] = 3;
+    CHECK_EQ(event_decode(hf_bytes(bytes, len), &found, &now_us), 0);
+    bytes[5] = 0;
+    bytes[6]++; /* a name that is longer than what there is */
+    CHECK_EQ(event_decode(hf_bytes(bytes, len), &found, &now_us), 0);
+}
+
+static void check_channels(const struct hold_event *event,
+                           const char *const *expected)
+{
+    struct event_channels channels = {.event = event};
+    char name[EVENT_CHANNEL_MAX];
+
+    for (; *expected != NULL; expected++)
+        CHECK(same(event_channel(&channels, name), *expected));
+    CHECK_EQ(event_channel(&channels, name).len, 0);
+}
+
+TEST(an_event_names_its_channels)
+{
+    static const struct {
+        enum hold_event_kind kind;
+        uint8_t mode;
+        const char *channels[5];
+    } rows[] = {
+        {EVENT_LOCK_GRANTED, 0, {"hf:lock:x", "hf:election:x"}},
+        {EVENT_LOCK_GRANTED, 1, {"hf:lock:x"}},
+        {EVENT_LEADER_PROCLAIMED, 0, {"hf:lock:x", "hf:election:x"}},
+        {EVENT_SESSION_OPENED, 0, {"hf:session:x"}},
+        {EVENT_FENCE_RAISED, 0, {"hf:fence:x"}},
+        {EVENT_STOCK_CHANGED, 0, {"hf:stock:x"}},
+        {EVENT_FLUSHED, 0, {"hf:all"}},
+    };
+    static const char *const reserved[] = {"hf:reservation:r1", "hf:stock:ink",
+                                           "hf:stock:pen", NULL};
+    char texts[256], items[64];
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct hold_event event =
+            make(rows[i].kind, texts, "x", "", "", hf_bytes("", 0));
+        event.mode = rows[i].mode;
+        check_channels(&event, rows[i].channels);
     }
-    CHECK_EQ((uint32_t)event.word.value, 0);
+    struct hold_event event =
+        make(EVENT_RESERVED, texts, "r1", "bob", "", two_items(items));
+    check_channels(&event, reserved);
 }
 
-/* A condition that others make true. */
-struct gate {
-    struct hf_event event;
-    const struct hf_clock *clock;
-    struct hf_atomic_u32 open;
-    struct hf_atomic_u32 passed;
-    uint64_t deadline_ns;
-    enum hf_status status;
-};
-
-static enum hf_status try_gate(void *context)
+TEST(a_pattern_matches_any_of_the_channels)
 {
-    struct gate *gate = context;
-    return hf_u32_load(&gate->open, __ATOMIC_ACQUIRE) ? HF_OK : HF_PENDING;
-}
+    char texts[256], items[64];
+    uint64_t steps = 0;
+    struct hold_event event =
+        make(EVENT_RESERVED, texts, "r1", "bob", "", two_items(items));
 
-static void *wait_at_gate(void *context)
-{
-    struct gate *gate = context;
-    enum hf_status status = hf_event_until(&gate->event, try_gate, gate,
-                                           gate->clock, gate->deadline_ns);
-    __atomic_store_n(&gate->status, status, __ATOMIC_RELAXED);
-    hf_u32_add(&gate->passed, 1, __ATOMIC_RELEASE);
-    return NULL;
-}
-
-TEST(until_times_out_when_the_clock_reaches_the_deadline_not_before)
-{
-    struct test_clock hands = {.now_ns = 100};
-    struct gate gate = {.clock = test_clock(&hands), .deadline_ns = 200};
-    pthread_t thread;
-
-    CHECK_EQ(pthread_create(&thread, NULL, wait_at_gate, &gate), 0);
-    test_clock_await_sleepers(&hands, 1);
-    test_clock_advance(&hands, 99);
-    CHECK_EQ(hf_u32_load(&gate.passed, __ATOMIC_ACQUIRE), 0);
-    test_clock_advance(&hands, 1);
-    pthread_join(thread, NULL);
-    CHECK_EQ(gate.status, HF_TIMEOUT);
-}
-
-TEST(until_ends_when_the_condition_is_true_and_somebody_wakes)
-{
-    struct test_clock hands = {.now_ns = 100};
-    struct gate gate = {.clock = test_clock(&hands), .deadline_ns = HF_FOREVER};
-    pthread_t thread;
-
-    CHECK_EQ(pthread_create(&thread, NULL, wait_at_gate, &gate), 0);
-    test_clock_await_sleepers(&hands, 1);
-    hf_event_wake(&gate.event, 1); /* for nothing: it goes on waiting */
-    hf_u32_store(&gate.open, 1, __ATOMIC_RELEASE);
-    hf_event_wake(&gate.event, 1);
-    pthread_join(thread, NULL);
-    CHECK_EQ(gate.status, HF_OK);
-}
-
-TEST(until_with_no_time_tries_once)
-{
-    struct gate gate = {.status = HF_OK};
-
-    CHECK_EQ(hf_event_until(&gate.event, try_gate, &gate, NULL, HF_NOW),
-             HF_TIMEOUT);
-    gate.open.value = 1;
-    CHECK_EQ(hf_event_until(&gate.event, try_gate, &gate, NULL, HF_NOW), HF_OK);
-}
-
-#define MANY 32
-
-TEST(wake_all_lets_every_waiter_go)
-{
-    struct test_clock hands = {.now_ns = 100};
-    struct gate gate = {.clock = test_clock(&hands), .deadline_ns = HF_FOREVER};
-    pthread_t threads[MANY];
-
-    for (int i = 0; i < MANY; i++)
-        CHECK_EQ(pthread_create(&threads[i], NULL, wait_at_gate, &gate), 0);
-    test_clock_await_sleepers(&hands, MANY);
-    hf_u32_store(&gate.open, 1, __ATOMIC_RELEASE);
-    hf_event_wake_all(&gate.event);
-    for (int i = 0; i < MANY; i++)
-        pthread_join(threads[i], NULL);
-    CHECK_EQ(gate.passed.value, MANY);
-    CHECK_EQ((uint32_t)gate.event.word.value, 0);
+    CHECK(event_matches(&event, hf_bytes_text("hf:stock:p*"), &steps));
+    CHECK(event_matches(&event, hf_bytes_text("hf:reservation:r1"), &steps));
+    CHECK(event_matches(&event, hf_bytes_text("*"), &steps));
+    CHECK(!event_matches(&event, hf_bytes_text("hf:stock:q*"), &steps));
+    CHECK(!event_matches(&event, hf_bytes_text("hf:lock:r1"), &steps));
+    CHECK(steps > 0);
 }

@@ -38,7 +38,7 @@ static void fill(void)
         .amount = INT64_MIN,
         .cursor = UINT64_MAX,
         .count = UINT64_MAX,
-        .flags = HOLD_FLAGS_ALL & ~(HOLD_FOREVER | HOLD_SHARED | HOLD_TREE),
+        .flags = HOLD_LOCK_FLAGS & ~(HOLD_FOREVER | HOLD_SHARED | HOLD_TREE),
         .session = UINT64_MAX,
         .permits = HOLD_PERMITS_MAX | (uint64_t)HOLD_PERMITS_MAX << 32,
         .maxhold_ms = HOLD_TTL_MAX_MS,
@@ -163,7 +163,7 @@ TEST(every_operation_has_what_its_class_calls_for)
         }
         CHECK(operation->name != NULL);
         CHECK((operation->summary != NULL) == (operation->reply != NULL));
-        CHECK((operation->summary != NULL) == (operation->group != NULL));
+        CHECK(operation->summary == NULL || operation->group != NULL);
         CHECK((operation->check != NULL) == write);
         CHECK((operation->change != NULL) == write);
         CHECK((operation->run == NULL) == write);

@@ -81,7 +81,7 @@ TEST(a_large_request_is_not_overtaken_by_small_ones)
     EXPECT(engine_do("LOCK pool OWNER bob PERMITS 4 OF 5 TTL 500 WAIT 9000"),
            "WAITING ticket=2");
     EXPECT(engine_do("LOCK pool OWNER eve PERMITS 1 OF 5"),
-           "BUSY name=pool owner=ann expires_ms=500 waiting=1 position=2");
+           "BUSY name=pool owner=bob waited_ms=0 waiting=1 position=2");
     engine_do("LOCK pool OWNER eve PERMITS 1 OF 5 TTL 500 WAIT 9000"); /* 3 */
     engine_do("LOCK pool OWNER kim PERMITS 1 OF 5 TTL 500 WAIT 9000"); /* 4 */
     const struct hold_out *out = engine_do("UNLOCK pool 1");

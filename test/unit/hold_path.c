@@ -54,7 +54,8 @@ TEST(names_are_found_below_one_however_they_come_and_go)
 
 static struct lock *the_lock(const char *name)
 {
-    return lock_at(engine, hf_index_find(&engine->locks, hf_bytes_text(name)));
+    return lock_edit(engine,
+                     hf_index_find(&engine->locks, hf_bytes_text(name)));
 }
 
 static void treed(void)
@@ -70,7 +71,7 @@ static void treed(void)
 
 static struct tree *the_tree(const char *name)
 {
-    return tree_at(engine, the_lock(name)->path & ~LOCK_HAS_TREE);
+    return tree_edit(engine, the_lock(name)->path & ~LOCK_HAS_TREE);
 }
 
 TEST(a_tree_that_is_not_in_order_is_seen)
@@ -85,7 +86,7 @@ TEST(a_tree_that_is_not_in_order_is_seen)
     the_tree("a/c")->writer = 0;
     BROKEN("the TREE of a/c is not in order");
     treed();
-    part_at(engine, the_lock("x")->grants.first)->tree = 1;
+    part_edit(engine, the_lock("x")->grants.first)->tree = 1;
     BROKEN("a name below x was granted, too");
     treed();
     the_lock("x/y")->path = 0;

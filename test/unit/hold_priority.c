@@ -105,7 +105,7 @@ TEST(who_barges_does_not_mind_the_queue)
     engine_do("LOCK z OWNER zoe");
     engine_do("LOCKSET OWNER ann NAME a NAME z WAIT 9000"); /* 2 */
     EXPECT(engine_do("LOCK a OWNER bob"),
-           "BUSY name=a owner=ann expires_ms=0 waiting=1 position=2");
+           "BUSY name=a owner=ann waited_ms=0 waiting=1 position=2");
     EXPECT(engine_do("LOCK a OWNER bob BARGE TTL 5"),
            "OK token=3 safe_ms=5 count=1 waited_ms=0");
     EXPECT(engine_do("LOCK a OWNER eve BARGE"), /* but the holder */
@@ -125,7 +125,7 @@ TEST(a_set_barges_too)
     engine_do("LOCK z OWNER zoe");
     engine_do("LOCKSET OWNER ann NAME a NAME z WAIT 9000");
     EXPECT(engine_do("LOCKSET OWNER bob NAME a NAME b"),
-           "BUSY name=a owner=ann expires_ms=0 waiting=1 position=2");
+           "BUSY name=a owner=ann waited_ms=0 waiting=1 position=2");
     EXPECT(engine_do("LOCKSET OWNER bob NAME a NAME b BARGE TTL 5"),
            "OK token=3 safe_ms=5 count=1 waited_ms=0");
     CHECK_ENGINE();
@@ -137,7 +137,7 @@ TEST(a_better_priority_is_granted_past_those_who_wait)
     engine_do("LOCK z OWNER zoe");
     engine_do("LOCKSET OWNER ann NAME a NAME z WAIT 9000 PRIORITY 2");
     EXPECT(engine_do("LOCK a OWNER bob PRIORITY 2"),
-           "BUSY name=a owner=ann expires_ms=0 waiting=1 position=2");
+           "BUSY name=a owner=ann waited_ms=0 waiting=1 position=2");
     EXPECT(engine_do("LOCK a OWNER bob PRIORITY 1 TTL 5"),
            "OK token=3 safe_ms=5 count=1 waited_ms=0");
     CHECK_ENGINE();

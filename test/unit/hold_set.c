@@ -150,9 +150,9 @@ TEST(a_set_that_waits_is_not_overtaken_by_later_requests_for_one_of_its_names)
     EXPECT(engine_do("LOCKSET OWNER ann NAME a NAME b TTL 500 WAIT 9000"),
            "WAITING ticket=2");
     EXPECT(engine_do("LOCK a OWNER eve"), /* free, but ann is before */
-           "BUSY name=a owner=ann expires_ms=0 waiting=1 position=2");
+           "BUSY name=a owner=ann waited_ms=0 waiting=1 position=2");
     EXPECT(engine_do("LOCK a OWNER eve SHARED"),
-           "BUSY name=a owner=ann expires_ms=0 waiting=1 position=2");
+           "BUSY name=a owner=ann waited_ms=0 waiting=1 position=2");
     engine_do("LOCK a OWNER eve TTL 500 WAIT 9000"); /* 3 */
     engine_do("LOCK b OWNER kim TTL 500 WAIT 9000"); /* 4 */
     EXPECT_ANSWERS(engine_do("UNLOCK b 1"),

@@ -97,7 +97,7 @@ TEST(a_waiting_writer_stops_later_readers)
     EXPECT(engine_do("LOCK door OWNER w1 TTL 500 WAIT 9000"),
            "WAITING ticket=2");
     EXPECT(engine_do("LOCK door OWNER r2 SHARED"),
-           "BUSY name=door owner=r1 expires_ms=500 waiting=1 position=2");
+           "BUSY name=door owner=w1 waited_ms=0 waiting=1 position=2");
     EXPECT(engine_do("LOCK door OWNER r2 SHARED TTL 500 WAIT 9000"),
            "WAITING ticket=3");
     const struct hold_out *out = engine_do("UNLOCK door 1");
@@ -128,6 +128,20 @@ TEST(readers_who_waited_go_before_the_next_writer)
                    "9:OK token=14 safe_ms=500 count=1 waited_ms=0 fence=14");
     EXPECT_ANSWERS(engine_do("UNLOCK door 14"),
                    "4:OK token=16 safe_ms=500 count=1 waited_ms=0");
+    CHECK_ENGINE();
+}
+
+/* Also if one of them is the first. */
+TEST(a_reader_waits_for_one_writer_at_most)
+{
+    engine_start();
+    engine_do("LOCK door OWNER w1 TTL 500");
+    engine_do("LOCK door OWNER r1 SHARED TTL 500 WAIT 9000"); /* 2 */
+    engine_do("LOCK door OWNER w2 TTL 500 WAIT 9000");        /* 3 */
+    engine_do("LOCK door OWNER r2 SHARED TTL 500 WAIT 9000"); /* 4 */
+    EXPECT_ANSWERS(engine_do("UNLOCK door 1"),
+                   "2:OK token=6 safe_ms=500 count=1 waited_ms=0 fence=6; "
+                   "4:OK token=7 safe_ms=500 count=1 waited_ms=0 fence=6");
     CHECK_ENGINE();
 }
 
@@ -304,7 +318,7 @@ TEST(a_grant_beside_one_that_it_conflicts_with_is_counted)
             uint32_t hall =
                 hf_index_find(&engine->locks, hf_bytes_text("hall"));
             uint32_t grant = lock_at(engine, hall)->grants.first;
-            part_at(engine, grant)->lock = door;
+            part_edit(engine, grant)->lock = door;
             grants_join(engine, grant, 2, 3);
             CHECK_EQ(engine->double_grants, held != joins || joins == 1);
         }

@@ -68,6 +68,36 @@ TEST(names_that_nobody_holds_are_shown_and_not_listed)
     CHECK_EQ(counts.waiters, 1);
 }
 
+/* Nobody holds it, and yet they wait. */
+TEST(waits_for_a_name_that_is_closed_are_edges)
+{
+    engine_start();
+    engine_do("LOCK a OWNER zoe TREE TTL 100 DELAY 500");
+    engine_do("LOCK a OWNER ann WAIT 9000");
+    engine_do("LOCK a/b OWNER bob WAIT 9000");
+    engine_do("LOCKSET OWNER eve NAME a NAME z WAIT 9000");
+    engine_now_us += 100 * MS;
+    engine_tick();
+    EXPECT(engine_do("WAITGRAPH"),
+           "OK edges=[{owner=ann session=0 name=a mode=exclusive "
+           "waited_ms=100 note= by=closed holder= tree=0} "
+           "{owner=bob session=0 name=a/b mode=exclusive waited_ms=100 note= "
+           "by=closed holder= tree=0} "
+           "{owner=eve session=0 name=a mode=exclusive waited_ms=100 note= "
+           "by=closed holder= tree=0}] cursor=0");
+    EXPECT(engine_do("WAITGRAPH DOT"),
+           "OK digraph waits {\n"
+           "  \"ann\" -> \"(closed)\" [label=\"a\", style=dotted];\n"
+           "  \"bob\" -> \"(closed)\" [label=\"a/b\", style=dotted];\n"
+           "  \"eve\" -> \"(closed)\" [label=\"a\", style=dotted];\n"
+           "}\n");
+    engine_now_us += 500 * MS;
+    CHECK_EQ(engine_tick()->answer_count, 2);
+    EXPECT_BEGINS(engine_do("WAITGRAPH"),
+                  "OK edges=[{owner=eve session=0 name=a mode=exclusive "
+                  "waited_ms=600 note= by=grant holder=ann tree=0}]");
+}
+
 static unsigned count_of(const char *text, const char *word)
 {
     unsigned count = 0;
@@ -173,5 +203,28 @@ TEST(the_token_of_a_holder_is_found)
     CHECK_EQ(hold_token_of(engine, hf_bytes("gate", 4), 0, hf_bytes("bob", 3)),
              4);
     CHECK_EQ(hold_token_of(engine, hf_bytes("none", 4), 0, ann), 0);
+    engine_stop();
+}
+
+/* A reader does not wait for the readers before it. */
+TEST(readers_do_not_wait_for_each_other_in_the_graph)
+{
+    engine_start();
+    engine_do("LOCK m OWNER ann");
+    engine_do("LOCK k OWNER bob");
+    engine_do("LOCKSET OWNER r1 NAME l SHARED NAME m SHARED FOREVER");
+    engine_do("LOCKSET OWNER r2 NAME k SHARED NAME l SHARED FOREVER");
+    EXPECT(engine_do("WAITGRAPH DOT"),
+           "OK digraph waits {\n  \"r1\" -> \"ann\" [label=\"m\"];\n"
+           "  \"r2\" -> \"bob\" [label=\"k\"];\n}\n");
+    engine_do("LOCK l OWNER w FOREVER");
+    engine_do("LOCK l OWNER r3 SHARED FOREVER");
+    engine_do("LOCK l OWNER r4 SHARED FOREVER");
+    EXPECT(engine_do("WAITGRAPH DOT"),
+           "OK digraph waits {\n  \"r1\" -> \"ann\" [label=\"m\"];\n"
+           "  \"r2\" -> \"bob\" [label=\"k\"];\n"
+           "  \"w\" -> \"r2\" [label=\"l\", style=dashed];\n"
+           "  \"r3\" -> \"w\" [label=\"l\", style=dashed];\n"
+           "  \"r4\" -> \"w\" [label=\"l\", style=dashed];\n}\n");
     engine_stop();
 }

@@ -390,7 +390,7 @@ TEST(a_replay_takes_all_the_calls_that_a_record_needs)
     c.items[0].quantity = 1000;
     c.now_us = engine_now_us;
     size_t len = hold_encode(&c, record);
-    CHECK_EQ(hold_replay(engine, hf_bytes(record, len)), HF_OK);
+    CHECK_EQ(hold_replay(engine, hf_bytes(record, len), NULL, NULL), HF_OK);
     CHECK(!hold_is_behind(engine));
     CHECK_EQ(engine_reservation("new")->code, HOLD_OK);
 }

@@ -132,7 +132,7 @@ TEST(who_comes_later_waits_behind_a_tree_that_waits)
     engine_do("LOCK a/b OWNER ann"); /* 1 */
     engine_do("LOCK a OWNER eve TREE WAIT 900");
     EXPECT(engine_do("LOCK a/x OWNER kim"),
-           "BUSY name=a/x owner=eve expires_ms=0 waiting=0 position=1 "
+           "BUSY name=a/x owner=eve waited_ms=0 waiting=0 position=1 "
            "related=a tree=1");
     EXPECT_BEGINS(engine_do("LOCK a/x OWNER kim WAIT 900"), "WAITING ");
     EXPECT_BEGINS(engine_do("LOCK a/y OWNER lee BARGE"), "OK ");
@@ -348,7 +348,7 @@ TEST(a_lost_tree_closes_the_names_below)
     engine_now_us += 100 * MS;
     engine_tick();
     EXPECT(engine_do("LOCK a/b OWNER bob"),
-           "BUSY name=a/b owner= expires_ms=500 waiting=0 position=1 "
+           "BUSY name=a/b expires_ms=500 waiting=0 position=1 "
            "related=a tree=1");
     EXPECT_BEGINS(engine_do("LOCK a/b OWNER bob SHARED WAIT 9000"), "WAITING ");
     EXPECT_BEGINS(engine_do("LOCK a OWNER eve"), "BUSY ");
@@ -378,7 +378,7 @@ TEST(a_tree_waits_for_names_below_that_are_closed)
     engine_now_us += 100 * MS;
     engine_tick();
     EXPECT(engine_do("LOCK a OWNER bob TREE SHARED"),
-           "BUSY name=a owner= expires_ms=500 waiting=0 position=1 "
+           "BUSY name=a expires_ms=500 waiting=0 position=1 "
            "related=a/b");
     EXPECT_BEGINS(engine_do("LOCK a OWNER bob TREE WAIT 9000"), "WAITING ");
     engine_now_us += 500 * MS;

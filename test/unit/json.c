@@ -115,3 +115,39 @@ TEST(every_failed_allocation_is_reported)
     }
     CHECK(out.len > 64);
 }
+
+TEST(the_codec_closes_what_was_opened)
+{
+    struct json_reply json;
+
+    out.len = 0;
+    json_reply_init(&json, &out);
+    reply_put_map(&json.reply, 4);
+    reply_pair_number(&json.reply, "n", -7);
+    reply_put_key(&json.reply, "list");
+    reply_put_list(&json.reply, 3);
+    reply_put_map(&json.reply, 1);
+    reply_pair_text(&json.reply, "a", "b\"c");
+    reply_put_list(&json.reply, 0);
+    reply_put_null(&json.reply);
+    reply_put_key(&json.reply, "map");
+    reply_put_map(&json.reply, 0);
+    reply_pair_text(&json.reply, "last", "x");
+    CHECK(!json.reply.failed);
+    CHECK_EQ(json.depth, 0);
+    CHECK_TEXT(out.data, out.len,
+               "{\"n\":-7,\"list\":[{\"a\":\"b\\\"c\"},[],null],\"map\":{},"
+               "\"last\":\"x\"}");
+}
+
+TEST(the_codec_writes_an_error_as_an_object)
+{
+    struct json_reply json;
+
+    out.len = 0;
+    json_reply_init(&json, &out);
+    json.reply.codec->error(&json.reply, hf_bytes_text("BUSY"),
+                            hf_bytes_text("it is held"));
+    CHECK_TEXT(out.data, out.len,
+               "{\"code\":\"BUSY\",\"error\":\"it is held\"}");
+}

@@ -111,6 +111,59 @@ TEST(refusals_of_locks_in_full)
          "DONE the work of 'c' is done, for 30 ms more: 42");
 }
 
+/* Nobody holds it: somebody waits for more than it, or it is closed. */
+TEST(a_lock_that_nobody_holds_is_busy_for_another_reason)
+{
+    engine_start();
+    engine_do("LOCK a/x OWNER zoe TTL 9000");
+    engine_do("LOCKSET OWNER wes NAME a/x NAME a/y WAIT 5000");
+    engine_do("LOCK b OWNER zoe TREE TTL 5 DELAY 500");
+    engine_do("LOCK c/x OWNER zoe TTL 5 DELAY 500");
+    engine_now_us += 7 * MS;
+    engine_tick();
+    refused(engine_do("LOCK a/y OWNER bob"),
+            "BUSY lock 'a/y' is wanted first by 'wes', who has waited 7 ms, "
+            "1 waiting, position 2");
+    refused(engine_do("LOCKSET OWNER bob NAME a/y NAME z"),
+            "BUSY lock 'a/y' is wanted first by 'wes', who has waited 7 ms, "
+            "1 waiting, position 2");
+    refused(engine_do("LOCK b OWNER bob"),
+            "BUSY lock 'b' is closed by DELAY for 500 ms more, 0 waiting, "
+            "position 1");
+    refused(engine_do("LOCK b/x OWNER bob"),
+            "BUSY lock 'b/x' is closed with all names below 'b' by DELAY for "
+            "500 ms more, 0 waiting, position 1");
+    const struct hold_out *closed = engine_do("LOCK c OWNER bob TREE");
+    told(closed->code, closed->body, 100,
+         "BUSY lock 'c' is not free with TREE: 'c/x' below it is closed by "
+         "DELAY for 400 ms more, 0 waiting, position 1");
+}
+
+TEST(a_request_is_busy_at_a_related_name)
+{
+    engine_start();
+    engine_do("LOCK a/x OWNER zoe TTL 9000");
+    engine_do("LOCK a OWNER wes TREE WAIT 5000");
+    engine_now_us += 7 * MS;
+    refused(engine_do("LOCK a/x/y OWNER bob TREE"),
+            "BUSY lock 'a/x/y' is wanted first by 'wes' with TREE on 'a', who "
+            "has waited 7 ms, 0 waiting, position 1");
+    refused(engine_do("LOCK a OWNER bob TREE BARGE"),
+            "BUSY lock 'a' is not free with TREE: 'a/x' below it is held by "
+            "'zoe' for 8993 ms more, 1 waiting, position 2");
+    engine_do("LOCK b/x/y OWNER zoe TREE TTL 9000");
+    engine_do("LOCK b/x/y/z OWNER wes WAIT 5000");
+    refused(engine_do("LOCK b/x/y/q OWNER bob"),
+            "BUSY lock 'b/x/y/q' is held by 'zoe' with TREE on 'b/x/y' for "
+            "9000 ms more, 0 waiting, position 1");
+    engine_do("LOCK b/x/y/z OWNER zoe BARGE");
+    engine_do("LOCK c OWNER zoe");
+    engine_do("LOCKSET OWNER wes NAME c NAME d/e WAIT 5000");
+    refused(engine_do("LOCK d OWNER bob TREE"),
+            "BUSY lock 'd' is not free with TREE: 'd/e' below it is wanted "
+            "first by 'wes', who has waited 0 ms, 0 waiting, position 1");
+}
+
 TEST(refusals_of_stock_and_reservations)
 {
     engine_start();

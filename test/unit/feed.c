@@ -1,0 +1,288 @@
+/* feed.c - tests of the feed of events: what is added is read, once, in order,
+ * from memory and from files, also after a restart or a crash. */
+#include "support/feeding.h"
+
+TEST(what_is_added_is_there_at_once)
+{
+    start();
+    CHECK_EQ(read_all(0).count, 0);
+    for (uint64_t i = 1; i <= 100; i++)
+        add(i, 0);
+    CHECK_EQ(read_all(0).count, 100);
+    CHECK_EQ(read_all(99).count, 1);
+    CHECK_EQ(read_all(100).count, 0);
+    CHECK_EQ(read_all(500).count, 0);
+    CHECK_EQ(read_all(0).reads, 0);
+    stop(false);
+}
+
+TEST(numbers_may_have_holes)
+{
+    start();
+    add(5, 0);
+    feed_cover(feed, 9);
+    add(10, 0);
+    struct feed_page page;
+    CHECK_EQ(feed_look(feed, 0, &page), HF_OK);
+    CHECK_EQ(page.gap, 0);
+    CHECK_EQ(page.up_to, 10);
+    CHECK_EQ(feed_look(feed, 9, &page), HF_OK);
+    CHECK_EQ(page.up_to, 10);
+    feed_cover(feed, 20);
+    CHECK_EQ(feed_look(feed, 10, &page), HF_OK);
+    CHECK_EQ(page.up_to, 20);
+    stop(true);
+    open_feed(20); /* that nothing was told is known after a restart, too */
+    CHECK_EQ(feed_look(feed, 0, &page), HF_PENDING);
+    CHECK_EQ(feed_look(feed, 20, &page), HF_OK);
+    CHECK_EQ(page.gap, 0);
+    feed_cover(feed, 25);
+    add(26, 0);
+    CHECK_EQ(feed_look(feed, 20, &page), HF_OK);
+    CHECK_EQ(page.gap, 0);
+    CHECK_EQ(page.up_to, 26);
+    stop(false);
+}
+
+TEST(what_is_not_in_memory_any_more_is_read_from_files)
+{
+    uint64_t bytes;
+
+    start();
+    for (uint64_t i = 1; i <= 2000; i++) {
+        add(i, 20000); /* 40 MB: memory has 4 */
+        if (i % 100 == 0)
+            write_all();
+    }
+    CHECK(feed->next - feed->first <= FEED_CHUNKS_KEPT + 1);
+    CHECK(count_files(&bytes) > 3);
+    struct found found = read_all(0);
+    CHECK_EQ(found.count, 2000);
+    CHECK_EQ(found.gaps, 0);
+    CHECK(found.reads > 100);
+    found = read_all(777);
+    CHECK_EQ(found.count, 1223);
+    CHECK_EQ(found.gaps, 0);
+    stop(false);
+}
+
+TEST(a_restart_goes_on_in_the_same_file)
+{
+    uint64_t bytes;
+
+    start();
+    for (uint64_t i = 1; i <= 10; i++)
+        add(i, 100);
+    stop(true);
+    for (int run = 0; run < 5; run++) {
+        uint64_t from = 10 + (uint64_t)run * 10;
+        open_feed(from);
+        CHECK_EQ(read_all(0).count, from);
+        for (uint64_t i = 1; i <= 10; i++)
+            add(from + i, 100);
+        struct found found = read_all(0);
+        CHECK_EQ(found.count, from + 10);
+        CHECK_EQ(found.gaps, 0);
+        stop(true);
+    }
+    open_feed(60);
+    CHECK_EQ(count_files(&bytes), 1);
+    CHECK_EQ(read_all(0).count, 60);
+    stop(false);
+}
+
+TEST(a_replay_gives_what_the_files_lack_and_nothing_twice)
+{
+    char error[FEED_ERROR_MAX];
+
+    start();
+    for (uint64_t i = 1; i <= 50; i++)
+        add(i, 0);
+    write_all();
+    for (uint64_t i = 51; i <= 80; i++)
+        add(i, 0);
+    stop(false); /* as by a crash: the last 30 are not written */
+    const struct feed_opts opts = {.dir = test_folder(),
+                                   .io = &disk,
+                                   .keep_bytes = keep_bytes,
+                                   .keep_ms = keep_ms,
+                                   .wake = wake};
+    CHECK_EQ(feed_open(&feed, &opts, error), HF_OK);
+    feed_begin(feed, 30); /* a snapshot */
+    for (uint64_t i = 31; i <= 90; i++)
+        add(i, 0);
+    feed_start(feed, 90);
+    struct found found = read_all(0);
+    CHECK_EQ(found.count, 90);
+    CHECK_EQ(found.gaps, 0);
+    stop(true);
+    open_feed(90);
+    CHECK_EQ(read_all(0).count, 90);
+    stop(false);
+}
+
+TEST(a_snapshot_above_what_the_files_have_is_a_gap)
+{
+    char error[FEED_ERROR_MAX];
+
+    start();
+    for (uint64_t i = 1; i <= 50; i++)
+        add(i, 0);
+    stop(true);
+    const struct feed_opts opts = {.dir = test_folder(),
+                                   .io = &disk,
+                                   .keep_bytes = keep_bytes,
+                                   .keep_ms = keep_ms,
+                                   .wake = wake};
+    CHECK_EQ(feed_open(&feed, &opts, error), HF_OK);
+    feed_begin(feed, 60);
+    add(61, 0);
+    feed_start(feed, 61);
+    struct found found = read_all(0);
+    CHECK_EQ(found.count, 51);
+    CHECK_EQ(found.gap, 60);
+    CHECK_EQ(found.gaps, 1);
+    stop(true);
+    open_feed(61);
+    found = read_all(0);
+    CHECK_EQ(found.count, 51);
+    CHECK_EQ(found.gap, 60);
+    CHECK_EQ(read_all(50).gap, 60);
+    CHECK_EQ(read_all(60).gaps, 0);
+    stop(false);
+}
+
+TEST(events_of_what_the_journal_lost_are_gone)
+{
+    start();
+    for (uint64_t i = 1; i <= 50; i++)
+        add(i, 0);
+    stop(true);
+    open_feed(40); /* the journal ends there */
+    CHECK_EQ(read_all(0).count, 40);
+    feed_cover(feed, 99);
+    for (uint64_t i = 100; i <= 110; i++)
+        add(i, 0);
+    write_all();
+    struct feed_page page;
+    CHECK_EQ(feed_look(feed, 40, &page), HF_OK);
+    CHECK_EQ(page.gap, 0);
+    CHECK_EQ(event_seq(page.events.data), 100);
+    stop(true);
+    open_feed(110);
+    struct feed_read *read;
+    CHECK(feed_read_start(feed, 0, &page) != NULL);
+    CHECK_EQ(hf_event_until(&woken, try_read, &read, NULL, HF_FOREVER), HF_OK);
+    size_t count = 0;
+    for (size_t at = 0; at < read->page.events.len; count++) {
+        uint64_t seq = event_seq(read->page.events.data + at);
+        CHECK(seq <= 40 || seq >= 100); /* 41 to 50 never happened */
+        at += hf_get_u32(read->page.events.data + at);
+    }
+    CHECK_EQ(count, 51);
+    CHECK_EQ(read->page.gap, 0);
+    feed_read_free(read);
+    stop(false);
+}
+
+/* Also if the next crash comes before anything new was written. */
+TEST(what_the_journal_lost_does_not_come_back)
+{
+    start();
+    for (uint64_t i = 1; i <= 50; i++)
+        add(i, 0);
+    stop(true);
+    open_feed(40);
+    feed_cover(feed, 45); /* other things happened, and are not written */
+    stop(false);
+    open_feed(45);
+    CHECK_EQ(read_all(0).count, 40);
+    stop(false);
+}
+
+TEST(all_is_gone_if_the_journal_is_new)
+{
+    start();
+    for (uint64_t i = 1; i <= 50; i++)
+        add(i, 0);
+    stop(true);
+    open_feed(0);
+    CHECK_EQ(read_all(0).count, 0);
+    add(1, 0);
+    CHECK_EQ(read_all(0).count, 1);
+    stop(true);
+    open_feed(1);
+    CHECK_EQ(read_all(0).count, 1);
+    stop(false);
+}
+
+TEST(a_block_without_events_is_followed_by_others)
+{
+    start();
+    feed_cover(feed, 3);
+    write_all(); /* somebody settles, and nothing was told */
+    add(4, 0);
+    write_all();
+    add(5, 0);
+    stop(true);
+    open_feed(5);
+    struct found found = read_all(3);
+    CHECK_EQ(found.count, 2);
+    CHECK_EQ(found.gaps, 0);
+    stop(false);
+}
+
+/* ---- Retention. ---- */
+
+TEST(the_oldest_files_go_by_size_and_the_gap_is_told)
+{
+    uint64_t bytes;
+
+    start();
+    stop(true);
+    keep_bytes = 4u << 20;
+    open_feed(0);
+    for (uint64_t i = 1; i <= 1000; i++) {
+        add(i, 20000);
+        if (i % 10 == 0)
+            write_all();
+    }
+    CHECK(count_files(&bytes) > 2);
+    CHECK(bytes <= (4u << 20) + (1u << 20));
+    struct found found = read_all(0);
+    CHECK_EQ(found.gaps, 1);
+    CHECK(found.gap > 500);
+    CHECK_EQ(found.count, 1000 - found.gap);
+    CHECK_EQ(read_all(found.gap).gaps, 0);
+    struct feed_stats stats;
+    feed_stats(feed, &stats);
+    CHECK_EQ(stats.first, found.gap);
+    CHECK_EQ(stats.last, 1000);
+    CHECK_EQ(stats.lost, 0);
+    stop(true);
+    open_feed(1000);
+    struct found again = read_all(0);
+    CHECK_EQ(again.gap, found.gap);
+    CHECK_EQ(again.count, found.count);
+    stop(false);
+}
+
+TEST(the_oldest_files_go_by_age)
+{
+    uint64_t bytes;
+
+    start();
+    stop(true);
+    keep_ms = 300000; /* an event a second */
+    open_feed(0);
+    for (uint64_t i = 1; i <= 1000; i++) {
+        add(i, 30000);
+        if (i % 10 == 0)
+            write_all();
+    }
+    CHECK(count_files(&bytes) > 1);
+    struct found found = read_all(0);
+    CHECK_EQ(found.gaps, 1);
+    CHECK(found.gap > 100 && found.gap <= 700);
+    stop(false);
+}

@@ -6,11 +6,17 @@
 #include "server/conn.h"
 #include "server/errors.h"
 #include "server/server.h"
+#include "server/subscribe.h"
 #include "server/table.h"
 
 void admin_ping(const struct asked *asked)
 {
-    if (asked->count > 0)
+    if (subscribe_has(asked->conn)) {
+        reply_put_list(asked->reply, 2);
+        reply_put_text(asked->reply, "pong");
+        reply_put_bytes(asked->reply,
+                        asked->count > 0 ? asked->args[0] : hf_bytes("", 0));
+    } else if (asked->count > 0)
         reply_put_bytes(asked->reply, asked->args[0]);
     else
         reply_put_simple(asked->reply, "PONG");

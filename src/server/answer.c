@@ -76,12 +76,18 @@ void answer_line(struct server *server, struct conn *conn, enum hold_code code,
         tell(server, conn, code, "", line);
 }
 
+enum hold_code answer_bad_code(enum hf_status status)
+{
+    return status == HF_NOTFOUND ? HOLD_NOTFOUND
+           : status == HF_FAILED ? HOLD_ERR
+           : status == HF_EMPTY  ? HOLD_NOSCRIPT
+                                 : HOLD_BADARG;
+}
+
 void answer_bad(struct server *server, struct conn *conn, enum hf_status status,
                 const char *sentence)
 {
-    answer_error(server, conn,
-                 status == HF_NOTFOUND ? HOLD_NOTFOUND : HOLD_BADARG, "%s",
-                 sentence);
+    answer_error(server, conn, answer_bad_code(status), "%s", sentence);
 }
 
 void answer_read_begin(struct server *server)
@@ -116,7 +122,7 @@ uint64_t answer_note(struct server *server, enum hold_kind kind,
 {
     uint64_t took_ns = server->answer_ns - came_ns;
 
-    metrics_answered(&server->metrics, kind, took_ns);
+    metrics_took(&server->metrics, server->metrics.by_kind[kind], took_ns);
     return took_ns;
 }
 
@@ -143,6 +149,8 @@ void answer_refused(struct server *server, struct conn *conn,
 {
     if (why == HF_IO) {
         answer_failed(server, conn);
+    } else if (why == HF_INVALID) {
+        answer_error(server, conn, ERROR_GROUP_REPLY);
     } else if (why == HF_FULL) {
         report_behind(&server->report, conn);
         answer_error(server, conn, ERROR_DISK);

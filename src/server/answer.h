@@ -29,14 +29,17 @@ void answer_error(struct server *server, struct conn *conn, enum hold_code code,
 /* An error in the words of another system: the line as a whole. */
 void answer_line(struct server *server, struct conn *conn, enum hold_code code,
                  const char *line);
-/* The arguments are wrong: HF_INVALID or HF_NOTFOUND, and what parsing said. */
+/* The arguments are wrong: HF_INVALID or HF_NOTFOUND, in the words of Redis
+ * HF_FAILED, of a script HF_EMPTY; and what parsing said. */
+enum hold_code answer_bad_code(enum hf_status status);
 void answer_bad(struct server *server, struct conn *conn, enum hf_status status,
                 const char *sentence);
 /* The reply was put: it is sent, or, without memory, the connection closed. */
 void answer_done(struct conn *conn);
 /* The journal has failed. */
 void answer_failed(struct server *server, struct conn *conn);
-/* The request could not be taken: HF_IO, HF_FULL or HF_NOMEM. */
+/* The request could not be taken: HF_IO, HF_FULL, HF_NOMEM, or of a group
+ * HF_INVALID. */
 void answer_refused(struct server *server, struct conn *conn,
                     enum hf_status why);
 /* A wait for a lock ends because the disk hangs or the server stops. */

@@ -1,15 +1,22 @@
 /* apply.c - a durable batch: records to the engine, answers to clients. */
 #include <assert.h>
 
+#include "base/memory.h"
 #include "server/admin.h"
 #include "server/answer.h"
 #include "server/conn.h"
+#include "server/errors.h"
+#include "server/group.h"
 #include "server/lock_wait.h"
 #include "server/server.h"
 
 /* Calls of the engine in one turn that only swept what was due, 256 things
  * each: a turn stays short, however much is due at once. */
 #define TURN_SWEEPS_MAX 16
+
+/* Steps of the engine in one turn, for all records that are applied; the last
+ * one is finished. */
+#define TURN_APPLIED_MAX 100000u
 
 /* Answers for one look at the clock. */
 #define ANSWERS_A_CLOCK 16u
@@ -22,6 +29,7 @@
 struct search {
     const struct conn *conn;
     bool is_set; /* by UNLOCKSET, which has no name; else UNLOCK or RESIGN */
+    bool keeps;  /* for a LOCK that is not journaled yet */
     uint64_t left;
     uint32_t steps;
 };
@@ -36,8 +44,8 @@ static bool is_unlock(const struct search *search, enum hold_kind kind)
 }
 
 /* An UNLOCK of this hold that will be carried out, from `from` on in the batch.
- * Each is found once. Token 0: of any hold of that lock, and as often as one
- * asks. */
+ * Each is found once, for a LOCK before it is journaled and for the same when
+ * it is applied. */
 static bool find_unlock(struct server *server, struct search *search,
                         struct batch *batch, size_t from, struct hf_bytes name,
                         uint64_t token)
@@ -50,28 +58,29 @@ static bool find_unlock(struct server *server, struct search *search,
         struct entry *entry = &batch->entries[i];
         if (entry->conn != search->conn)
             continue;
+        bool *found = search->keeps ? &entry->keeps : &entry->gives_back;
         search->left--;
-        if (!is_unlock(search, entry->kind) || entry->gives_back ||
+        if (!is_unlock(search, entry->kind) || *found ||
             entry->refused != HF_OK ||
             hold_decode(entry_record(batch, entry), c) != HF_OK ||
-            (token != 0 && c->token != token) ||
-            !hf_bytes_equal(c->name, name) ||
+            c->token != token || !hf_bytes_equal(c->name, name) ||
             (c->request.len > 0 && hold_answer_now(server->engine, c) != NULL))
             continue; /* the last: it was carried out before */
-        entry->gives_back = token != 0;
+        *found = true;
         return true;
     }
     return false;
 }
 
 bool apply_finds_unlock(struct server *server, struct batch *batch,
-                        const struct entry *lock, struct hf_bytes name)
+                        const struct entry *lock, struct hf_bytes name,
+                        uint64_t token)
 {
-    struct search search = {lock->conn, lock->kind == HOLD_LOCKSET,
+    struct search search = {lock->conn, lock->kind == HOLD_LOCKSET, true,
                             lock->conn->pending - 1, 0};
     size_t from = (size_t)(lock - batch->entries) + 1;
 
-    return find_unlock(server, &search, batch, from, name, 0);
+    return find_unlock(server, &search, batch, from, name, token);
 }
 
 /* Has the client itself sent for the re-entry to be given back, behind the LOCK
@@ -79,7 +88,7 @@ bool apply_finds_unlock(struct server *server, struct batch *batch,
 static bool gives_back_itself(struct server *server, const struct conn *conn,
                               bool is_set, struct hf_bytes name, uint64_t token)
 {
-    struct search search = {conn, is_set, conn->pending - 1, 0};
+    struct search search = {conn, is_set, false, conn->pending - 1, 0};
     size_t from = server->apply_next + 1;
 
     for (uint32_t i = 0; i < server->flight_count && search.left > 0; i++) {
@@ -147,6 +156,8 @@ static void answer_write(struct server *server, struct entry *entry,
     answer_applied(server, entry->conn, out->code, out->body);
     uint64_t took_ns = answer_note(server, entry->kind, entry->came_ns);
     entry->succeeded = out->code == HOLD_OK && out->stored;
+    if (entry->kind == HOLD_GROUP && out->code == HOLD_OK)
+        entry->spent = !entry->shared || out->stored; /* else told again */
     if (granted && conn_is_gone(entry->conn))
         give_back(server, entry->conn, record, out->body);
     else if (granted) {
@@ -167,13 +178,22 @@ static bool apply_write(struct server *server, struct entry *entry,
         return false;
 
     do {
-        if (server->turn_sweeps >= TURN_SWEEPS_MAX)
+        if (server->turn_sweeps >= TURN_SWEEPS_MAX ||
+            server->turn_applied >= TURN_APPLIED_MAX)
             return false;
         server->turn_sweeps++;
         out = hold_apply(server->engine, record);
         assert(out != NULL); /* we encoded it */
+        server->turn_applied += out->work;
         metrics_events(&server->metrics, out);
-        push_events(server, out);
+        /* Before its events: what it took and gave back is forgotten again. */
+        if (entry->kind == HOLD_GROUP && out->code == HOLD_OK &&
+            hold_decode(record, &server->command) == HF_OK)
+            group_granted(server, entry->conn, server->command.group,
+                          out->body);
+        events_tell(server, out);
+        if (server->turn_applied > server->turn_applied_max)
+            server->turn_applied_max = server->turn_applied;
         /* The answers refer to the engine's memory: all of them before
          * anything is asked of the engine again. */
         for (size_t i = 0; i < out->answer_count; i++)
@@ -253,7 +273,11 @@ static void refuse_write(struct server *server, const struct batch *batch,
         if (conn != NULL)
             answer_note(server, entry->kind, entry->came_ns);
     } else if (entry->conn != NULL) {
-        answer_refused(server, entry->conn, why);
+        if (entry->denied != NULL)
+            answer_error(server, entry->conn, ERROR_GROUP_DENIED,
+                         entry->denied);
+        else
+            answer_refused(server, entry->conn, why);
         answer_note(server, entry->kind, entry->came_ns);
     }
 }
@@ -308,10 +332,16 @@ bool apply_batch(struct server *server, struct batch *batch)
         conn = entry->conn;
         if (server->apply_next % ANSWERS_A_CLOCK == 0)
             answer_now(server);
+        group_say(entry->conn, entry->owed, entry->owed_first);
+        entry->owed = 0;
         if (!apply_entry(server, batch, entry))
             return false;
         if (entry->binds)
             bind_unpromise(server);
+        if (entry->holds != NULL)
+            group_settle(server, entry->holds, entry->spent);
+        entry->holds = NULL;
+        entry_free(entry);
         if (entry->shared)
             share_settle(server, conn_host(entry->conn), entry->succeeded);
         if (entry->conn != NULL)
@@ -326,6 +356,7 @@ bool apply_batch(struct server *server, struct batch *batch)
     batch->records.len = 0;
     batch->has_tick = false;
     batch->wait_count = 0;
+    batch->weight = 0;
     batch->may_orphan = false;
     batch->reenters = false;
     server->apply_next = 0;

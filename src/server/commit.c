@@ -19,8 +19,10 @@
 #include "server/server.h"
 
 /* Beyond this much in one batch, or half a segment, which a batch must fit
- * into, connections are not read further. */
-#define BATCH_FULL_BYTES (2u << 20)
+ * into, or names below a TREE to be looked at, connections are not read
+ * further. */
+#define BATCH_FULL_BYTES  (2u << 20)
+#define BATCH_FULL_WEIGHT 50000u
 
 /* Ticks in one batch while more is due than one of them handles. */
 #define TICKS_MAX 16
@@ -93,7 +95,9 @@ static void withdraw(struct server *server, struct batch *batch,
     if (entry->wait != NULL)
         entry->dropped = lock_wait_withdraw(server, entry->wait, &entry->told);
     else if (c->request.len == 0) { /* see give_back() */
-        entry->dropped = !apply_finds_unlock(server, batch, entry, c->name);
+        uint64_t token = hold_reenters(server->engine, c);
+        entry->dropped = token == 0 || !apply_finds_unlock(server, batch, entry,
+                                                           c->name, token);
         status = hold_decode(entry_record(batch, entry), c);
     }
     assert(status == HF_OK);
@@ -144,7 +148,8 @@ static bool batch_is_full(const struct server *server,
     size_t bytes = batch->records.len + batch->count * RECORD_HEAD_BYTES;
 
     return bytes + batch->count * sizeof(struct entry) > BATCH_FULL_BYTES ||
-           bytes > server->config.segment_bytes / 2;
+           bytes > server->config.segment_bytes / 2 ||
+           (batch->weight > BATCH_FULL_WEIGHT && batch->count > 0);
 }
 
 /* Makes a batch of the verdicts that are owed. */
@@ -253,9 +258,13 @@ bool commit_round(struct server *server)
 {
     if (apply_ended(server))
         return true;
+    bool full = commit_is_full(server);
     while (commit_next(server))
         ;
-    return apply_ended(server);
+    /* There is room again: whoever found none comes before those who come. */
+    bool room = full && !commit_is_full(server) && server->parked != NULL;
+    server->applied = server->applied || room;
+    return apply_ended(server) || room;
 }
 
 void commit_tend(struct server *server)

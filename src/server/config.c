@@ -23,6 +23,8 @@ struct config config_default(void)
         .disk_warn_bytes = 1u << 30,
         .requests_share = 50,
         .keepalive_ms = 60000,
+        .events_keep_bytes = 64u << 20,
+        .events_keep_ms = 86400000,
         .open_log = journal_open,
         .bounds = hold_bounds_default(),
     };
@@ -98,6 +100,10 @@ size_t config_numbers(struct config *c,
          "percent of requests-max that one client's address may fill (50)"},
     };
     const struct config_number last[] = {
+        {"events-keep-bytes", &c->events_keep_bytes, 0, INT64_MAX, false, false,
+         "size of the files of events, for EVENTS; 0: none (64 MiB)"},
+        {"events-keep-ms", &c->events_keep_ms, 1, HOLD_TTL_MAX_MS, false, false,
+         "events that are older may be removed (a day)"},
         {"log-rotate-bytes", &c->log_rotate_bytes, 0, INT64_MAX, false, false,
          "size at which the log file is rotated; 0: never (64 MiB)"},
         {"log-rotate-keep", &c->log_rotate_keep, 1, HF_LOG_ROTATE_KEEP_MAX,

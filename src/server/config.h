@@ -31,6 +31,8 @@ struct config {
     uint64_t disk_warn_bytes; /* less than that free is told; 0: never */
     uint64_t requests_share;  /* percent of the REQ table for one client */
     uint64_t keepalive_ms; /* silence after which a client's host is probed */
+    uint64_t events_keep_bytes; /* 0: they are not kept */
+    uint64_t events_keep_ms;
     struct journal_io *io; /* NULL: the real disk */
     /* Opens the log: journal_open(), but for tests. */
     enum hf_status (*open_log)(struct log **out,
@@ -60,7 +62,7 @@ struct config_number {
 
 /* The numbers of `config`: the server's own and the engine's bounds; returns
  * how many. */
-#define CONFIG_OWN_NUMBERS 14
+#define CONFIG_OWN_NUMBERS 16
 #define CONFIG_NUMBERS_MAX (CONFIG_OWN_NUMBERS + HOLD_BOUNDS_COUNT)
 size_t config_numbers(struct config *config,
                       struct config_number out[CONFIG_NUMBERS_MAX]);

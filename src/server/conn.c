@@ -9,7 +9,9 @@
 #include "resp/resp.h"
 #include "server/answer.h"
 #include "server/errors.h"
+#include "server/group.h"
 #include "server/server.h"
+#include "server/subscribe.h"
 #include "server/waits.h"
 
 /* An idle connection keeps no buffer larger than this. */
@@ -33,7 +35,8 @@ bool conn_is_full(const struct conn *conn)
     return owed(conn) > conn->server->config.output_max_bytes;
 }
 
-bool conn_is_blocked(const struct conn *conn)
+/* True while later requests have to wait for an earlier one's answer. */
+static bool is_blocked(const struct conn *conn)
 {
     return conn->closing || conn->quitting || conn->parked ||
            conn->wait != NULL || conn->server->stopping ||
@@ -83,7 +86,8 @@ static void spend_request(struct conn *conn, size_t bytes)
         server->turn_all_max = server->turn_all;
 }
 
-/* It goes on when a batch has been applied. */
+/* It goes on when a batch has been applied, or there is room in the next one.
+ */
 static void park(struct conn *conn)
 {
     struct server *server = conn->server;
@@ -165,7 +169,7 @@ static size_t run_requests(struct conn *conn, char *data, size_t len)
     conn->barrier = conn->barrier && conn->pending > 0;
     begin_turn(conn);
     answer_read_begin(server);
-    while (at < len && !conn_is_blocked(conn)) {
+    while (at < len && !is_blocked(conn)) {
         if (has_spent(conn, len - at)) {
             conn_touch(conn);
             break;
@@ -256,6 +260,7 @@ static void free_if_done(struct conn *conn)
 {
     if (!conn->closed || conn->pending > 0 || conn->dirty || conn->parked)
         return;
+    group_leave(conn);
     hf_buf_destroy(&conn->in);
     hf_buf_destroy(&conn->out);
     hf_buf_destroy(&conn->sending);
@@ -279,6 +284,7 @@ static void on_close(uv_handle_t *handle)
     if (conn->next != NULL)
         conn->next->prev = conn->prev;
     server->conn_count--;
+    subscribe_leave(server, conn); /* not earlier: they may be walked through */
     conn->closed = true;
     free_if_done(conn);
     if (server->accept_owed && server->spare_conn != NULL &&
@@ -321,6 +327,8 @@ void conn_unpend(struct conn *conn)
 {
     assert(conn->pending > 0);
     conn->pending--;
+    if (conn->pending == 0)
+        group_catch_up(conn);
     if (conn->pending == 0 && (conn->in.len > 0 || conn->ended))
         conn_touch(conn);
     free_if_done(conn);
@@ -380,7 +388,7 @@ static void shrink(struct hf_buf *buf)
 
 static void go_on(struct conn *conn)
 {
-    if (conn->in.len > 0 && !conn_is_blocked(conn)) {
+    if (conn->in.len > 0 && !is_blocked(conn)) {
         size_t used = run_requests(conn, conn->in.data, conn->in.len);
         hf_buf_consume(&conn->in, used);
     }
@@ -490,7 +498,7 @@ static void close_for(struct conn *conn, const char *why)
 static bool is_at_rest(const struct conn *conn)
 {
     return conn->pending == 0 && conn->wait == NULL && !conn->parked &&
-           !conn->dirty && owed(conn) == 0;
+           !conn->dirty && conn->subscriptions == NULL && owed(conn) == 0;
 }
 
 void conn_tend(struct server *server)

@@ -47,7 +47,9 @@
 /* A client that takes nothing of what it is owed for this long is closed. */
 #define CONN_STUCK_MS 60000u
 
+struct group;
 struct server;
+struct subscription;
 
 struct conn {
     uv_tcp_t tcp;
@@ -64,8 +66,11 @@ struct conn {
     struct hf_buf sending; /* on its way to the socket */
     uint32_t pending;      /* requests in batches: not to be freed before */
     struct wait *wait;     /* not NULL: its last request waits */
+    struct group *group;   /* not NULL: it is in MULTI */
     uint32_t bound;        /* the last session of its own; 0: none */
     uint32_t pushed;       /* the last grant it knows of: see push.h */
+    uint32_t subscription_count;
+    struct subscription *subscriptions; /* see subscribe.h */
     char address[SHARE_ADDRESS_BYTES];
     uint32_t address_len;
     uint64_t heard_ms;   /* loop time of the last byte in */
@@ -121,8 +126,6 @@ bool conn_is_gone(const struct conn *conn);
 void conn_tend(struct server *server);
 /* True while some client is still owed an answer. */
 bool conn_any_owed(const struct server *server);
-/* True while later requests have to wait for an earlier one's answer. */
-bool conn_is_blocked(const struct conn *conn);
 /* Is it owed so much that it is not read from? */
 bool conn_is_full(const struct conn *conn);
 

@@ -128,3 +128,53 @@ void admin_help(const struct asked *asked)
         reply_put_text(asked->reply, line);
     }
 }
+
+/* Groups come in the order of their last commands. */
+static bool ends_group(size_t index)
+{
+    for (size_t i = index + 1; i < table_count(); i++) {
+        if (strcmp(table_at(i)->group, table_at(index)->group) == 0)
+            return false;
+    }
+    return true;
+}
+
+static enum hf_status write_group(struct hf_buf *out, const char *group)
+{
+    enum hf_status status = hf_buf_format(out, "\n## %s\n", group);
+
+    for (size_t i = 0; i < table_count() && status == HF_OK; i++) {
+        const struct command *c = table_at(i);
+        if (strcmp(c->group, group) == 0)
+            status = hf_buf_format(
+                out, "\n### `%s%s%s`\n\n%s.%s%s\n\nReply: %s.\n", c->name,
+                c->syntax[0] ? " " : "", c->syntax, c->summary,
+                (c->flags & COMMAND_BLOCKING) ? " May wait." : "",
+                (c->flags & COMMAND_ADMIN) ? " Only from the same machine."
+                                           : "",
+                c->reply);
+    }
+    return status;
+}
+
+enum hf_status table_markdown(struct hf_buf *out)
+{
+    enum hf_status status = hf_buf_format(
+        out, "# Commands\n\nMade from the command table by `holdfast "
+             "commands`. Options stand in any order behind the\nwords. Times "
+             "are in milliseconds; maps are flat field-value arrays in RESP2. "
+             "A reply\nstarting with `-` is an error: its code, then a "
+             "sentence with the facts.\n");
+
+    for (size_t i = 0; i < table_count() && status == HF_OK; i++) {
+        if (ends_group(i))
+            status = write_group(out, table_at(i)->group);
+    }
+    if (status == HF_OK)
+        status = hf_buf_format(out, "\n## events\n\nWhat changes, and is "
+                                    "counted in `holdfast_events_total`:\n\n");
+    for (unsigned i = 0; i < HOLD_EVENT_COUNT && status == HF_OK; i++)
+        status = hf_buf_format(out, "- `%s`\n",
+                               hold_event_name((enum hold_event_kind)i));
+    return status;
+}

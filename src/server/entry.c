@@ -19,6 +19,14 @@ struct entry *entry_add(struct batch *batch, enum hold_kind kind,
     return &batch->entries[batch->count++];
 }
 
+void entry_free(struct entry *entry)
+{
+    hf_free(entry->holds);
+    hf_free(entry->denied);
+    entry->holds = NULL;
+    entry->denied = NULL;
+}
+
 struct hf_bytes entry_record(const struct batch *batch,
                              const struct entry *entry)
 {

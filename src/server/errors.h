@@ -37,6 +37,48 @@
                 "BIND"
 #define ERROR_NO_COMMAND HOLD_NOTFOUND, "no such command"
 
+/* Groups. The words of those that Redis has, too, are its own. */
+#define ERROR_NESTED   HOLD_ERR, "MULTI calls can not be nested"
+#define ERROR_NO_MULTI HOLD_ERR, "%s without MULTI"
+#define ERROR_GROUP_WRONG \
+    HOLD_ABORTED, "Transaction discarded because of previous errors."
+#define ERROR_NOT_GROUPED HOLD_ERR, "%s is not allowed in MULTI"
+#define ERROR_GROUP_REQ \
+    HOLD_BADARG, "REQ is not allowed in MULTI: give one to EXEC"
+#define ERROR_GROUP_LIMIT                                                     \
+    HOLD_BADARG, "LIMIT in MULTI takes no WAIT, HOLD, REFUND, PEEK, HEADERS " \
+                 "and REQ"
+#define ERROR_GROUP_FULL \
+    HOLD_BADARG, "a group has at most %u commands and %u bytes"
+#define GROUP_REFUSED      "command %u of %u: %s"
+#define ERROR_GROUP_DENIED HOLD_ABORTED, "%s"
+#define ERROR_GROUP_REPLY                                                    \
+    HOLD_BADARG, "the replies of this group may be too long to be kept for " \
+                 "a REQ: at most 65535 bytes"
+#define GROUP_DENIED "DENIED the limit '%.*s' has no permits, retry in %lld ms"
+
+/* Events. */
+#define WRONG_EVENTS \
+    "FROM is required: EVENTS FROM number [COUNT n] [WAIT ms] [MATCH pattern]"
+#define ERROR_NO_FEED HOLD_STATE, "events are not kept: events-keep-bytes is 0"
+#define ERROR_CHANNEL HOLD_BADARG, "a channel's name has 1 to %u bytes"
+#define ERROR_SUBSCRIPTIONS                                                   \
+    HOLD_OVERLOADED, "too many subscriptions: at most %u of one client, and " \
+                     "%u patterns of all clients"
+#define ERROR_SUBSCRIBED                                                     \
+    HOLD_ERR, "only SUBSCRIBE, UNSUBSCRIBE, PSUBSCRIBE, PUNSUBSCRIBE, PING " \
+              "and QUIT are allowed while subscribed; RESP3 allows all"
+#define ERROR_PUBLISH \
+    HOLD_NOPERM, "channels that begin with hf: are the server's own"
+#define ERROR_SLOW_SUBSCRIBER                                             \
+    HOLD_OVERLOADED, "output-max-bytes is reached: this subscriber does " \
+                     "not read fast enough; EVENTS FROM tells what it missed"
+#define ERROR_SLOW_PATTERN \
+    HOLD_OVERLOADED, "a pattern takes too long to compare"
+#define ERROR_MANY_CHANNELS                                                 \
+    HOLD_OVERLOADED, "there are too many channels to list, or the pattern " \
+                     "takes too long to compare"
+
 /* Limits. */
 #define ERROR_KEYS                                                 \
     HOLD_OVERLOADED,                                               \
@@ -62,8 +104,25 @@
         "no such hold: it was settled, or it expired and its permits were " \
         "returned"
 #define ERROR_THROTTLE HOLD_ERR, "invalid rate, burst, period, quantity or key"
-#define ERROR_SYNTAX   HOLD_ERR, "syntax error"
-#define ERROR_INTEGER  HOLD_ERR, "value is not an integer or out of range"
+#define ERROR_SYNTAX   HOLD_ERR, WRONG_SYNTAX
+#define ERROR_INTEGER  HOLD_ERR, WRONG_INTEGERS
+
+/* Keys and scripts, in the words of Redis where clients look at them. */
+#define WRONG_SYNTAX   "syntax error"
+#define WRONG_INTEGERS "value is not an integer or out of range"
+#define WRONG_EXPIRE   "invalid expire time in '%s' command"
+#define WRONG_ARITY    "wrong number of arguments for '%.*s' command"
+#define WRONG_CURSOR   "invalid cursor"
+#define WRONG_KEYS     "at most %u keys in one command"
+#define WRONG_NUMKEYS  "Number of keys can't be greater than number of args"
+#define WRONG_NEGATIVE "Number of keys can't be negative"
+#define WRONG_SCRIPT                                               \
+    "unknown script: only scripts of lock clients are known, see " \
+    "docs/redis.md"
+#define WRONG_NOSCRIPT "No matching script. Please use EVAL: see docs/redis.md"
+#define WRONG_TOO_FEW  "too few keys or arguments for this script"
+#define ERROR_SCRIPT   HOLD_ERR, WRONG_SCRIPT
+#define ERROR_FLUSH    HOLD_ERR, "SCRIPT FLUSH only support SYNC|ASYNC option"
 
 /* The state of the server. */
 #define ERROR_JOURNAL HOLD_JOURNAL, "not acknowledged, writes are refused: %s"
@@ -136,18 +195,40 @@
 #define CELL_ZERO    "Cell error: Store error: Zero rates are not supported"
 
 /* Refusals of the engine: the first row counts that has the code and whose
- * field is among the facts; ANY: any facts will do. In a sentence `{field}` is
- * the fact, `{-field}` a time that is left, counted from now on. */
-#define REFUSALS(ROW, ANY)                                                     \
-    ROW(BUSY, FIELD_TREE,                                                      \
+ * field, or two of them, are among the facts; ANY: any facts will do. In a
+ * sentence `{field}` is the fact, `{-field}` a time that is left, counted from
+ * now on. */
+#define REFUSALS(ROW, TWO, ANY)                                                \
+    TWO(BUSY, FIELD_WAITED_MS, FIELD_TREE,                                     \
+        "lock '{name}' is wanted first by '{owner}' with TREE on "             \
+        "'{related}', who has waited {waited_ms} ms, {waiting} waiting, "      \
+        "position {position}")                                                 \
+    TWO(BUSY, FIELD_WAITED_MS, FIELD_RELATED,                                  \
+        "lock '{name}' is not free with TREE: '{related}' below it is wanted " \
+        "first by '{owner}', who has waited {waited_ms} ms, {waiting} "        \
+        "waiting, position {position}")                                        \
+    ROW(BUSY, FIELD_WAITED_MS,                                                 \
+        "lock '{name}' is wanted first by '{owner}', who has waited "          \
+        "{waited_ms} ms, {waiting} waiting, position {position}")              \
+    TWO(BUSY, FIELD_OWNER, FIELD_TREE,                                         \
         "lock '{name}' is held by '{owner}' with TREE on '{related}' for "     \
         "{-expires_ms} ms more, {waiting} waiting, position {position}")       \
-    ROW(BUSY, FIELD_RELATED,                                                   \
+    TWO(BUSY, FIELD_OWNER, FIELD_RELATED,                                      \
         "lock '{name}' is not free with TREE: '{related}' below it is held "   \
         "by '{owner}' for {-expires_ms} ms more, {waiting} waiting, position " \
         "{position}")                                                          \
-    ROW(BUSY, ANY,                                                             \
+    ROW(BUSY, FIELD_OWNER,                                                     \
         "lock '{name}' is held by '{owner}' for {-expires_ms} ms more, "       \
+        "{waiting} waiting, position {position}")                              \
+    ROW(BUSY, FIELD_TREE,                                                      \
+        "lock '{name}' is closed with all names below '{related}' by DELAY "   \
+        "for {-expires_ms} ms more, {waiting} waiting, position {position}")   \
+    ROW(BUSY, FIELD_RELATED,                                                   \
+        "lock '{name}' is not free with TREE: '{related}' below it is closed " \
+        "by DELAY for {-expires_ms} ms more, {waiting} waiting, position "     \
+        "{position}")                                                          \
+    ROW(BUSY, ANY,                                                             \
+        "lock '{name}' is closed by DELAY for {-expires_ms} ms more, "         \
         "{waiting} waiting, position {position}")                              \
     ROW(TIMED_OUT, ANY,                                                        \
         "waited {waited_ms} ms for the lock, {waiting} others wait, position " \
@@ -197,6 +278,10 @@
     ROW(OVERLOADED, ANY, "{name} of {maximum} is reached")                     \
     ROW(BADARG, ANY,                                                           \
         "the token {token} was never given, the newest is {newest}")           \
+    ROW(ABORTED, ANY, "command {position} of {count}: ")                       \
+    ROW(WRONGTYPE, ANY,                                                        \
+        "Operation against a key holding the wrong kind of value: '{name}' "   \
+        "is {mode}, or a lock that SET did not make")                          \
     ROW(MOVED, ANY, "the request goes on in a newer connection")
 
 #endif

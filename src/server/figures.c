@@ -32,6 +32,7 @@ union gathered {
     struct log_stats kept;
     struct hf_log_stats logged;
     struct hf_limiter_stats limited;
+    struct feed_stats fed;
 };
 
 static void held(const struct server *server, void *out)
@@ -52,6 +53,13 @@ static void logged(const struct server *server, void *out)
 static void limited(const struct server *server, void *out)
 {
     hf_limiter_stats(server->limits.limiter, out);
+}
+
+static void fed(const struct server *server, void *out)
+{
+    memset(out, 0, sizeof(struct feed_stats));
+    if (server->events.feed != NULL)
+        feed_stats(server->events.feed, out);
 }
 
 static double event_count(const struct server *server,
@@ -112,7 +120,8 @@ static double blocked(const struct server *server)
     struct hold_counts c;
 
     hold_count(server->engine, &c);
-    return (double)(c.waiters + server->waits.counts[WAIT_LIMIT]);
+    return (double)(c.waiters + server->waits.counts[WAIT_LIMIT] +
+                    server->waits.counts[WAIT_FEED]);
 }
 
 static double disk_free(const struct server *server)
@@ -132,11 +141,14 @@ READ(success, part_of_ended(server, EVENT_CONFIRMED))
 READ(expiry, part_of_ended(server, EVENT_RESERVATION_EXPIRED))
 READ(uptime,
      (double)(hf_clock_now_ns(server->clock) - server->started_ns) / 1e9)
+READ(pushed, hf_index_count(&server->pushes.grants))
 READ(waiting_ms, commit_waiting_ns(server) / HF_NS_PER_MS)
 READ(snapshot_running, log_snapshot_running(server->log))
 READ(commands_sum, metrics_sum(server->metrics.commands, METRICS_COMMANDS_MAX))
 READ(errors_sum, metrics_sum(server->metrics.errors, HOLD_ALL_CODES))
 READ(sequence, hold_seq(server->engine))
+READ(channels, hf_index_count(&server->subscriptions.channels))
+READ(patterns, hf_index_count(&server->subscriptions.patterns))
 READ(alarms, alarms_firing(server))
 READ(process_id, ((void)server, getpid()))
 READ(loading, ((void)server, 0))
@@ -198,6 +210,7 @@ static const char *decision_name(size_t index)
 #define KEPT(member)    .gather = kept, IN(struct log_stats, member)
 #define LOGGED(member)  .gather = logged, IN(struct hf_log_stats, member)
 #define LIMITED(member) .gather = limited, IN(struct hf_limiter_stats, member)
+#define FED(member)     .gather = fed, IN(struct feed_stats, member)
 
 #define COUNTER .kind = FIGURE_COUNTER
 #define TEXT(f) .kind = FIGURE_TEXT, .text = f
@@ -223,6 +236,7 @@ static const struct figure figures[] = {
      .redis = "connected_clients", OWN(conn_count)},
     {SECTION_CLIENTS, "maxclients", NULL, OWN(config.clients_max)},
     {SECTION_CLIENTS, "blocked_clients", NULL, .read = blocked},
+    {SECTION_CLIENTS, "pushed_grants", NULL, .read = pushed},
     {SECTION_MEMORY, "holdfast_engine_bytes", "Memory of holds and stock.",
      HELD(memory_bytes)},
     {SECTION_MEMORY, "engine_max_bytes", NULL, OWN(config.memory_max_bytes)},
@@ -323,6 +337,7 @@ static const struct figure figures[] = {
     {SECTION_STATS, "holdfast_turn_all_max",
      "Most work for all clients in one turn.", OWN(turn_all_max)},
     {SECTION_STATS, "turn_sweeps_max", NULL, OWN(turn_sweeps_max)},
+    {SECTION_STATS, "turn_applied_max", NULL, OWN(turn_applied_max)},
     {SECTION_STATS, "holdfast_turn_steps_max",
      "Most steps of listings in one turn.", OWN(turn_steps_max)},
     {SECTION_STATS, "holdfast_events_total",
@@ -341,6 +356,39 @@ static const struct figure figures[] = {
     {SECTION_LATENCY, "holdfast_reservation_confirm_seconds",
      "From reserve to confirm.", HISTOGRAM(US, life_bounds_us),
      OWN(metrics.confirm_us)},
+    {SECTION_EVENTS, "holdfast_feed_first",
+     "Events above this number are kept.", FED(first)},
+    {SECTION_EVENTS, "holdfast_feed_last", "All events up to this are known.",
+     FED(last)},
+    {SECTION_EVENTS, "holdfast_feed_bytes", "Files of the feed.", FED(bytes)},
+    {SECTION_EVENTS, "holdfast_feed_files", "How many they are.", FED(files)},
+    {SECTION_EVENTS, "holdfast_feed_lost_total",
+     "Events that the feed has not: its disk failed or was too slow.", COUNTER,
+     FED(lost)},
+    {SECTION_EVENTS, "holdfast_feed_failures_total",
+     "Disk calls of the feed that failed.", COUNTER, FED(failures)},
+    {SECTION_EVENTS, "holdfast_feed_waiters", "Calls of EVENTS that wait.",
+     OWN(waits.counts[WAIT_FEED])},
+    {SECTION_EVENTS, "holdfast_subscriptions",
+     "Subscriptions of all clients, to channels and patterns.",
+     OWN(subscriptions.count)},
+    {SECTION_EVENTS, "holdfast_subscribed_channels",
+     "Channels with subscribers.", .redis = "pubsub_channels",
+     .read = channels},
+    {SECTION_EVENTS, "holdfast_subscribed_patterns",
+     "Patterns with subscribers.", .redis = "pubsub_patterns",
+     .read = patterns},
+    {SECTION_EVENTS, "holdfast_published_total",
+     "Texts published on a channel, events among them.", COUNTER,
+     OWN(subscriptions.published)},
+    {SECTION_EVENTS, "holdfast_delivered_total", "Messages to subscribers.",
+     COUNTER, OWN(subscriptions.delivered)},
+    {SECTION_EVENTS, "holdfast_subscribers_cut_total",
+     "Subscribers cut: too slow, or a pattern that takes too long.", COUNTER,
+     OWN(subscriptions.cut)},
+    {SECTION_EVENTS, "holdfast_pattern_steps_max",
+     "Most steps that patterns took for one message.",
+     OWN(subscriptions.steps_max)},
     {SECTION_HOLDS, "holdfast_sequence", "The newest number given out.",
      .read = sequence},
     {SECTION_HOLDS, "holdfast_locks", "Locks held.", HELD(locks)},

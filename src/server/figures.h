@@ -26,6 +26,7 @@ enum figure_section { /* in the order of INFO */
                       SECTION_LOG,
                       SECTION_STATS,
                       SECTION_LATENCY,
+                      SECTION_EVENTS,
                       SECTION_HOLDS,
                       SECTION_COUNT,
                       SECTION_NONE = SECTION_COUNT, /* METRICS only */

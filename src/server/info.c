@@ -114,7 +114,8 @@ void admin_info(const struct asked *asked)
         [SECTION_SERVER] = "Server",   [SECTION_CLIENTS] = "Clients",
         [SECTION_MEMORY] = "Memory",   [SECTION_PERSISTENCE] = "Persistence",
         [SECTION_LOG] = "Log",         [SECTION_STATS] = "Stats",
-        [SECTION_LATENCY] = "Latency", [SECTION_HOLDS] = "Holds",
+        [SECTION_LATENCY] = "Latency", [SECTION_EVENTS] = "Events",
+        [SECTION_HOLDS] = "Holds",
     };
     struct info info = {.server = asked->server, .reply = asked->reply};
 

@@ -28,18 +28,27 @@ struct kept {
 
 static const struct hf_hash_seed words_seed = {{1, 2}};
 
+struct error {
+    enum hold_code code;
+    const char *sentence;
+};
+
+static struct error error_of(enum hf_status status)
+{
+    if (status == HF_FULL)
+        return (struct error){ERROR_KEYS};
+    if (status == HF_NOTFOUND)
+        return (struct error){ERROR_DROPPED};
+    if (status == HF_INVALID)
+        return (struct error){ERROR_LIMIT};
+    return (struct error){ERROR_MEMORY};
+}
+
 static void say_status(struct conn *conn, enum hf_status status)
 {
-    struct server *server = conn->server;
+    struct error error = error_of(status);
 
-    if (status == HF_FULL)
-        answer_error(server, conn, ERROR_KEYS);
-    else if (status == HF_NOTFOUND)
-        answer_error(server, conn, ERROR_DROPPED);
-    else if (status == HF_INVALID)
-        answer_error(server, conn, ERROR_LIMIT);
-    else
-        answer_error(server, conn, ERROR_MEMORY);
+    answer_error(conn->server, conn, error.code, "%s", error.sentence);
 }
 
 /* ---- Open and close. ---- */
@@ -177,6 +186,72 @@ static enum hf_status decide(struct server *server,
         hf_limiter_refund(limiter, &made, call->words.refund_ns);
     return status == HF_OK ? hf_limiter_peek(limiter, &made, &out->answer)
                            : status;
+}
+
+/* ---- In a group. ---- */
+
+bool limit_is_simple(const struct limit_call *call)
+{
+    const struct limit_words *words = &call->words;
+
+    return !call->peek && !call->headers && words->refund_ns == 0 &&
+           words->hold_ms == 0 && words->wait_ms == 0 &&
+           words->request.len == 0;
+}
+
+static void put_error(char out[PARSE_ERROR_MAX], struct error error)
+{
+    snprintf(out, PARSE_ERROR_MAX, "%s %.*s", hold_code_name(error.code),
+             PARSE_ERROR_MAX - 32, error.sentence);
+}
+
+static void write_decision(struct hf_buf *out, const struct limit_call *call,
+                           const struct hf_limiter_answer *answer)
+{
+    reply_map(out, call->plain ? 5 : 8);
+    reply_field_number(out, FIELD_ALLOWED, answer->allowed);
+    reply_field_number(out, FIELD_LIMIT, (int64_t)answer->limit);
+    reply_field_number(out, FIELD_REMAINING, (int64_t)answer->remaining);
+    reply_field_number(out, FIELD_RETRY_MS, up_to_ms(answer->retry_after_ns));
+    reply_field_number(out, FIELD_RESET_MS, up_to_ms(answer->reset_after_ns));
+    if (call->plain)
+        return;
+    reply_field_text(out, FIELD_POLICY, hf_bytes_text(answer->rule));
+    reply_field_number(out, FIELD_SHADOW, __builtin_popcount(answer->shadow));
+    reply_field_number(out, FIELD_TAKEN, (int64_t)answer->taken_ns);
+}
+
+bool limit_hold(struct server *server, const struct hf_bytes *args,
+                size_t count, uint64_t hold_ns, struct hf_buf *answer,
+                uint64_t *hold, uint64_t *cost, char error[PARSE_ERROR_MAX])
+{
+    struct decision made = {0};
+    char wrong[PARSE_ERROR_MAX];
+    struct limit_call call;
+
+    /* a policy may have been dropped since it was queued */
+    enum hf_status status =
+        limit_parse(&server->limits, args, count, &call, wrong);
+    if (status != HF_OK) {
+        put_error(error, (struct error){answer_bad_code(status), wrong});
+        return false;
+    }
+    struct hf_limiter_call asked = limiter_call(server, &call);
+    status = hf_limiter_hold(server->limits.limiter, &asked, hold_ns,
+                             &made.answer, hold);
+    if (status != HF_OK) {
+        put_error(error, error_of(status));
+        return false;
+    }
+    metrics_decided(&server->metrics, made.answer.allowed);
+    if (!made.answer.allowed) {
+        snprintf(error, PARSE_ERROR_MAX, GROUP_DENIED, PRINTED(args[0]),
+                 (long long)up_to_ms(made.answer.retry_after_ns));
+        return false;
+    }
+    write_decision(answer, &call, &made.answer);
+    *cost = call.words.cost;
+    return true;
 }
 
 /* An answer that is told again, later. */

@@ -111,6 +111,15 @@ enum hf_status limit_parse_rule(const struct hf_bytes *args, size_t count,
                                 char error[PARSE_ERROR_MAX]);
 const char *limit_kind_name(enum hf_rate_kind kind);
 
+/* Takes permits, and nothing else? Such a one may be in a group. */
+bool limit_is_simple(const struct limit_call *call);
+/* limit.c: makes the call of a group, with a hold. The reply is written to
+ * `answer` as the engine writes its own. False: `error` says why not. `*hold`
+ * 0: nothing to settle. */
+bool limit_hold(struct server *server, const struct hf_bytes *args,
+                size_t count, uint64_t hold_ns, struct hf_buf *answer,
+                uint64_t *hold, uint64_t *cost, char error[PARSE_ERROR_MAX]);
+
 /* limit_wait.c: parks the call at the end of its queue. HF_NOMEM. */
 enum hf_status limit_park(struct server *server, struct conn *conn,
                           const struct resp_request *request,

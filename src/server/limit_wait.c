@@ -223,7 +223,7 @@ void limit_wait_again(struct server *server, struct wait *base)
         wait_on(server, wait, &turn);
         return;
     }
-    table_took(server, request, base->came_ns);
+    table_took(server, request->args[0], base->came_ns);
     answer_done(conn);
     limit_wait_left(server, base);
 }

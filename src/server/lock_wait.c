@@ -355,7 +355,7 @@ static void queued(struct server *server, struct lock_wait *wait,
         put_ref(&waits->tickets, ticket_name(&wait->ticket), wait);
     assert(wait->has_ticket); /* promised */
     waits_queue(&wait->base);
-    push_wanted(server, wait->name);
+    events_wanted(server, wait->name, ticket);
     if (wait->end == END_NONE && server->stopping)
         wait->end = END_STOP;
     if (wait->end != END_NONE && !wait->owed)

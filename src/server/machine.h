@@ -3,10 +3,15 @@
 #define SERVER_MACHINE_H
 
 #include "base/hash.h"
+#include "feed/feed.h"
 #include "journal/journal.h"
 
-/* A machine is a `struct hold_engine`. `seed` keys the tables of each engine
- * and must outlive them; so does the result, which the next call changes. */
-const struct journal_machine *server_machine(const struct hf_hash_seed *seed);
+/* A machine is a `struct hold_engine`, whose tables `seed` keys. What opening
+ * the log replays is told to `feed`, if it is not NULL; all that is before a
+ * snapshot is settled there first. One server a process. */
+const struct journal_machine *server_machine(struct hf_hash_seed seed,
+                                             struct feed *feed);
+/* The log was opened. */
+void server_machine_opened(void);
 
 #endif

@@ -90,7 +90,8 @@ enum hf_status metrics_open(struct metrics *metrics, struct server *server)
     for (size_t i = 0; i < HOLD_KINDS; i++)
         metrics->by_kind[i] = (uint16_t)table_count();
     for (size_t i = 0; i < table_count(); i++)
-        if (table_at(i)->kind != 0)
+        if (table_at(i)->kind != 0 &&
+            metrics->by_kind[table_at(i)->kind] == table_count())
             metrics->by_kind[table_at(i)->kind] = (uint16_t)i;
     enum hf_status status = hf_meter_open(&metrics->meter, &opts);
     return status ? status : add_figures(metrics, server);
@@ -113,13 +114,6 @@ void metrics_took(struct metrics *metrics, size_t index, uint64_t took_ns)
 {
     assert(index < METRICS_COMMANDS_MAX);
     hf_histogram_record(metrics->took_ns[index], took_ns);
-}
-
-void metrics_answered(struct metrics *metrics, enum hold_kind kind,
-                      uint64_t took_ns)
-{
-    assert((size_t)kind < HOLD_KINDS);
-    metrics_took(metrics, metrics->by_kind[kind], took_ns);
 }
 
 /* Two codes of the engine have one name and so one count. */

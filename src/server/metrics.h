@@ -25,7 +25,7 @@ enum metrics_wait {
 enum metrics_decision { METRICS_ALLOWED, METRICS_DENIED, METRICS_DECISIONS };
 
 /* Commands of the table, and one that stands for requests that name none. */
-#define METRICS_COMMANDS_MAX 96u
+#define METRICS_COMMANDS_MAX 128u
 
 /* Counts are plain numbers: only the loop counts, and reads. */
 struct metrics {
@@ -62,9 +62,6 @@ void metrics_close(struct metrics *metrics);
 void metrics_command(struct metrics *metrics, size_t index);
 /* It was answered, so long after it came. */
 void metrics_took(struct metrics *metrics, size_t index, uint64_t took_ns);
-/* The same for a question to the engine. */
-void metrics_answered(struct metrics *metrics, enum hold_kind kind,
-                      uint64_t took_ns);
 /* An error was told. */
 void metrics_refused(struct metrics *metrics, enum hold_code code);
 /* LIMIT decided. */

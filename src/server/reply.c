@@ -28,9 +28,10 @@ static int64_t less(int64_t number, uint64_t age_ms)
     return number > (int64_t)age_ms ? number - (int64_t)age_ms : 0;
 }
 
-/* Writes the values from `at` on, and returns where they end. */
+/* Writes the values from `at` on, and returns where they end; `age_ms` is for
+ * the times of maps among them. */
 static size_t write_values(struct reply *reply, struct hf_bytes body, size_t at,
-                           uint32_t count);
+                           uint32_t count, uint64_t age_ms);
 
 /* A field and a number in the engine's form. */
 #define PAIR_BYTES 10u
@@ -77,14 +78,14 @@ static size_t write_map(struct reply *reply, struct hf_bytes body, size_t at,
         }
         enum hold_field field = reply_next_field(body, &at);
         reply->codec->field(reply, &reply_fields[field]);
-        at = write_values(reply, body, at, 1);
+        at = write_values(reply, body, at, 1, 0);
         count--;
     }
     return at;
 }
 
 static size_t write_values(struct reply *reply, struct hf_bytes body, size_t at,
-                           uint32_t count)
+                           uint32_t count, uint64_t age_ms)
 {
     for (uint32_t i = 0; i < count; i++) {
         struct reply_node node = reply_next(body, &at);
@@ -98,12 +99,15 @@ static size_t write_values(struct reply *reply, struct hf_bytes body, size_t at,
         case REPLY_NULL:
             reply_put_null(reply);
             break;
+        case REPLY_OK:
+            reply_put_simple(reply, "OK");
+            break;
         case REPLY_LIST:
             reply_put_list(reply, node.count);
-            at = write_values(reply, body, at, node.count);
+            at = write_values(reply, body, at, node.count, age_ms);
             break;
         case REPLY_MAP:
-            at = write_map(reply, body, at, node.count, 0);
+            at = write_map(reply, body, at, node.count, age_ms);
             break;
         }
     }
@@ -112,14 +116,16 @@ static size_t write_values(struct reply *reply, struct hf_bytes body, size_t at,
 
 /* ---- Refusals. ---- */
 
-#define ANY                        (-1)
-#define ROW(code, field, sentence) {HOLD_##code, field, sentence},
+#define ANY                              (-1)
+#define TWO(code, field, also, sentence) {HOLD_##code, {field, also}, sentence},
+#define ROW(code, field, sentence)       TWO(code, field, ANY, sentence)
 static const struct {
     enum hold_code code;
-    int field;
+    int fields[2];
     const char *sentence;
-} sentences[] = {REFUSALS(ROW, ANY)};
+} sentences[] = {REFUSALS(ROW, TWO, ANY)};
 #undef ROW
+#undef TWO
 #define SENTENCES (sizeof sentences / sizeof sentences[0])
 
 /* The fact of that name, in a flat map. */
@@ -138,15 +144,21 @@ static bool find_fact(struct hf_bytes body, struct hf_bytes name,
     return false;
 }
 
-static const char *sentence_of(enum hold_code code, struct hf_bytes body)
+static bool has_fact(struct hf_bytes body, int field)
 {
     struct reply_node fact;
+
+    return field == ANY || find_fact(body, reply_fields[field].name, &fact);
+}
+
+static const char *sentence_of(enum hold_code code, struct hf_bytes body)
+{
     size_t i = 0;
 
     for (; i < SENTENCES; i++) {
-        int field = sentences[i].field;
         if (sentences[i].code == code &&
-            (field == ANY || find_fact(body, reply_fields[field].name, &fact)))
+            has_fact(body, sentences[i].fields[0]) &&
+            has_fact(body, sentences[i].fields[1]))
             break;
     }
     assert(i < SENTENCES); /* every refusal has one */
@@ -257,15 +269,35 @@ static struct hf_bytes make_sentence(enum hold_code code, struct hf_bytes body,
     return hf_bytes(out, (size_t)(at - out));
 }
 
+/* The refusal of a group: which command it was, then that one's own code and
+ * sentence, whose facts stand behind. */
+static struct hf_bytes make_abort(struct hf_bytes body, uint64_t age_ms,
+                                  char out[2 * SENTENCE_BYTES])
+{
+    enum hold_code code = (enum hold_code)reply_get_number(body, FIELD_STATUS);
+    size_t at = 0;
+
+    size_t len = make_sentence(HOLD_ABORTED, body, 0, out).len;
+    reply_skip(body, &at);
+    char *end = put_words(out + len, hold_code_name(code));
+    *end++ = ' ';
+    end += make_sentence(code, hf_bytes(body.data + at, body.len - at), age_ms,
+                         end)
+               .len;
+    return hf_bytes(out, (size_t)(end - out));
+}
+
 __attribute__((noinline)) static void write_refusal(struct reply *reply,
                                                     enum hold_code code,
                                                     struct hf_bytes body,
                                                     uint64_t age_ms)
 {
-    char sentence[SENTENCE_BYTES];
+    char sentence[2 * SENTENCE_BYTES];
 
     reply->codec->error(reply, hf_bytes_text(hold_code_name(code)),
-                        make_sentence(code, body, age_ms, sentence));
+                        code == HOLD_ABORTED
+                            ? make_abort(body, age_ms, sentence)
+                            : make_sentence(code, body, age_ms, sentence));
 }
 
 void reply_write(struct reply *reply, enum hold_code code, struct hf_bytes body,
@@ -278,7 +310,7 @@ void reply_write(struct reply *reply, enum hold_code code, struct hf_bytes body,
     } else if (body.len == 0) {
         reply_put_simple(reply, "OK");
     } else if (body.data[0] != REPLY_MAP) {
-        (void)write_values(reply, body, at, 1);
+        (void)write_values(reply, body, at, 1, age_ms);
     } else {
         uint32_t count = reply_next(body, &at).count;
         (void)write_map(reply, body, at, count, age_ms);

@@ -282,6 +282,12 @@ void report_journal(struct report *report, const struct log *kept)
          FIELDS(TEXT("why", why)));
 }
 
+void report_feed(struct report *report, const char *why)
+{
+    tell(report, HF_LOG_WARN, "events cannot be written; it is tried again",
+         FIELDS(TEXT("why", why)));
+}
+
 /* ---- Clients. ---- */
 
 void report_opened(struct report *report, const struct conn *conn)

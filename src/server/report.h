@@ -90,6 +90,7 @@ void report_tend_disk(struct report *report);
 /* What became of snapshots, as these figures tell. */
 void report_snapshots(struct report *report, const struct log *kept);
 /* Once, if the journal has failed. */
+void report_feed(struct report *report, const char *why);
 void report_journal(struct report *report, const struct log *kept);
 
 /* ---- Clients. ---- */

@@ -43,12 +43,15 @@
 #include "server/bind.h"
 #include "server/config.h"
 #include "server/entry.h"
+#include "server/events.h"
 #include "server/limit.h"
 #include "server/lock_wait.h"
 #include "server/metrics.h"
 #include "server/push.h"
 #include "server/report.h"
+#include "server/script.h"
 #include "server/share.h"
+#include "server/subscribe.h"
 #include "server/table.h"
 #include "server/waits.h"
 #include "server/watch.h"
@@ -93,6 +96,8 @@ struct server {
     size_t apply_at;      /* where its record is in the log's batch */
     uint64_t turn_sweeps; /* of what is due, in this turn */
     uint64_t turn_sweeps_max;
+    uint64_t turn_applied; /* steps of the engine, in this turn */
+    uint64_t turn_applied_max;
     uint64_t heard_ns;  /* when the requests came that are being run */
     uint64_t answer_ns; /* the time as of the answers being given */
     bool failed;        /* the log has failed: writes are refused */
@@ -106,6 +111,8 @@ struct server {
     struct binds binds;
     struct pushes pushes;
     struct shares shares;
+    struct events events;
+    struct subscriptions subscriptions;
     uint64_t orphans;        /* holds that verdicts will give back */
     uint64_t turn;           /* of the loop */
     uint64_t turn_all;       /* work for all clients in this turn */
@@ -122,6 +129,9 @@ struct server {
     struct conn *dirty;   /* those with something to write or to go on with */
     struct call calls[2]; /* requests being run: this one and the next */
     struct hold_command command;
+    struct script_memory scripts;
+    struct hf_buf group;         /* the records of an EXEC being run */
+    struct hf_bytes *group_args; /* of a LIMIT in it */
     char *read_buffer;
     char *line;         /* an inline request being run */
     uint64_t files_max; /* that clients may have open */
@@ -206,10 +216,12 @@ static inline struct batch *server_flight(const struct server *server,
 /* The oldest batch is durable, or has failed: applies a part of it and answers.
  * False: so much is due that the rest is left to the next turn. */
 bool apply_batch(struct server *server, struct batch *batch);
-/* Has the client of this LOCK, an entry of the batch, sent an UNLOCK of the
- * same name not far behind it? server->command is used. */
+/* Has the client of this LOCK, an entry of the batch that enters a hold again,
+ * sent an UNLOCK of it not far behind? Each counts for one LOCK.
+ * server->command is used. */
 bool apply_finds_unlock(struct server *server, struct batch *batch,
-                        const struct entry *lock, struct hf_bytes name);
+                        const struct entry *lock, struct hf_bytes name,
+                        uint64_t token);
 /* The log has failed: nobody can be granted anything any more, so nobody waits;
  * nor for a batch, since there may be none. */
 void apply_failure(struct server *server);
@@ -239,8 +251,12 @@ bool commit_is_idle(const struct server *server);
 /* True if the batch has enough: connections are read further after it. */
 bool commit_is_full(const struct server *server);
 
-/* server.c - callback of the loop */
+/* server.c - callbacks of the loop */
 void server_due(uv_timer_t *handle);
+void server_tend(uv_timer_t *handle);
+void server_turn_end(uv_check_t *handle);
+void server_log(uv_poll_t *handle, int status, int events);
+void server_signal(uv_signal_t *handle, int number);
 
 /* Fills `out` with random bytes, or HF_IO. */
 enum hf_status server_random(void *out, size_t bytes);

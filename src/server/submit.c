@@ -7,9 +7,11 @@
  */
 #include <assert.h>
 
+#include "base/memory.h"
 #include "server/answer.h"
 #include "server/conn.h"
 #include "server/errors.h"
+#include "server/group.h"
 #include "server/server.h"
 
 /* Steps of listings in one turn; the last one may pass it. */
@@ -55,35 +57,86 @@ static enum hf_status take_write(struct server *server,
         return HF_NOMEM;
     if (!bind_promise(server, command, &entry->binds))
         return HF_NOMEM;
-    if (hold_prepare(server->engine, command) != HF_OK) {
+    status = hold_prepare(server->engine, command);
+    if (status != HF_OK) {
         if (entry->binds)
             bind_unpromise(server);
         entry->binds = false;
-        return HF_NOMEM;
+        return status;
     }
     entry_put(batch, entry, command);
     return HF_OK;
 }
 
-static void queue_write(struct server *server, struct conn *conn,
-                        const struct hold_command *command, uint64_t came_ns)
+/* The entry; NULL: refused. */
+static struct entry *queue_write(struct server *server, struct conn *conn,
+                                 const struct hold_command *command,
+                                 uint64_t came_ns)
 {
     struct entry *entry;
     enum hf_status status = take_write(server, command, came_ns, &entry);
 
     if (status != HF_OK) {
         queue_refused(server, conn, entry, command, status);
-        return;
+        return NULL;
     }
     entry->conn = conn;
     if (conn == NULL)
-        return;
+        return entry;
     conn->pending++;
     if (hold_kind_waits(command->kind) && command->request.len == 0)
         server->building.may_orphan = true;
     entry->shared = command->request.len > 0;
     if (entry->shared)
         share_take(server, conn_host(conn));
+    return entry;
+}
+
+/* One of its limits is denied, or there is no memory for its holds. */
+static void queue_denied(struct server *server, struct conn *conn,
+                         const struct hold_command *command,
+                         enum hf_status status, const char *error)
+{
+    if (status == HF_FAILED && conn->pending == 0) {
+        answer_error(server, conn, ERROR_GROUP_DENIED, error);
+        answer_note_now(server, server->metrics.by_kind[command->kind]);
+        return;
+    }
+    struct entry *entry =
+        entry_add(&server->building, command->kind, server->answer_ns);
+    if (entry != NULL && status == HF_FAILED) {
+        entry->denied = hf_alloc(strlen(error) + 1);
+        if (entry->denied == NULL)
+            status = HF_NOMEM;
+        else
+            memcpy(entry->denied, error, strlen(error) + 1);
+    }
+    queue_refused(server, conn, entry, command, status);
+}
+
+/* The permits of its limits are taken first. */
+static void queue_group(struct server *server, struct conn *conn,
+                        struct hold_command *command, uint64_t came_ns)
+{
+    struct group_holds *holds;
+    char error[GROUP_ERROR_MAX];
+    size_t before = server->building.count;
+    struct entry *entry = NULL;
+    enum hf_status status = group_hold(server, conn, command, &holds, error);
+
+    if (status == HF_OK) {
+        entry = queue_write(server, conn, command, came_ns);
+        if (entry != NULL)
+            entry->holds = holds;
+        else
+            group_settle(server, holds, false);
+    } else {
+        queue_denied(server, conn, command, status, error);
+    }
+    if (server->building.count > before) { /* also one that was refused */
+        entry = &server->building.entries[before];
+        entry->owed = group_take_owed(conn, &entry->owed_first);
+    }
 }
 
 /* A lock that may wait. Its connection runs nothing else meanwhile: the wait
@@ -108,7 +161,7 @@ static void queue_wait(struct server *server, struct conn *conn,
     if (entry->wait != NULL) {
         batch->wait_count++;
         batch->reenters =
-            batch->reenters || hold_reenters(server->engine, command);
+            batch->reenters || hold_reenters(server->engine, command) != 0;
         entry->wait->known = !log_leads(server->log) &&
                              hold_answer_now(server->engine, command) != NULL;
         return;
@@ -125,7 +178,7 @@ void submit_tick(struct server *server)
     struct hold_command pass = {.kind = HOLD_TICK,
                                 .now_us = server_now_us(server)};
 
-    queue_write(server, NULL, &pass, 0);
+    (void)queue_write(server, NULL, &pass, 0);
 }
 
 void submit_left(struct server *server)
@@ -134,7 +187,7 @@ void submit_left(struct server *server)
 
     while (!commit_is_full(server) && bind_owed(server, &left)) {
         size_t before = server->building.count;
-        queue_write(server, NULL, &left, 0);
+        (void)queue_write(server, NULL, &left, 0);
         if (server->building.count == before)
             return; /* it is tried again in the next round */
         bind_sent(server);
@@ -192,12 +245,16 @@ void submit_ask_again(struct server *server, struct conn *conn,
 }
 
 static void answer_at_once(struct server *server, struct conn *conn,
-                           const struct hold_out *out, enum hold_kind kind)
+                           const struct hold_out *out,
+                           const struct hold_command *command)
 {
     answer_give(server, conn, out->code, out->body);
-    if (out->code == HOLD_OK && hold_kind_waits(kind))
-        push_grant(server, conn, out->body); /* told again, by its REQ */
-    answer_note_now(server, server->metrics.by_kind[kind]);
+    /* told again, by its REQ */
+    if (out->code == HOLD_OK && hold_kind_waits(command->kind))
+        push_grant(server, conn, out->body);
+    if (out->code == HOLD_OK && command->kind == HOLD_GROUP)
+        group_granted(server, conn, command->group, out->body);
+    answer_note_now(server, server->metrics.by_kind[command->kind]);
 }
 
 /* The answer that can be given without the journal, or NULL. */
@@ -272,7 +329,7 @@ bool submit_admits(struct server *server, const struct conn *conn,
     /* A re-entry that is told TIMEOUT is taken back after its batch: what would
      * count it in the same batch comes after it. */
     if (server->building.reenters && is_write && !may_wait(command) &&
-        (hold_kind_waits(command->kind) ||
+        (hold_kind_waits(command->kind) || command->kind == HOLD_GROUP ||
          hold_operations[command->kind].words[0] == WORD_NAME ||
          hold_operations[command->kind].words[0] == WORD_TOKEN))
         return false;
@@ -330,10 +387,11 @@ void submit_command(struct server *server, struct conn *conn,
         if (out != NULL) {
             if (hold_kind_is_write(command->kind))
                 server->metrics.refusals++;
-            answer_at_once(server, conn, out, command->kind);
+            answer_at_once(server, conn, out, command);
             return;
         }
     }
+    server->building.weight += hold_weight(server->engine, command);
     if (!hold_kind_is_write(command->kind)) {
         queue_ask(server, conn, command, came_ns);
         /* it may have to wait for a verdict: nothing overtakes it */
@@ -342,7 +400,9 @@ void submit_command(struct server *server, struct conn *conn,
         refuse_share(server, conn, command, came_ns);
     } else if (may_wait(command)) {
         queue_wait(server, conn, command, came_ns);
+    } else if (command->kind == HOLD_GROUP) {
+        queue_group(server, conn, command, came_ns);
     } else {
-        queue_write(server, conn, command, came_ns);
+        (void)queue_write(server, conn, command, came_ns);
     }
 }

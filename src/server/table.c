@@ -8,138 +8,15 @@
 #include "server/answer.h"
 #include "server/conn.h"
 #include "server/errors.h"
+#include "server/events.h"
+#include "server/group.h"
+#include "server/key.h"
 #include "server/limit.h"
+#include "server/script.h"
 #include "server/server.h"
+#include "server/subscribe.h"
 
-#define LONG            COMMAND_LONG
-#define CHANGES         COMMAND_CHANGES
-#define SHAPE(function) .run = function, .shape = &function##_shape
-
-/* What the commands about the connection and the server take. Only HELLO has
- * options. */
-#define PLACE(field) .place = offsetof(struct admin_words, field)
-#define OPTIONAL     .optional = true
-#define PLAIN_WORDS(WORD)                                                    \
-    WORD(TEXT, "text")                                                       \
-    WORD(OPTIONAL_TEXT, "text", OPTIONAL)                                    \
-    WORD(VERSION, "version", .form = "[version", OPTIONAL,                   \
-         .type = TYPE_NUMBER, PLACE(version), .min = 2, .max = 3)            \
-    WORD(DATABASE, "0")                                                      \
-    WORD(NAME, "name")                                                       \
-    WORD(ATTRIBUTE, "attribute")                                             \
-    WORD(SECTION, "section", OPTIONAL)                                       \
-    WORD(PATTERNS, "pattern", .form = "pattern [pattern ...]", .many = true, \
-         .max = 64)                                                          \
-    WORD(SETTING, "setting")                                                 \
-    WORD(VALUE, "value")                                                     \
-    WORD(NAMES, "name", .form = "[name ...]", OPTIONAL, .many = true,        \
-         .max = RESP_ARGS_MAX)                                               \
-    WORD(COMMAND, "command", OPTIONAL, .many = true, .max = 2)
-#define WORD_NUMBER(word, ...) PLAIN_##word,
-#define WORD_ROW(word, ...)    {.name = __VA_ARGS__},
-enum { PLAIN_NONE, PLAIN_WORDS(WORD_NUMBER) };
-static const struct hold_arg plain_words[] = {{.name = NULL},
-                                              PLAIN_WORDS(WORD_ROW)};
-static const struct hold_arg plain_options[] = {
-    {"AUTH", "user password", .form = "[AUTH user password]]",
-     .type = TYPE_OWN},
-    {"SETNAME", "name", .type = TYPE_BYTES, PLACE(name)},
-};
-static struct vocabulary plain = {
-    .words = plain_words, .options = plain_options, .option_count = 2};
-const struct shape admin_hello_shape = {&plain, {PLAIN_VERSION}, 3, 0};
-#define WORDS(function, ...)                        \
-    .run = function, .shape = &(const struct shape) \
-    {                                               \
-        &plain, {__VA_ARGS__}, 0, 0                 \
-    }
-/* What the engine does not do. All of it waits for the connection's own
- * writes. */
-static const struct command functions[] = {
-    {"LIMIT DEFINE",
-     "Makes a policy, or changes it; what keys have spent stays spent. KEEP is "
-     "what priorities 1, 2 and 3 leave to those above; SHADOW counts and "
-     "denies nothing",
-     "OK", "limit", CHANGES, SHAPE(limit_define)},
-    {"LIMIT DROP", "Removes a policy and what its keys have spent",
-     "OK; -NOTFOUND", "limit", CHANGES, SHAPE(limit_drop)},
-    {"LIMIT POLICIES", "Lists the policies",
-     "list of maps: policy algorithm rate per_ms burst keep shadow", "limit",
-     LONG, SHAPE(limit_policies)},
-    {"LIMIT SETTLE",
-     "Ends a hold with its true cost: the rest comes back, what is above is "
-     "spent all the same",
-     "OK; -NOTFOUND", "limit", CHANGES, SHAPE(limit_settle)},
-    {"LIMIT TOP", "Shows the keys that were denied most, 10 unless told",
-     "list of maps: key policy denied", "limit", LONG, SHAPE(limit_top)},
-    {"LIMIT",
-     "Takes permits from all that are named, or none and says when to retry. "
-     "RATE and PER, POLICY, or both are needed",
-     "map: allowed limit remaining retry_ms reset_ms; with more than RATE, "
-     "PER, BURST and COST also policy (that denied) shadow taken, with HOLD "
-     "hold, with HEADERS ratelimit_policy ratelimit; -NOTFOUND -CONFLICT "
-     "-OVERLOADED",
-     "limit", COMMAND_BLOCKING | CHANGES, SHAPE(limit_take),
-     .expect = limit_expect},
-    {"CL.THROTTLE",
-     "As redis-cell has it: quantity permits, count of them earned in period "
-     "seconds",
-     "list: limited limit remaining retry_s reset_s", "limit", CHANGES,
-     SHAPE(limit_cell)},
-    {"GCRA", "As Redis has it", "list: limited limit remaining retry_s reset_s",
-     "limit", CHANGES, SHAPE(limit_gcra)},
-    {"PING", "Answers PONG, or the text", "PONG or the text", "server", 0,
-     WORDS(admin_ping, PLAIN_OPTIONAL_TEXT)},
-    {"ECHO", "Answers the text", "the text", "server", 0,
-     WORDS(admin_echo, PLAIN_TEXT)},
-    {"HELLO",
-     "Chooses the protocol version, 2 or 3. AUTH is refused: no password is "
-     "set",
-     "map: server version proto id mode role modules; -NOPROTO", "connection",
-     0, SHAPE(admin_hello)},
-    {"SELECT", "There is one database, 0", "OK", "connection", 0,
-     WORDS(admin_select, PLAIN_DATABASE)},
-    {"CLIENT ID", "Tells the number of this connection", "number", "connection",
-     0, WORDS(admin_client_id, PLAIN_NONE)},
-    {"CLIENT INFO", "Describes this connection", "text", "connection", 0,
-     WORDS(admin_client_info, PLAIN_NONE)},
-    {"CLIENT GETNAME", "Tells the name of this connection", "text or null",
-     "connection", 0, WORDS(admin_client_getname, PLAIN_NONE)},
-    {"CLIENT SETNAME", "Names this connection, for the log", "OK", "connection",
-     0, WORDS(admin_client_setname, PLAIN_NAME)},
-    {"CLIENT SETINFO", "Is taken from Redis clients, and not used", "OK",
-     "connection", 0,
-     WORDS(admin_client_setinfo, PLAIN_ATTRIBUTE, PLAIN_VALUE)},
-    {"QUIT", "Closes the connection after the answer", "OK", "connection", 0,
-     WORDS(admin_quit, PLAIN_NONE)},
-    {"INFO", "Tells what the server holds and does, as text", "text", "server",
-     LONG, WORDS(admin_info, PLAIN_SECTION)},
-    {"METRICS", "Tells all that is counted and measured, for Prometheus",
-     "text in Prometheus' exposition format 0.0.4", "server", LONG,
-     WORDS(admin_metrics, PLAIN_NONE)},
-    {"CONFIG GET", "Shows settings", "map: setting value", "server", LONG,
-     WORDS(admin_config_get, PLAIN_PATTERNS)},
-    {"CONFIG SET", "Changes a setting while the server runs", "OK", "server",
-     COMMAND_ADMIN, .kind = HOLD_BOUNDS,
-     WORDS(admin_config_set, PLAIN_SETTING, PLAIN_VALUE)},
-    {"COMMAND COUNT", "Tells how many commands there are", "number", "server",
-     0, WORDS(admin_command_count, PLAIN_NONE)},
-    {"COMMAND LIST", "Lists the names of the commands", "list of texts",
-     "server", LONG, WORDS(admin_command_list, PLAIN_NONE)},
-    {"COMMAND DOCS", "Describes commands, or all, to a person",
-     "map: name (map: summary since group syntax)", "server", LONG,
-     WORDS(admin_command_docs, PLAIN_NAMES)},
-    {"COMMAND INFO", "Describes commands, or all, to a program",
-     "list of lists: name arity flags first last step", "server", LONG,
-     WORDS(admin_command_info, PLAIN_NAMES)},
-    {"COMMAND", "As COMMAND INFO, of all", "as COMMAND INFO", "server", LONG,
-     WORDS(admin_command_info, PLAIN_NONE)},
-    {"HELP", "Describes the commands to a person", "list of lines", "server",
-     LONG, WORDS(admin_help, PLAIN_COMMAND)},
-};
-
-#define FUNCTIONS    (sizeof functions / sizeof functions[0])
-#define COMMANDS_MAX (HOLD_KINDS + FUNCTIONS)
+#define COMMANDS_MAX 255u /* numbered by a byte, from 1 */
 
 static struct vocabulary engine_words = {.words = hold_words,
                                          .options = hold_args,
@@ -149,7 +26,7 @@ static struct shape engine_shapes[HOLD_KINDS];
 
 static struct command commands[COMMANDS_MAX];
 static size_t command_count;
-static char syntaxes[4096];
+static char syntaxes[6144];
 #define FORMS_MAX 1024u
 static size_t syntaxes_len;
 
@@ -168,7 +45,7 @@ const struct command *table_at(size_t index)
 /* Commands are found by the letters of their first word. One without a second
  * word comes first, but steps back where the next word begins as that of
  * another does, so that FENCE DEL is no FENCE of a resource DEL. */
-#define SLOT_BITS 8
+#define SLOT_BITS 9
 static uint8_t slots[1u << SLOT_BITS]; /* the first command, plus 1 */
 static struct {
     uint64_t letters; /* of the first word: see parse_letters() */
@@ -209,6 +86,7 @@ static void add(const struct command *command, unsigned more_flags)
     size_t named = strchr(command->name, ' ') == NULL ? 1 : 2;
     struct command *added = &commands[command_count++];
 
+    assert(command_count <= COMMANDS_MAX);
     *added = *command;
     added->flags |= more_flags;
     parse_init(command->shape->vocabulary);
@@ -259,8 +137,10 @@ void table_init(void)
         if (hold_operations[kind].summary != NULL)
             add_operation(kind);
     }
-    for (size_t i = 0; i < FUNCTIONS; i++)
-        add(&functions[i], COMMAND_HELD);
+    for (size_t i = 0; i < key_command_count; i++)
+        add(&key_commands[i], 0);
+    for (size_t i = 0; i < table_function_count; i++)
+        add(&table_functions[i], COMMAND_HELD);
     for (int alone = 0; alone < 2; alone++) {
         for (size_t i = 0; i < command_count; i++) {
             if ((strchr(commands[i].name, ' ') == NULL) == alone)
@@ -351,6 +231,7 @@ static enum hf_status check_together(const struct hold_command *out,
         [WRONG_TWO_WAITS] = WRONG_FOREVER,  [WRONG_TWO_MODES] = WRONG_MODES,
         [WRONG_PERMITS_OF] = WRONG_PERMITS, [WRONG_NO_SESSION] = WRONG_AGE,
         [WRONG_RESULT] = WRONG_DONE,        [WRONG_TREE] = WRONG_TREES,
+        [WRONG_KEY] = WRONG_SYNTAX, /* never, of what was parsed */
     };
     enum hold_wrong wrong = hold_find_wrong(out);
     bool binds =
@@ -376,6 +257,8 @@ enum hf_status parse_command(const struct command *command,
 
     hold_command_clear(out);
     out->kind = command->kind;
+    if (command->make != NULL)
+        return command->make(command, args, count, out, error);
     out->ttl_ms = hold_operations[command->kind].ttl_ms;
     enum hf_status status = parse_shape(&p);
     if (p.missing)
@@ -429,7 +312,7 @@ static void say_unknown(struct server *server, struct conn *conn,
 {
     struct hf_bytes a = request->args[0];
     struct hf_bytes b = request->count > 1 ? request->args[1] : hf_bytes("", 0);
-    char forms[FORMS_MAX] = "HELP lists all commands";
+    char forms[FORMS_MAX] = "HELP lists all commands; see docs/redis.md";
     bool known = a.len > 0 && forms_of(a, forms) > 0;
 
     answer_error(server, conn, known ? HOLD_BADARG : HOLD_ERR, WRONG_COMMAND,
@@ -442,13 +325,11 @@ static size_t index_of(const struct command *command)
     return command == NULL ? table_count() : (size_t)(command - commands);
 }
 
-void table_took(struct server *server, const struct resp_request *request,
-                uint64_t came_ns)
+void table_took(struct server *server, struct hf_bytes name, uint64_t came_ns)
 {
     size_t named;
 
-    metrics_took(&server->metrics,
-                 index_of(table_find(request->args, request->count, &named)),
+    metrics_took(&server->metrics, index_of(table_find(&name, 1, &named)),
                  hf_clock_now_ns(server->clock) - came_ns);
 }
 
@@ -462,14 +343,16 @@ static void run_function(const struct command *command,
     if (count < command->args_min || count > command->args_max) {
         char forms[FORMS_MAX];
         (void)forms_of(hf_bytes_text(command->name), forms);
+        group_spoil(conn);
         answer_error(server, conn, ERROR_COUNT, forms);
         return;
     }
+    uint32_t pending = conn->pending;
     command->run(asked);
     answer_done(conn);
     if ((command->flags & COMMAND_LONG) != 0)
         conn_spend(conn, CONN_LONG_STEPS);
-    if (conn->wait == NULL && conn->pending == 0) /* else: later */
+    if (conn->wait == NULL && conn->pending == pending) /* else: later */
         answer_note_now(server, index_of(command));
 }
 
@@ -487,7 +370,13 @@ static void run_admitted(const struct command *command,
     } else {
         if (admin)
             report_admin(&server->report, asked->conn, command->name);
-        submit_command(server, asked->conn, &server->command);
+        if (server->command.kind == 0) {
+            script_limit(server, asked->conn, &server->command);
+            answer_note_now(server, index_of(command));
+        } else if (command->kind == HOLD_GROUP)
+            group_exec(server, asked->conn, &server->command);
+        else
+            submit_command(server, asked->conn, &server->command);
     }
 }
 
@@ -496,6 +385,19 @@ void table_look_up(struct call *call)
     call->named = 0;
     call->command =
         table_find(call->request.args, call->request.count, &call->named);
+}
+
+/* Is its answer not one of a batch, so that it has to wait for those that are?
+ */
+static bool is_told_now(const struct asked *asked,
+                        const struct command *command)
+{
+    if (command->kind == HOLD_GROUP && command->run == NULL)
+        return group_is_plain(asked->conn);
+    if (command->make != NULL && asked->server->command.kind == 0)
+        return true; /* a script that is a limit */
+    return (command->flags & (COMMAND_HELD | COMMAND_ADMIN)) != 0 &&
+           !group_begins(asked->conn, command, asked->request->count);
 }
 
 bool table_run(struct server *server, struct conn *conn, struct call *call)
@@ -511,81 +413,46 @@ bool table_run(struct server *server, struct conn *conn, struct call *call)
     char error[PARSE_ERROR_MAX];
     enum hf_status parsed = HF_OK;
 
+    if (conn->subscriptions != NULL && conn->pending == 0 &&
+        subscribe_refuses(server, conn, command))
+        return true;
     if (command != NULL && command->run == NULL)
         parsed = parse_command(command, asked.args, asked.count,
                                &server->command, error);
-    bool at_once = command == NULL || parsed != HF_OK ||
-                   (command->flags & (COMMAND_HELD | COMMAND_ADMIN)) != 0;
-    if (at_once && conn->pending > 0)
+    parsed = script_parsed(&asked, command, parsed, error);
+    if (command != NULL && command->kind == HOLD_GROUP && parsed == HF_OK)
+        group_fill(server, conn, &server->command);
+    bool queued = group_queues(conn, command);
+    if (conn->pending > 0 &&
+        (command == NULL ||
+         (!queued && (parsed != HF_OK || is_told_now(&asked, command)))))
         return false; /* answered after what is on its way */
-    if (command != NULL && command->run == NULL && parsed == HF_OK &&
+    if (command != NULL && command->run == NULL && parsed == HF_OK && !queued &&
+        server->command.kind != 0 &&
         !submit_admits(server, conn, &server->command))
         return false;
-    if (command != NULL && (command->flags & COMMAND_LONG) != 0 &&
+    if (command != NULL && (command->flags & COMMAND_LONG) != 0 && !queued &&
         submit_is_spent(server))
         return false; /* they share the budget of listings */
+    if (command != NULL && queued &&
+        !group_queue(&asked, command, parsed, error))
+        return false;
     metrics_command(&server->metrics, index_of(command));
     conn_touch(conn);
-    if (command != NULL && parsed == HF_OK) {
+    if (command != NULL && queued) {
+        answer_note_now(server, index_of(command));
+    } else if (command != NULL && parsed == HF_OK) {
         run_admitted(command, &asked);
     } else if (command != NULL) {
+        group_spoil(conn);
         answer_bad(server, conn, parsed, error);
     } else if (is_http(request->args[0])) {
         answer_error(server, conn, ERROR_HTTP);
         report_misbehaved(&server->report, conn, "protocol error", "HTTP");
         conn->quitting = true;
     } else {
+        group_spoil(conn);
         say_unknown(server, conn, request);
     }
     return true;
-}
-
-/* Groups come in the order of their last commands. */
-static bool ends_group(size_t index)
-{
-    for (size_t i = index + 1; i < table_count(); i++) {
-        if (strcmp(table_at(i)->group, table_at(index)->group) == 0)
-            return false;
-    }
-    return true;
-}
-
-static enum hf_status write_group(struct hf_buf *out, const char *group)
-{
-    enum hf_status status = hf_buf_format(out, "\n## %s\n", group);
-
-    for (size_t i = 0; i < table_count() && status == HF_OK; i++) {
-        const struct command *c = table_at(i);
-        if (strcmp(c->group, group) == 0)
-            status = hf_buf_format(
-                out, "\n### `%s%s%s`\n\n%s.%s%s\n\nReply: %s.\n", c->name,
-                c->syntax[0] ? " " : "", c->syntax, c->summary,
-                (c->flags & COMMAND_BLOCKING) ? " May wait." : "",
-                (c->flags & COMMAND_ADMIN) ? " Only from the same machine."
-                                           : "",
-                c->reply);
-    }
-    return status;
-}
-
-enum hf_status table_markdown(struct hf_buf *out)
-{
-    enum hf_status status = hf_buf_format(
-        out, "# Commands\n\nMade from the command table by `holdfast "
-             "commands`. Options stand in any order behind the\nwords. Times "
-             "are in milliseconds; maps are flat field-value arrays in RESP2. "
-             "A reply\nstarting with `-` is an error: its code, then a "
-             "sentence with the facts.\n");
-
-    for (size_t i = 0; i < table_count() && status == HF_OK; i++) {
-        if (ends_group(i))
-            status = write_group(out, table_at(i)->group);
-    }
-    if (status == HF_OK)
-        status = hf_buf_format(out, "\n## events\n\nWhat changes, and is "
-                                    "counted in `holdfast_events_total`:\n\n");
-    for (unsigned i = 0; i < HOLD_EVENT_COUNT && status == HF_OK; i++)
-        status = hf_buf_format(out, "- `%s`\n",
-                               hold_event_name((enum hold_event_kind)i));
-    return status;
 }

@@ -45,6 +45,14 @@ typedef void command_fn(const struct asked *asked);
 typedef void expect_fn(struct server *server,
                        const struct resp_request *request, bool found);
 
+/* Fills `out`, which is empty but for the kind, from the arguments behind the
+ * name; or explains, with a status for answer_bad_code(). */
+struct command;
+typedef enum hf_status make_fn(const struct command *command,
+                               const struct hf_bytes *args, size_t count,
+                               struct hold_command *out,
+                               char error[PARSE_ERROR_MAX]);
+
 struct command {
     const char *name; /* upper case; "STOCK SET" has a parent "STOCK" */
     const char *summary;
@@ -55,6 +63,8 @@ struct command {
     const struct shape *shape; /* its arguments */
     /* NULL: the shape makes a command of this kind, which is submitted. */
     command_fn *run;
+    make_fn *make;     /* NULL: the shape does it alone */
+    uint64_t as;       /* flags of the engine's command, for `make` */
     expect_fn *expect; /* NULL: nothing is to be brought near for it */
     /* Made from the shape; the counts are with the name's words. */
     const char *syntax;
@@ -68,6 +78,10 @@ struct call {
     const struct command *command;
     size_t named; /* words of its name */
 };
+
+/* functions.c: those that are not the engine's. */
+extern const struct command table_functions[];
+extern const size_t table_function_count;
 
 /* Comes before table_find() and table_at(). */
 void table_init(void);
@@ -85,9 +99,9 @@ void table_look_up(struct call *call);
 /* Runs it. False: not now, because something of the connection is pending, a
  * batch is full or the turn's budget is spent; it is to be tried again then. */
 bool table_run(struct server *server, struct conn *conn, struct call *call);
-/* A request that waited, and came then, was answered. */
-void table_took(struct server *server, const struct resp_request *request,
-                uint64_t came_ns);
+/* A request of that command, of one word, which waited and came then, was
+ * answered. */
+void table_took(struct server *server, struct hf_bytes name, uint64_t came_ns);
 
 /* Of a command without a function: fills `out` from the arguments behind the
  * name, or explains. */

@@ -13,6 +13,7 @@ static wait_fn *const kinds[WAIT_KINDS][WAIT_EVENTS] = {
     [WAIT_LOCK] = {lock_wait_due, lock_wait_left, lock_wait_stop,
                    lock_wait_fail},
     [WAIT_LIMIT] = {limit_wait_again, limit_wait_left, limit_wait_again},
+    [WAIT_FEED] = {events_wait_due, events_wait_left, events_wait_due},
 };
 
 static struct wait **numbered(struct waits *waits, uint32_t number)

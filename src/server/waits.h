@@ -16,6 +16,9 @@
  *   stop   a verdict is owed               the call is made a last time
  *   fail   told so                         waits on
  *
+ * and for events (events.c): due and stop, told that there are none; left,
+ * forgotten; fail, waits on.
+ *
  * Threads: the loop's.
  * Memory:  a kind allocates its struct, waits_remove() frees it.
  * Time:    the server's clock.
@@ -35,7 +38,7 @@ struct wait;
 
 typedef void wait_fn(struct server *server, struct wait *wait);
 
-enum wait_kind { WAIT_LOCK, WAIT_LIMIT, WAIT_KINDS };
+enum wait_kind { WAIT_LOCK, WAIT_LIMIT, WAIT_FEED, WAIT_KINDS };
 enum wait_event { WAIT_DUE, WAIT_LEFT, WAIT_STOP, WAIT_FAIL, WAIT_EVENTS };
 
 struct wait {

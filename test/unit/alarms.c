@@ -1,5 +1,6 @@
 /* alarms.c - tests of the alarms that a server has by default, and of what it
  * does while nothing is held. */
+#include "feed/state.h"
 #include "hold/state.h"
 #include "support/batch.h"
 
@@ -7,10 +8,12 @@
 
 static struct test_clock passing;
 
+/* From the next minute on: rates are of whole parts of one. */
 static void begin(void)
 {
     start();
-    passing = (struct test_clock){.now_ns = hf_clock_now_ns(server.clock)};
+    uint64_t minutes = hf_clock_now_ns(server.clock) / (60 * HF_NS_PER_S);
+    passing = (struct test_clock){.now_ns = (minutes + 1) * 60 * HF_NS_PER_S};
     server.clock = test_clock(&passing);
     alarms_tend(&server);
     CHECK_EQ(alarms_firing(&server), 0);
@@ -85,6 +88,17 @@ TEST(a_rejected_fence_raises_an_alarm)
     begin();
     metrics_refused(&server.metrics, HOLD_STALE);
     CHECK_EQ(firing_after(1), 1);
+    CHECK_EQ(firing_after(61), 0);
+    stop();
+}
+
+TEST(events_that_are_lost_and_a_disk_that_does_not_take_them_raise_alarms)
+{
+    begin();
+    server.events.feed->lost++;
+    CHECK_EQ(firing_after(1), 1);
+    server.events.feed->failures++;
+    CHECK_EQ(firing_after(1), 2);
     CHECK_EQ(firing_after(61), 0);
     stop();
 }

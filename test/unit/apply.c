@@ -56,6 +56,27 @@ TEST(a_full_batch_takes_only_what_can_be_told_at_once)
     stop();
 }
 
+/* It found no room in a batch, and goes on when that is on its way: otherwise
+ * those who come while it is would be before it. */
+TEST(who_waits_for_room_in_a_batch_goes_on_when_there_is_some)
+{
+    struct conn parked = gone(), writing = gone();
+
+    start_with(JOURNAL_ALWAYS);
+    test_disk_hold(&disk, TEST_DISK_BATCH);
+    while (!commit_is_full(&server))
+        submit_long(&writing, HOLD_BOUNDS, HOLD_ITEMS_MAX, HOLD_SKU_MAX);
+    parked.parked = true;
+    server.parked = &parked;
+    server_turn(&server);
+    CHECK_EQ(server.flight_count, 1);
+    CHECK(!parked.parked);
+    CHECK(server.parked == NULL);
+    test_disk_let_go(&disk);
+    write_one();
+    stop();
+}
+
 /* The log has no room for its record, and gets none: it is told so, and waits
  * no more. */
 TEST(a_wait_whose_record_finds_no_memory_is_over)
@@ -177,11 +198,12 @@ TEST(one_that_is_read_from_again_may_be_gone)
     }
 }
 
-/* The client is gone that sends a re-entry and more, perhaps its end: another
- * one's UNLOCK in the same batch meets no more than one hold. */
+/* The client is gone that sends a re-entry and more, perhaps its end, or that
+ * of another hold: another one's UNLOCK in the same batch meets no more than
+ * one hold. */
 TEST(a_reentry_of_one_who_is_gone_is_not_counted)
 {
-    for (int ended = 0; ended < 3; ended++) {
+    for (int ended = 0; ended < 4; ended++) {
         struct conn leaving = gone(), holding;
         start();
         listening(&holding);
@@ -193,11 +215,12 @@ TEST(a_reentry_of_one_who_is_gone_is_not_counted)
         submit(&leaving);
         command = (struct hold_command){
             .kind = ended > 0 ? HOLD_UNLOCK : HOLD_FENCE,
-            .name = hf_bytes_text(ended > 1 ? "gate" : "door"),
-            .token = token};
+            .name = hf_bytes_text(ended == 2 ? "gate" : "door"),
+            .token = ended == 3 ? token + 1 : token};
         submit(&leaving);
         command.kind = HOLD_UNLOCK;
         command.name = hf_bytes_text("door");
+        command.token = token;
         submit(&holding);
         CHECK_EQ(server.building.count, 3);
         server_turn(&server);
@@ -206,6 +229,32 @@ TEST(a_reentry_of_one_who_is_gone_is_not_counted)
         CHECK_EQ(counts().locks, 0);
         stop();
     }
+}
+
+/* It is gone before two re-entries and one UNLOCK are journaled: the UNLOCK is
+ * for the first of them, and the second is not counted. */
+TEST(an_unlock_keeps_one_reentry_of_one_who_is_gone)
+{
+    struct conn leaving = gone(), holding;
+
+    start();
+    listening(&holding);
+    command = (struct hold_command){.kind = HOLD_LOCK,
+                                    .name = hf_bytes_text("door"),
+                                    .owner = hf_bytes_text("me"),
+                                    .ttl_ms = HOLD_TTL_MAX_MS};
+    command.token = (uint64_t)reply_get_number(apply()->body, FIELD_TOKEN);
+    submit(&leaving);
+    submit(&leaving);
+    command.kind = HOLD_UNLOCK;
+    submit(&leaving);
+    submit(&holding);
+    CHECK_EQ(server.building.count, 4);
+    server_turn(&server);
+    CHECK(was_told(&holding, "*2\r\n$9\r\nremaining\r\n:0"));
+    CHECK_EQ(server.orphans, 0);
+    CHECK_EQ(counts().locks, 0);
+    stop();
 }
 
 /* It goes while two re-entries and one UNLOCK are on their way: the UNLOCK ends

@@ -314,8 +314,9 @@ TEST(a_timeout_stands_although_the_work_is_done)
 
 /* A set that is entered again may be told TIMEOUT, and counts until that is
  * written down. */
-TEST(a_set_is_not_entered_behind_a_reentry_of_its_batch)
+TEST(no_set_and_no_group_is_behind_a_reentry_of_its_batch)
 {
+    struct hold_command group = {.kind = HOLD_GROUP};
     struct conn waiting, holding;
 
     listening(&waiting);
@@ -332,9 +333,11 @@ TEST(a_set_is_not_entered_behind_a_reentry_of_its_batch)
     submit(&waiting);
     command = set;
     CHECK(!submit_admits(&server, &holding, &command));
+    CHECK(!submit_admits(&server, &holding, &group));
     settle();
     command = set;
     CHECK(submit_admits(&server, &holding, &command));
+    CHECK(submit_admits(&server, &holding, &group));
     hf_buf_destroy(&waiting.out);
     stop();
 }

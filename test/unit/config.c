@@ -45,6 +45,8 @@ TEST(every_number_has_its_name_default_range_and_time_of_change)
         {"sessions-max", 1000000, 1, GIB / 2, true, true},
         {"wound-grace-ms", 1000, 1, 1000000000000000, true, true},
         {"tree-names-max", 10000, 1, 1000000, true, true},
+        {"events-keep-bytes", 64 * MIB, 0, INT64_MAX, false, false},
+        {"events-keep-ms", 86400000, 1, 1000000000000000, false, false},
         {"log-rotate-bytes", 64 * MIB, 0, INT64_MAX, false, false},
         {"log-rotate-keep", 5, 1, HF_LOG_ROTATE_KEEP_MAX, false, false},
         {"disk-warn-bytes", GIB, 0, INT64_MAX, true, false},

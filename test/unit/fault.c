@@ -78,7 +78,7 @@ TEST(a_wish_that_makes_no_sense_is_refused)
         CHECK_EQ(fault_open(bad[i], &io, error), HF_INVALID);
         CHECK(io == NULL);
         snprintf(expected, sizeof expected,
-                 "%s is not write:N:eio|enospc|short|stall|gate", bad[i]);
+                 "%s is not write:N:eio|enospc|short|stall|gate|feed", bad[i]);
         CHECK_TEXT(error, strlen(error), expected);
     }
 }

@@ -1,0 +1,61 @@
+/* script_limit.c - scripts that limit a rate are run by the limiter.
+ *
+ * A window begins with the clock's, not with the first call, and a bucket goes
+ * by the clock of the server, not by the time that the client tells.
+ */
+#include "holdfast/clock.h"
+#include "server/answer.h"
+#include "server/conn.h"
+#include "server/errors.h"
+#include "server/script.h"
+#include "server/server.h"
+
+/* Of a script that only counts. */
+#define COUNTED_MAX 1000000u
+
+static struct hf_rate_rule rule_of(const struct hold_command *c)
+{
+    bool bucket = c->flags == SCRIPT_PAIR;
+
+    return (struct hf_rate_rule){
+        .kind = bucket ? HF_RATE_BUCKET : HF_RATE_FIXED,
+        .permits =
+            c->flags == SCRIPT_COUNTED ? COUNTED_MAX : (uint32_t)c->count,
+        .burst = bucket ? (uint32_t)c->token : 0,
+        .span_ns = c->ttl_ms * HF_NS_PER_MS};
+}
+
+void script_limit(struct server *server, struct conn *conn,
+                  const struct hold_command *c)
+{
+    struct hf_limiter_rule rule = {.rate = rule_of(c)};
+    struct hf_limiter_ask ask = {.own = &rule,
+                                 .key = c->name.data,
+                                 .key_len = c->name.len,
+                                 .cost = c->cursor};
+    struct hf_limiter_call call = {
+        .asks = &ask, .count = 1, .now_ns = server->heard_ns};
+    struct hf_limiter_answer told;
+    struct hf_rate_plan plan;
+
+    if (c->ttl_ms > LIMIT_PER_MAX_MS ||
+        hf_rate_plan_make(&plan, &rule.rate) != HF_OK) {
+        answer_error(server, conn, ERROR_LIMIT);
+        return;
+    }
+    if (hf_limiter_take(server->limits.limiter, &call, &told) != HF_OK) {
+        answer_error(server, conn, ERROR_KEYS);
+        return;
+    }
+    metrics_decided(&server->metrics, told.allowed);
+    if (c->flags == SCRIPT_PAIR)
+        reply_put_list(&conn->reply, 2);
+    if (c->flags == SCRIPT_COUNTED)
+        reply_put_number(&conn->reply, (int64_t)(told.limit - told.remaining) +
+                                           !told.allowed);
+    else
+        reply_put_number(&conn->reply, told.allowed);
+    if (c->flags == SCRIPT_PAIR)
+        reply_put_number(&conn->reply, (int64_t)told.remaining);
+    answer_done(conn);
+}

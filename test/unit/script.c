@@ -1,0 +1,377 @@
+/* script.c - tests of scripts that are known by their text. */
+#include "server/script.h"
+
+#include "support/engine.h"
+
+TEST_ONE_THREAD;
+
+/* The normal form, in which the first variable is `A`, the second `B`. */
+#define NORMAL(text, expected)                                        \
+    do {                                                              \
+        char out_[256];                                               \
+        size_t len_ =                                                 \
+            script_normalise(hf_bytes(text, sizeof(text) - 1), out_); \
+        for (size_t i_ = 0; i_ < len_; i_++)                          \
+            if ((unsigned char)out_[i_] >= 0x80)                      \
+                out_[i_] = (char)(out_[i_] - 0x80 + 'A');             \
+        test_check_text(__FILE__, __LINE__, out_, len_, expected);    \
+    } while (0)
+
+TEST(blanks_and_comments_do_not_count)
+{
+    NORMAL("  return\t1 -- one\n", "return 1");
+    NORMAL("return --[[ a\nlong ]] 1", "return 1");
+    NORMAL("f ( a , b )\r\n\v\f", "f(a,b)");
+    NORMAL("return 0;\nend;", "return 0 end");
+    NORMAL("a;b", "a;b"); /* only at the end of a line, or of a word */
+    NORMAL("a . . b", "a. .b");
+    NORMAL("x = - 1", "x= -1"); /* never closer than is safe */
+    NORMAL("x = = 1", "x= =1");
+    NORMAL("a - -b", "a- -b");
+    NORMAL("a ~= b", "a~=b");
+    NORMAL("", "");
+}
+
+TEST(strings_are_kept_but_for_their_quotes)
+{
+    NORMAL("f('a  b')", "f(\"a  b\")");
+    NORMAL("f('a\"b')", "f('a\"b')");
+    NORMAL("f(\"a'b\")", "f(\"a'b\")");
+    NORMAL("f('--x')", "f(\"--x\")");
+    NORMAL("redis.call('GET', K)", "redis.call(\"get\",K)");
+    NORMAL("redis.pcall ( 'GeT', 'PX')", "redis.pcall(\"get\",\"PX\")");
+    NORMAL("f('GET')", "f(\"GET\")"); /* no name of a command */
+}
+
+TEST(names_of_local_variables_do_not_count)
+{
+    NORMAL("local n = 1 return n", "local A=1 return A");
+    NORMAL("local a, bc = 1, a return bc", "local A,B=1,A return B");
+    NORMAL("n = 1 local n return n.n, m.n, m:n",
+           "n=1 local A return A.n,m.n,m:n");
+    NORMAL("local x local x", "local A local A");
+    NORMAL("local function f(n)", "local function f(n)");
+    NORMAL("local a = f(b, c)", "local A=f(b,c)"); /* a comma of another list */
+}
+
+TEST(what_no_known_script_has_is_not_read)
+{
+    NORMAL("return [[x]]", "");
+    NORMAL("return [=[x]=]", "");
+    NORMAL("--[=[\nreturn 1\n--]=]", "");
+    NORMAL("--[[ no end", "");
+    NORMAL("f('no end", "");
+    NORMAL("f('no\nend')", "");
+    NORMAL("f('a\\n')", "");
+    NORMAL("return \0 1", "");
+    NORMAL("return \x80", "");
+    NORMAL("local a1 local a2 local a3 local a4 local a5 local a6 local a7 "
+           "local a8 local a9 local b1 local b2 local b3 local b4 local b5 "
+           "local b6 local b7 local b8 local b9 local c1 local c2 local c3 "
+           "local c4 local c5 local c6 local c7 local c8",
+           "local A local B local C local D local E local F local G local H "
+           "local I local J local K local L local M local N local O local P "
+           "local Q local R local S local T local U local V local W local X "
+           "local Y local Z");
+}
+
+/* ---- What they do. ---- */
+
+static struct hold_command command;
+static char why[PARSE_ERROR_MAX];
+
+/* Makes the command of a script with these words behind it; its status. */
+static enum hf_status make(make_fn *eval, const char *text, const char *words)
+{
+    static const struct command none;
+    struct hf_bytes args[80] = {hf_bytes_text(text)};
+    size_t count = 1;
+
+    for (const char *at = words; *at != '\0';) {
+        size_t len = strcspn(at, " ");
+        args[count++] = hf_bytes(at, len);
+        at += len + (at[len] == ' ');
+    }
+    hold_command_clear(&command);
+    return eval(&none, args, count, &command, why);
+}
+
+/* Carries out a script. */
+static const struct hold_out *eval(const char *text, const char *words)
+{
+    enum hf_status status = make(script_eval, text, words);
+
+    if (status != HF_OK)
+        test_fail(__FILE__, __LINE__, "%s: %s", text, why);
+    command.now_us = engine_now_us;
+    return hold_kind_is_write(command.kind) ? engine_apply(&command)
+                                            : hold_ask(engine, &command);
+}
+
+#define GIVE_BACK                                                 \
+    "if redis.call('get', KEYS[1]) == ARGV[1] then return redis." \
+    "call('del', KEYS[1]) else return 0 end"
+#define KEEP                                                         \
+    "if redis.call('get', KEYS[1]) == ARGV[1] then\n  return redis." \
+    "call('pexpire', KEYS[1], ARGV[2])\nend\nreturn 0\n"
+
+TEST(compare_and_delete_however_it_is_written)
+{
+    static const char *const texts[] = {
+        GIVE_BACK,
+        "-- gives back\nif redis.call(\"GET\",KEYS[1])==ARGV[1] then\n"
+        "    return redis.call(\"DEL\",KEYS[1])\nelse\n    return 0\nend\n",
+        "if (redis.call('GET', KEYS[1]) == ARGV[1]) then "
+        "return redis.call('DEL', KEYS[1]); end; return 0;",
+        "if ARGV[1] == redis.call('get', KEYS[1]) then "
+        "return redis.call('unlink', KEYS[1]) else return 0 end",
+        "local mine = redis.call('get', KEYS[1]) if mine == ARGV[1] then "
+        "return redis.call('del', KEYS[1]) else return 0 end",
+        "if redis.call('get', KEYS[1]) == ARGV[1] then "
+        "redis.call('del', KEYS[1]) return 1 end return 0",
+    };
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        engine_start();
+        engine_do("SET door me");
+        EXPECT(eval(texts[i], "1 door you"), "OK 0");
+        EXPECT(eval(texts[i], "1 door me"), "OK 1");
+        EXPECT(eval(texts[i], "1 door me"), "OK 0");
+    }
+    engine_start();
+    engine_do("SET door me");
+    EXPECT(eval("if redis.call('get', KEYS[1]) == ARGV[1] then return "
+                "redis.call('del', KEYS[1]) end",
+                "1 door you"),
+           "OK null");
+}
+
+TEST(compare_and_expire)
+{
+    engine_start();
+    engine_do("SET door me");
+    EXPECT(eval(KEEP, "1 door me 500"), "OK 1");
+    EXPECT(engine_do("PTTL door"), "OK 500");
+    EXPECT(eval(KEEP, "1 door you 900"), "OK 0");
+    EXPECT(eval("if redis.call('get', KEYS[1]) == ARGV[1] then return "
+                "redis.call('expire', KEYS[1], ARGV[2]) else return 0 end",
+                "1 door me 7"),
+           "OK 1");
+    EXPECT(engine_do("TTL door"), "OK 7");
+    EXPECT(eval(KEEP, "1 door me 0"), "OK 1"); /* as PEXPIRE has it */
+    EXPECT(engine_do("GET door"), "OK null");
+    CHECK_EQ(make(script_eval, KEEP, "1 door me soon"), HF_FAILED);
+    CHECK_EQ(make(script_eval, KEEP, "1 door me"), HF_FAILED);
+}
+
+TEST(set_if_free)
+{
+    static const char *const texts[] = {
+        "return redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])",
+        "return redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2], 'NX')"};
+
+    for (size_t i = 0; i < 2; i++) {
+        engine_start();
+        EXPECT(eval(texts[i], "1 door me 500"), "OK OK");
+        EXPECT(eval(texts[i], "1 door you 500"), "OK null");
+    }
+    EXPECT(eval("if redis.call('setnx', KEYS[1], ARGV[1]) == 1 then "
+                "redis.call('expire', KEYS[1], ARGV[2]) return 1 else return 0 "
+                "end",
+                "1 gate me 5"),
+           "OK 1");
+    EXPECT(engine_do("TTL gate"), "OK 5");
+    CHECK_EQ(make(script_eval, texts[0], "1 door me 0"), HF_FAILED);
+    CHECK_EQ(make(script_eval, texts[0], "1 door me -5"), HF_FAILED);
+}
+
+#define LIMIT                                                               \
+    "local n = redis.call('incr', KEYS[1]) if n == 1 then redis.call("      \
+    "'expire', KEYS[1], ARGV[2]) end if n > tonumber(ARGV[1]) then return " \
+    "0 end return 1"
+
+TEST(limits_are_left_to_the_limiter)
+{
+    CHECK_EQ(make(script_eval, LIMIT, "1 api 10 60"), HF_OK);
+    CHECK_EQ(command.kind, 0);
+    CHECK_EQ(command.flags, SCRIPT_ALLOWED);
+    CHECK_EQ(command.count, 10);
+    CHECK_EQ(command.ttl_ms, 60000);
+    CHECK_EQ(command.cursor, 1);
+    CHECK_EQ(make(script_eval, LIMIT, "1 api 0 60"), HF_INVALID);
+    CHECK_EQ(make(script_eval, LIMIT, "1 api 10 -1"), HF_FAILED);
+}
+
+/* Each character in turn is left out, doubled, or another: the text is none
+ * that is known, or it means the same. */
+TEST(a_script_that_differs_in_one_character_is_not_known)
+{
+    static const char text[] = GIVE_BACK;
+    static const char same[] = " '"; /* a blank more is no difference */
+    char other[sizeof text + 1];
+
+    for (size_t i = 0; i < sizeof text - 1; i++) {
+        memcpy(other, text, sizeof text);
+        other[i] = other[i] == 'x' ? 'y' : 'x';
+        CHECK_EQ(make(script_eval, other, "1 door me"), HF_FAILED);
+        memcpy(other + i, text + i, 1);
+        memmove(other + i, text + i + 1, sizeof text - i - 1);
+        if (strchr(same, text[i]) == NULL)
+            CHECK_EQ(make(script_eval, other, "1 door me"), HF_FAILED);
+        memcpy(other, text, i + 1);
+        memcpy(other + i + 1, text + i, sizeof text - i);
+        if (strchr(same, text[i]) == NULL)
+            CHECK_EQ(make(script_eval, other, "1 door me"), HF_FAILED);
+    }
+    CHECK_EQ(make(script_eval, text, "1 door me"), HF_OK);
+    CHECK_EQ(make(script_eval, GIVE_BACK " return 1", "1 door me"), HF_FAILED);
+    CHECK_EQ(make(script_eval, "return 1", "0"), HF_FAILED);
+    CHECK_EQ(make(script_eval, "", "0"), HF_FAILED);
+}
+
+TEST(numkeys_is_a_number_of_keys)
+{
+    static const char *const wrong[] = {"", "x", "-1", "3 a b", "1", "0 a b"};
+
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        CHECK_EQ(make(script_eval, GIVE_BACK, wrong[i]), HF_FAILED);
+    CHECK_EQ(make(script_eval, GIVE_BACK, "2 a b c"), HF_OK); /* as Lua does */
+    CHECK(hf_bytes_equal(command.name, hf_bytes_text("a")));
+    CHECK(hf_bytes_equal(command.reason, hf_bytes_text("c")));
+    CHECK_EQ(make(script_eval, GIVE_BACK, "1 a b c d"), HF_OK);
+    CHECK(hf_bytes_equal(command.reason, hf_bytes_text("b")));
+}
+
+TEST(a_sha1_is_forty_digits_in_any_case)
+{
+    CHECK_EQ(make(script_evalsha, "e950836ed1e694540c503ef9972b8de518044d3b",
+                  "1 door me"),
+             HF_OK);
+    CHECK_EQ(make(script_evalsha, "E950836ED1E694540C503EF9972B8DE518044D3B",
+                  "1 door me"),
+             HF_OK);
+    CHECK_EQ(make(script_evalsha, "e950836ed1e694540c503ef9972b8de518044d3",
+                  "1 door me"),
+             HF_EMPTY);
+    CHECK_EQ(make(script_evalsha, "e950836ed1e694540c503ef9972b8de518044d3c",
+                  "1 door me"),
+             HF_EMPTY);
+    CHECK(strncmp(why, "No matching script", 18) == 0);
+    CHECK_EQ(make(script_evalsha, "", "0"), HF_EMPTY);
+}
+
+/* Every row leads to a script; none is there twice. */
+TEST(the_tables_are_in_order)
+{
+    for (size_t i = 0; i < script_text_count; i++) {
+        CHECK_EQ(strlen(script_texts[i].sha1), SCRIPT_SHA_DIGITS);
+        for (size_t j = 0; j < i; j++)
+            CHECK(strcmp(script_texts[i].sha1, script_texts[j].sha1) != 0);
+    }
+    for (size_t i = 0; i < script_sha_count; i++) {
+        CHECK_EQ(strlen(script_shas[i].sha1), SCRIPT_SHA_DIGITS);
+        CHECK_EQ(make(script_evalsha, script_shas[i].sha1,
+                      "3 a 500 c 5 1 500 500 1"),
+                 HF_OK);
+    }
+}
+
+/* What the semaphores of redis-semaphore send. */
+#define ACQUIRE "EVALSHA 43ebdb49120d170e08af560cb4e46e36f8585936 1 sem"
+#define REFRESH "EVALSHA 999a49a1d07671a8027165641001f5bad44608b3 1 sem"
+#define MULTI   "EVALSHA 10c1c2e05e7c48aa5824d227b8c51abcde87b18e 1 multi"
+#define GIVE    "EVALSHA 0bd1010c98f1ddd70a6024fd374489a8ea3d2c12 1 multi"
+
+TEST(a_semaphore_is_a_lock_with_permits)
+{
+    engine_start();
+    EXPECT(engine_do(ACQUIRE " 2 ann 500 0"), "OK 1");
+    EXPECT(engine_do(ACQUIRE " 2 bob 900 0"), "OK 1");
+    EXPECT(engine_do(ACQUIRE " 2 eve 500 0"), "OK 0");
+    EXPECT_BEGINS(engine_do("LOCKINFO sem"),
+                  "OK name=sem owner=ann token=1 expires_ms=500 count=1 "
+                  "waiting=0 held_ms=0 mode=counting ");
+    EXPECT(engine_do(ACQUIRE " 2 ann 700 0"), "OK 1"); /* its own, renewed */
+    EXPECT(engine_do(REFRESH " 2 bob 700 0"), "OK 1");
+    EXPECT(engine_do(REFRESH " 2 eve 700 0"), "OK 0");
+    EXPECT(engine_do(ACQUIRE " 3 eve 500 0"), "OK 0"); /* there are two */
+    EXPECT(engine_do("ZREM sem eve"), "OK 0");
+    EXPECT(engine_do("DEL sem"), "WRONGTYPE name=sem mode=counting");
+    EXPECT(engine_do("GET sem"), "WRONGTYPE name=sem mode=counting");
+    EXPECT(engine_do("SET sem x NX"), "OK null");
+    EXPECT(engine_do("ZREM sem ann"), "OK 1");
+    EXPECT_BEGINS(engine_do("LOCK sem OWNER kim PERMITS 1 OF 2 TTL 500"),
+                  "OK token=6 ");
+    EXPECT(engine_do("ZREM sem kim"), "WRONGTYPE name=sem mode=counting");
+    engine_now_us += 700 * MS;
+    EXPECT(engine_do(ACQUIRE " 1 eve 500 0"), "OK 1");
+    CHECK_ENGINE();
+}
+
+TEST(several_permits_come_and_go_together)
+{
+    engine_start();
+    EXPECT(engine_do(MULTI " 5 3 ann 500 0"), "OK 1");
+    EXPECT(engine_do(MULTI " 5 3 bob 500 0"), "OK 0");
+    EXPECT(engine_do(MULTI " 5 2 bob 500 0"), "OK 1");
+    EXPECT(engine_do(GIVE " 3 ann"), "OK 3");
+    EXPECT(engine_do(GIVE " 3 ann"), "OK 0");
+    EXPECT(engine_do("SET door x"), "OK OK");
+    EXPECT(engine_do("ZREM door x"), "WRONGTYPE name=door mode=exclusive");
+    CHECK_ENGINE();
+}
+
+/* What npm redlock sends for several names. */
+#define LOCK_ALL       "EVALSHA 96da70f7716f27d278a5218544df37fd8b0a5e4c"
+#define EXTEND_ALL_SHA "aed6f382e410db8ba7926d4e5e9aab410bf2a78a"
+#define EXTEND_ALL     "EVALSHA " EXTEND_ALL_SHA
+#define GIVE_ALL       "EVALSHA e4612211c9f8f51c257e26e056b0a654b3187242"
+
+TEST(several_names_are_taken_together_and_given_back_each)
+{
+    engine_start();
+    engine_do("SET c other");
+    EXPECT(engine_do(LOCK_ALL " 3 a b c me 500"), "OK 0");
+    EXPECT(engine_do("EXISTS a b"), "OK 0");
+    EXPECT_EVENTS(engine_do(LOCK_ALL " 2 b a me 500"),
+                  "2 LOCK_GRANTED a; 3 LOCK_GRANTED b");
+    EXPECT(engine_do(EXTEND_ALL " 3 a b c me 900"), "OK 0");
+    EXPECT(engine_do("PTTL a"), "OK 500");
+    EXPECT(engine_do(EXTEND_ALL " 2 a b me 900"), "OK 2");
+    EXPECT(engine_do("PTTL b"), "OK 900");
+    EXPECT(engine_do(GIVE_ALL " 3 a b c me"), "OK 2");
+    EXPECT(engine_do("GET c"), "OK other");
+    EXPECT(engine_do(LOCK_ALL " 3 a b a me 500"), "OK 3"); /* as Lua counts */
+    EXPECT(engine_do(EXTEND_ALL " 2 a a me 500"), "OK 2");
+    CHECK_EQ(make(script_evalsha, EXTEND_ALL_SHA, "2 a c me 0"), HF_FAILED);
+    EXPECT(engine_do(GIVE_ALL " 3 a b a me"), "OK 2");
+    CHECK_ENGINE();
+}
+
+/* redis-py, redlock-universal. */
+TEST(extensions_that_depend_on_what_is_left)
+{
+#define EXTEND_SHA "a4e8783852e6b949f9ef3a97212805108459a890"
+#define EXTEND     "EVALSHA " EXTEND_SHA " 1 door"
+#define SAFE       "EVALSHA c000e088bd4aca36ab429d3b7a16fc736f4cb6f1 1 door"
+    engine_start();
+    EXPECT(engine_do(SAFE " me 100 500"), "OK -1 -2");
+    engine_do("SET door me");
+    EXPECT(engine_do(EXTEND " me 500 0"), "OK 0"); /* it has no end */
+    EXPECT(engine_do(EXTEND " me 500 1"), "OK 0");
+    engine_do("PEXPIRE door 300");
+    EXPECT(engine_do(EXTEND " me 500 0"), "OK 1");
+    EXPECT(engine_do("PTTL door"), "OK 800");
+    EXPECT(engine_do(EXTEND " me 100 1"), "OK 1");
+    EXPECT(engine_do("PTTL door"), "OK 100");
+    CHECK_EQ(make(script_evalsha, EXTEND_SHA, "1 door me 0 0"), HF_FAILED);
+    CHECK_EQ(make(script_evalsha, EXTEND_SHA, "1 door me -5 1"), HF_FAILED);
+    EXPECT(engine_do(SAFE " me 101 500"), "OK 0 100");
+    EXPECT(engine_do(SAFE " you 100 500"), "OK -1 100");
+    EXPECT(engine_do(SAFE " me 100 500"), "OK 1 100");
+    EXPECT(engine_do("PTTL door"), "OK 500");
+    EXPECT(engine_do("EVALSHA 994908155dadb1bed08a5af6dee7fedf956c4826 1 door"),
+           "OK me 500");
+    EXPECT(engine_do("EVALSHA 994908155dadb1bed08a5af6dee7fedf956c4826 1 x"),
+           "OK null");
+}

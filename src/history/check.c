@@ -500,9 +500,10 @@ static void find_flushes_and_listings(struct check *c)
 static enum hf_status run(struct check *c)
 {
     static void (*const subjects[])(struct check *) = {
-        check_requests,  check_sessions,     check_locks,   check_done,
-        check_deadlocks, check_reservations, check_stock,   check_fences,
-        check_limits,    check_answers,      check_numbers,
+        check_requests, check_members,   check_sessions,     check_locks,
+        check_done,     check_deadlocks, check_reservations, check_stock,
+        check_fences,   check_limits,    check_answers,      check_steps,
+        check_keys,     check_numbers,
     };
 
     if (setjmp(c->no_memory) != 0)
@@ -517,6 +518,7 @@ static enum hf_status run(struct check *c)
     doubt_failed(c);
     find_told(c);
     find_windows(c);
+    check_join(c);
     find_flushes_and_listings(c);
     for (size_t i = 0; i < sizeof subjects / sizeof subjects[0]; i++)
         subjects[i](c);

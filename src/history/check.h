@@ -62,6 +62,8 @@ enum verb {
     VERB_RESERVATION,
     VERB_LIMIT,
     VERB_FLUSHALL,
+    VERB_EXEC,
+    VERB_KEY, /* what may change a key */
 };
 
 /* How a lock is held; MODE_NONE: it is not known. */
@@ -75,6 +77,7 @@ struct terms {
     uint32_t maximum;
     uint64_t session; /* 0: none; CHECK_UNKNOWN: which one is not known */
     uint64_t maxhold_ms;
+    uint64_t delay_ms;
     uint64_t priority;
     uint64_t done_ms;
     uint64_t grace_ms;
@@ -98,6 +101,15 @@ enum outcome {
     OUTCOME_REFUSED,
 };
 
+/* MULTI to EXEC: calls that happen at one instant, in their order. */
+struct group {
+    struct call *exec;
+    struct call **members;
+    uint32_t count;
+    uint32_t position;    /* of the member that refused it, from 1; or 0 */
+    struct hf_bytes code; /* that member's refusal */
+};
+
 struct call {
     const struct hf_bytes *words;
     uint32_t word_count;
@@ -115,6 +127,7 @@ struct call {
     uint64_t told_us; /* times in the reply surely count from then on */
     int64_t amount;
     struct terms terms;
+    struct group *group; /* of a member and of its EXEC; NULL: none */
     uint32_t client;
     uint32_t call_at;
     uint32_t answer_at; /* or CHECK_NEVER */
@@ -187,6 +200,8 @@ struct check {
     size_t flush_count;
     uint32_t *starts;
     size_t start_count;
+    struct list groups;   /* of struct group * */
+    struct list sights;   /* of struct sight: what was seen of groups */
     struct list numbers;  /* of struct number */
     struct list gone;     /* of struct gone */
     struct list failed;   /* of uint32_t: batches that were written after all */
@@ -207,6 +222,7 @@ struct check {
     uint32_t end;
     bool closed;    /* the server was empty and had no other clients */
     bool trees;     /* somebody asked for a TREE */
+    bool keys;      /* somebody may have made a key */
     bool anonymous; /* a RESERVE * without an answer may have made something */
 };
 
@@ -275,6 +291,11 @@ static inline bool check_waits(const struct call *call)
 {
     return call->wait_ms > 0 || call->terms.forever;
 }
+/* May what it was told be of an earlier moment? */
+static inline bool check_repeats(const struct call *call)
+{
+    return (call->group != NULL ? call->group->exec : call)->request.len > 0;
+}
 /* The text between two marks in the reply. */
 bool check_between(struct hf_bytes reply, const char *before,
                    const char *behind, struct hf_bytes *out);
@@ -310,9 +331,21 @@ bool check_list(struct hf_bytes reply, const char *field,
 /* The next entry as bytes of its own (a map, or a null). */
 bool check_list_next(struct reply_list *list, struct hf_bytes *out);
 
+/* Calls from MULTI to EXEC become members, with the window, the outcome and the
+ * part of the reply that EXEC gives them. Those that were not carried out, and
+ * could not be, say nothing. */
+void check_join(struct check *c);
+/* Did the engine refuse the group, and not what comes before it? */
+bool check_is_aborted(const struct call *exec);
+/* `by` shows that the call, if it is a member of a group, was carried out, or
+ * was not yet. */
+void check_seen(struct check *c, const struct call *member,
+                const struct call *by, bool seen);
+
 /* The subjects, one file each. Requests come first: they decide which calls
- * are sure. */
+ * are sure; members follow their EXEC. */
 void check_requests(struct check *c);
+void check_members(struct check *c);
 void check_sessions(struct check *c);
 void check_locks(struct check *c);
 void check_deadlocks(struct check *c);
@@ -320,8 +353,11 @@ void check_done(struct check *c);
 void check_reservations(struct check *c);
 void check_stock(struct check *c);
 void check_fences(struct check *c);
+/* Keys of Redis; after check_locks(). */
+void check_keys(struct check *c);
 void check_limits(struct check *c);
 void check_answers(struct check *c);
+void check_steps(struct check *c);
 /* After all others: what they found to be given. */
 void check_numbers(struct check *c);
 

@@ -162,15 +162,17 @@ static void judge(struct check *c, void *items, size_t count)
         add_booking(&view, &booking);
 }
 
-/* RESERVE * without an answer: nobody knows its id. */
+/* RESERVE * without an answer: nobody knows its id. Of one whose answer is
+ * doubted somebody does, and may have confirmed it. */
 static void add_nameless(struct check *c, const struct call *call)
 {
+    bool told = call->answer_at != CHECK_NEVER;
     uint64_t over_us = check_over_us(c, call->hi, call->ttl_ms);
     struct booking booking = {.reserve = call,
                               .lo = call->first,
                               .hi = c->end,
                               .over = check_last(c, over_us),
-                              .sold_lo = c->end,
+                              .sold_lo = told ? call->first : c->end,
                               .sold_hi = c->end};
     struct booking_view view = {.check = c};
 

@@ -84,6 +84,26 @@ static void judge_badarg(struct check *c, const struct call *call)
     }
 }
 
+/* Who refuses a token has seen a newer one, and who accepts it has not. */
+static void see_groups(struct check *c, const struct ref *refs, size_t count,
+                       const struct call *told)
+{
+    const struct call *newer = NULL;
+    size_t others = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct call *call = refs[i].thing;
+        if (!call->may || call->token <= told->token || call->first > told->hi)
+            continue;
+        others++;
+        newer = call;
+        if (told->sure)
+            check_seen(c, call, told, false);
+    }
+    if (others == 1 && check_code(told, "STALE"))
+        check_seen(c, newer, told, true);
+}
+
 /* All calls about one resource, in the order of calling. */
 static void judge(struct check *c, void *items, size_t count)
 {
@@ -99,6 +119,10 @@ static void judge(struct check *c, void *items, size_t count)
         judge_accepted(c, refs, count);
     if (c->closed)
         judge_stale(c, refs, count);
+    for (size_t i = 0; i < count && c->groups.count > 0 && !deleted; i++) {
+        if (c->closed)
+            see_groups(c, refs, count, refs[i].thing);
+    }
     for (size_t i = 0; i < count; i++)
         judge_badarg(c, refs[i].thing);
 }

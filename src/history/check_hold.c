@@ -312,6 +312,22 @@ static void find_proof(const struct check *c, struct hold *hold)
     }
 }
 
+/* If nobody may have ended it, its time did, which closes the name. */
+static uint32_t find_closed(const struct check *c, const struct hold *hold)
+{
+    const struct call *begin = hold->begin != NULL ? hold->begin->call : NULL;
+    uint64_t until_us;
+
+    if (begin == NULL || !begin->sure || hold->until_us == 0 ||
+        begin->terms.delay_ms == 0 ||
+        __builtin_mul_overflow(begin->terms.delay_ms, (uint64_t)US_PER_MS,
+                               &until_us) ||
+        __builtin_add_overflow(until_us, hold->until_us, &until_us))
+        return hold->kept;
+    return most(hold->kept,
+                least(check_until(c, begin->lo, until_us), hold->until_cut));
+}
+
 void hold_settle(struct lock_view *view, size_t n)
 {
     struct hold *hold = &view->holds[n];
@@ -344,6 +360,7 @@ void hold_settle(struct lock_view *view, size_t n)
     }
     live_on(view, hold);
     hold->kept = hold->end;
+    hold->closed = find_closed(c, hold);
     for (size_t i = 0; i < hold->count; i++) {
         if (is_read(&hold->facts[i]))
             hold->end = most(hold->end, hold->facts[i].lo);
@@ -517,14 +534,14 @@ static void judge_late(struct lock_view *view, const struct hold *hold,
 void hold_judge(struct lock_view *view, const struct hold *hold)
 {
     struct check *c = view->check;
-    bool shared = hold->next != NULL && hold->next->hi < hold->kept;
+    bool shared = hold->next != NULL && hold->next->hi < hold->closed;
 
     if (!judge_origin(view, hold))
         return; /* the rest is about one that there is */
     if (shared)
         check_found(c, "exclusion", hold->next->proof->id, hold->proof->id,
                     "lock %.*s: token %llu was given while token %llu was "
-                    "held",
+                    "held, or closed it by its DELAY",
                     SHOW(view->name), (unsigned long long)hold->next->token,
                     (unsigned long long)hold->token);
     for (size_t i = 0; i < hold->count; i++) {

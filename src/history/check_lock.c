@@ -2,8 +2,6 @@
  * holds of those who were gone. */
 #include "history/locks.h"
 
-/* Requests that arrive closer together may overtake each other. */
-#define ORDER_SLACK_US 50000u
 /* So long after an end the server may not have acted on it yet. */
 #define GONE_SLACK_US 50000u
 #define PRIORITIES    4u
@@ -140,7 +138,7 @@ static void judge_listings(const struct lock_view *view,
 
 /* Order of the queue. */
 
-static bool was_queued(const struct hold *hold)
+bool lock_was_queued(const struct hold *hold)
 {
     const struct fact *begin = hold->begin;
 
@@ -160,7 +158,8 @@ static void judge_order(const struct lock_view *view, uint64_t priority)
 
     for (size_t i = 0; i < view->hold_count; i++) {
         const struct hold *hold = &view->holds[i];
-        if (was_queued(hold) && hold->begin->call->terms.priority == priority)
+        if (lock_was_queued(hold) &&
+            hold->begin->call->terms.priority == priority)
             check_refer(c, &queue, view->name, hold->begin->lo, hold->begin);
     }
     check_sort(&queue, sizeof(struct ref));
@@ -199,8 +198,8 @@ static bool was_gone(const struct check *c, const struct hold *hold,
     const struct call *call = asked->call;
     uint32_t gone = check_gone(c, call->client, false);
 
-    if (call->request.len > 0 || gone == CHECK_NEVER || call->broken ||
-        call->outcome != OUTCOME_UNKNOWN || !call->alone ||
+    if (call->group != NULL || call->request.len > 0 || gone == CHECK_NEVER ||
+        call->broken || call->outcome != OUTCOME_UNKNOWN || !call->alone ||
         shown->hi > call->run_end || hold_is_reentered(hold, gone))
         return false;
     uint64_t gone_us = check_us(c, gone) + GONE_SLACK_US;
@@ -247,6 +246,101 @@ static void judge_orphans(const struct lock_view *view)
     }
 }
 
+/* ---- What is seen of groups. ---- */
+
+/* The only LOCK that can have begun the hold; or NULL. */
+static const struct call *find_origin(const struct lock_view *view,
+                                      const struct hold *hold)
+{
+    uint32_t floor = hold_floor(view, hold);
+    const struct call *only = NULL;
+
+    if (hold->begin != NULL)
+        return hold->begin->call;
+    for (size_t i = 0; i < view->timed_end; i++) {
+        const struct fact *asked = &view->loose[i];
+        if (!hold_may_begin(asked, hold, floor))
+            continue;
+        if (only != NULL || asked->kind != FACT_ASKED)
+            return NULL;
+        only = asked->call;
+    }
+    for (size_t i = 0; i < hold->count; i++) {
+        if (hold->facts[i].kind == FACT_GRANT && !hold->facts[i].call->sure)
+            return NULL;
+    }
+    return only;
+}
+
+static void see_hold(const struct lock_view *view, const struct hold *hold)
+{
+    const struct call *origin = find_origin(view, hold);
+
+    if (origin == NULL || origin->group == NULL)
+        return;
+    for (size_t i = 0; i < hold->count; i++) {
+        const struct fact *fact = &hold->facts[i];
+        if (fact->call != origin && fact->kind != FACT_MISSED &&
+            fact->call->outcome == OUTCOME_DONE)
+            check_seen(view->check, origin, fact->call, true);
+    }
+    for (size_t i = view->waited_end; i < view->loose_count; i++) {
+        const struct fact *fact = &view->loose[i];
+        if (fact->kind == FACT_FREE && fact->hi < hold->end &&
+            fact->hi >= origin->first)
+            check_seen(view->check, origin, fact->call, false);
+    }
+}
+
+/* May anybody have ended a hold of which nobody was told the token? */
+static bool may_be_ended(const struct lock_view *view)
+{
+    bool may = view->check->wounds.count > 0 || view->check->flush_count > 0;
+
+    for (size_t i = 0; i < view->hold_count && !may; i++) {
+        const struct hold *hold = &view->holds[i];
+        for (size_t j = 0; hold->begin == NULL && j < hold->count; j++)
+            may = may || hold->facts[j].kind == FACT_UNLOCKED ||
+                  hold->facts[j].kind == FACT_REVOKED;
+    }
+    return may;
+}
+
+/* A LOCK of unknown outcome was not granted if the lock is free before its TTL
+ * can be over. */
+static void see_asked(const struct lock_view *view, const struct fact *asked)
+{
+    const struct check *c = view->check;
+    const struct call *call = asked->call;
+    uint64_t ttl_ms = call->ttl_ms;
+
+    if (call->group == NULL || asked->session != 0 ||
+        call->ttl_ms == CHECK_NO_END_MS)
+        return;
+    if (call->terms.maxhold_ms > 0 && call->terms.maxhold_ms < ttl_ms)
+        ttl_ms = call->terms.maxhold_ms;
+    uint32_t until =
+        check_until(c, asked->lo, check_us(c, asked->lo) + ttl_ms * US_PER_MS);
+    for (size_t i = view->waited_end; i < view->loose_count; i++) {
+        const struct fact *fact = &view->loose[i];
+        if (fact->kind == FACT_FREE && fact->hi < until &&
+            fact->hi >= asked->lo)
+            check_seen(view->check, call, fact->call, false);
+    }
+}
+
+static void see_groups(const struct lock_view *view)
+{
+    if (view->check->groups.count == 0 || !view->check->closed)
+        return;
+    for (size_t i = 0; i < view->hold_count; i++) {
+        if (view->holds[i].proof != NULL)
+            see_hold(view, &view->holds[i]);
+    }
+    for (size_t i = 0; i < view->asked_count && !may_be_ended(view); i++)
+        see_asked(view, &view->loose[i]);
+}
+
 void lock_judge(struct lock_view *view)
 {
     struct list longest = sort_holds(view);
@@ -259,4 +353,5 @@ void lock_judge(struct lock_view *view)
     for (uint64_t priority = 0; priority < PRIORITIES; priority++)
         judge_order(view, priority);
     judge_orphans(view);
+    see_groups(view);
 }

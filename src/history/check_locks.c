@@ -1,9 +1,9 @@
 /* check_locks.c - judges what is said of each lock.
  *
- * Not checked: -STATE, the numbers in BUSY and TIMEOUT (waiting, position),
- * DELAY, which of several readers is served first, and that a wound or a
- * revocation is carried out in time. Who waits with WOUNDWAIT may end the holds
- * of those it waits for, so nothing is sure of these any more.
+ * Not checked: keys (see check_keys.c), -STATE, the numbers in BUSY and TIMEOUT
+ * (waiting, position), which of several readers is served first, and that a
+ * wound or a revocation is carried out in time. Who waits with WOUNDWAIT may
+ * end the holds of those it waits for, so nothing is sure of these any more.
  */
 #include "history/locks.h"
 
@@ -32,10 +32,23 @@ static void add_presences(struct lock_view *view)
     }
 }
 
+/* Of a key only listings tell: nobody asked for it with LOCK. */
+static bool is_key(const struct check *c, const struct fact *facts,
+                   size_t count)
+{
+    size_t shown = 0;
+
+    for (size_t i = 0; i < count; i++)
+        shown += facts[i].kind == FACT_SHOWN;
+    return c->keys && shown == count;
+}
+
 /* All facts of one lock. */
 static void judge(struct check *c, void *items, size_t count)
 {
     const struct fact *facts = items;
+    if (is_key(c, facts, count))
+        return;
     struct hold *holds = check_alloc(c, count * sizeof *holds);
     struct lock_view view = {
         .check = c, .name = facts[0].key.name, .loose = facts, .holds = holds};

@@ -215,6 +215,59 @@ static void judge_total(struct product_view *view, const struct note *note)
                     (long long)range.low, (long long)range.high);
 }
 
+/* More changes of unknown outcome are too many to try all of them. */
+#define MAYBES_MAX 8u
+
+/* ADDs of unknown outcome that may lie between the two; how many. */
+static size_t find_maybes(const struct product_view *view,
+                          const struct note *from, const struct note *note,
+                          const struct note *out[MAYBES_MAX])
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < view->maybe_count; i++) {
+        const struct note *other = view->maybes[i];
+        if (other->lo > note->hi || other->hi < from->lo)
+            continue;
+        if (other->call->verb == VERB_STOCK_SET || count == MAYBES_MAX)
+            return 0;
+        out[count++] = other;
+    }
+    return count;
+}
+
+/* Which ADDs of unknown outcome the read shows: those without which its total
+ * is not possible, and those with which it is not. */
+static void see_maybes(struct product_view *view, const struct note *note)
+{
+    const struct note *maybes[MAYBES_MAX];
+    size_t last = view->total_count;
+    size_t every = SIZE_MAX;
+    size_t some = 0;
+
+    while (last > 0 && view->totals[last - 1]->version > note->version)
+        last--;
+    if (last == 0 || !surely_in(view, view->totals[last - 1]->lo))
+        return;
+    const struct note *from = view->totals[last - 1];
+    size_t count = find_maybes(view, from, note, maybes);
+    for (size_t set = 0; count > 0 && set < (size_t)1 << count; set++) {
+        int64_t total = from->total;
+        for (size_t i = 0; i < count; i++)
+            total = plus(total, set >> i & 1 ? maybes[i]->call->amount : 0);
+        if (total != note->total)
+            continue;
+        every &= set;
+        some |= set;
+    }
+    for (size_t i = 0; i < count && every != SIZE_MAX; i++) {
+        if ((every >> i & 1) != 0)
+            check_seen(view->check, maybes[i]->call, note->call, true);
+        else if ((some >> i & 1) == 0 && maybes[i]->lo > from->hi)
+            check_seen(view->check, maybes[i]->call, note->call, false);
+    }
+}
+
 static void outside(struct product_view *view, const struct note *note,
                     const char *what, int64_t told, int64_t low, int64_t high)
 {
@@ -394,6 +447,7 @@ void product_judge(struct product_view *view)
         case NOTE_READ:
             judge_total(view, note);
             judge_numbers(view, note);
+            see_maybes(view, note);
             break;
         case NOTE_SHORT:
             judge_short(view, note);

@@ -14,7 +14,7 @@
  */
 #include "history/check.h"
 
-static bool same_words(const struct call *a, const struct call *b)
+static bool equal_words(const struct call *a, const struct call *b)
 {
     if (a->word_count != b->word_count)
         return false;
@@ -25,11 +25,33 @@ static bool same_words(const struct call *a, const struct call *b)
     return true;
 }
 
+/* Of an EXEC: of all that it carries out. */
+static bool same_words(const struct call *a, const struct call *b)
+{
+    const struct group *one = a->group;
+    const struct group *other = b->group;
+
+    if (!equal_words(a, b) || (one == NULL) != (other == NULL))
+        return false;
+    for (uint32_t i = 0; one != NULL && i < one->count; i++) {
+        if (one->count != other->count ||
+            !equal_words(one->members[i], other->members[i]))
+            return false;
+    }
+    return one == NULL || one->count == other->count;
+}
+
 /* The same words in another order may mean the same. */
 static bool surely_other(const struct call *a, const struct call *b)
 {
     if (a->verb != b->verb)
         return true;
+    if (a->verb == VERB_EXEC && a->group != NULL && b->group != NULL) {
+        bool other = a->group->count != b->group->count;
+        for (uint32_t i = 0; i < a->group->count && !other; i++)
+            other = surely_other(a->group->members[i], b->group->members[i]);
+        return other;
+    }
     if (!hf_bytes_equal(a->name, b->name) || a->token != b->token ||
         a->amount != b->amount)
         return true;
@@ -70,6 +92,9 @@ static bool same_answer(const struct call *a, const struct call *b)
     size_t j = 0;
     bool skip = false;
 
+    if (check_is_aborted(a) && check_is_aborted(b))
+        return a->group->position == b->group->position &&
+               hf_bytes_equal(a->group->code, b->group->code);
     if (a->code.len > 0 || b->code.len > 0)
         return hf_bytes_equal(a->code, b->code);
     while (i < a->reply.len && j < b->reply.len) {
@@ -86,7 +111,8 @@ static bool same_answer(const struct call *a, const struct call *b)
 /* An answer that was given for the words, and is kept. */
 static bool is_kept(const struct call *call)
 {
-    if (call->outcome == OUTCOME_UNKNOWN)
+    if (call->outcome == OUTCOME_UNKNOWN ||
+        (check_code(call, "EXECABORT") && !check_is_aborted(call)))
         return false;
     /* who waited and was told DONE may ask anew */
     return !check_code(call, "CONFLICT") && !check_code(call, "ERR") &&
@@ -203,6 +229,16 @@ static void split(struct check *c, struct call **calls, size_t count)
     settle(c, calls + start, count - start, start > 0);
 }
 
+/* The first of the calls in the words of `call`: from then on they may have
+ * been remembered. */
+static const struct call *find_same(struct call *const *calls,
+                                    const struct call *call)
+{
+    while (!same_words(*calls, call))
+        calls++;
+    return *calls;
+}
+
 /* Is `call` refused as CONFLICT, though nobody used its id for anything else?
  * Or taken, though the id stood for something else? */
 static void judge_conflict(struct check *c, struct call **calls, size_t count,
@@ -215,8 +251,9 @@ static void judge_conflict(struct check *c, struct call **calls, size_t count,
         if (other == call || same_words(other, call))
             continue;
         call->clashes = others = true;
-        uint32_t until = check_until(c, other->call_at,
-                                     other->call_us + c->opts.request_keep_us);
+        const struct call *first = find_same(calls, other);
+        uint32_t until = check_until(c, first->call_at,
+                                     first->call_us + c->opts.request_keep_us);
         if (call->outcome == OUTCOME_DONE && other->outcome == OUTCOME_DONE &&
             other->hi < call->lo && call->hi < until &&
             surely_other(call, other) &&

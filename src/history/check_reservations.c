@@ -134,16 +134,25 @@ static uint64_t earliest_end_us(const struct booking_view *view)
     return earliest_us;
 }
 
+/* Up to where it is surely remembered, if it was made at all. */
+static uint32_t remembered_until(const struct booking_view *view)
+{
+    const struct check *c = view->check;
+    uint64_t end_us = earliest_end_us(view);
+    uint64_t keep_us = c->opts.ended_full ? 0 : c->opts.ended_keep_us;
+
+    return end_us == UINT64_MAX
+               ? c->end
+               : check_until(c, view->booking->lo, end_us + keep_us);
+}
+
 /* May the id have had several lives, or several sets of items? Then what is
  * said of it says little. */
 static bool is_unsure(const struct booking_view *view)
 {
     const struct check *c = view->check;
     const struct booking *b = view->booking;
-    uint64_t end_us = earliest_end_us(view);
-    uint64_t keep_us = c->opts.ended_full ? 0 : c->opts.ended_keep_us;
-    uint32_t kept =
-        end_us == UINT64_MAX ? c->end : check_until(c, b->lo, end_us + keep_us);
+    uint32_t kept = remembered_until(view);
     size_t reserves = 0;
     bool late = false;
 
@@ -334,6 +343,53 @@ static void judge_clash(struct booking_view *view, const struct mention *m)
                 SHOW(view->id));
 }
 
+/* ---- What is seen of groups. ---- */
+
+/* The only call of this kind that can have had an effect; or NULL. */
+static const struct call *find_only(const struct booking_view *view,
+                                    enum verb verb)
+{
+    const struct call *only = NULL;
+
+    for (size_t i = 0; i < view->count; i++) {
+        const struct call *call = view->mentions[i].call;
+        if (call->verb != verb || !call->may ||
+            view->mentions[i].kind > MENTION_EXTEND)
+            continue;
+        if (only != NULL)
+            return NULL;
+        only = call;
+    }
+    return only;
+}
+
+static void see_end(const struct booking_view *view, const struct mention *m,
+                    enum verb verb, enum booking_status status)
+{
+    const struct call *end = find_only(view, verb);
+
+    if (end != NULL && end != m->call && m->status != BOOKING_NONE)
+        check_seen(view->check, end, m->call, m->status == status);
+}
+
+static void see_groups(const struct booking_view *view)
+{
+    const struct call *made = find_only(view, VERB_RESERVE);
+    uint32_t until = remembered_until(view);
+
+    for (size_t i = 0; i < view->count && !view->booking->unsure; i++) {
+        const struct mention *m = &view->mentions[i];
+        see_end(view, m, VERB_CONFIRM, BOOKING_CONFIRMED);
+        see_end(view, m, VERB_CANCEL, BOOKING_CANCELLED);
+        if (made == NULL || made == m->call)
+            continue;
+        if (proves(m))
+            check_seen(view->check, made, m->call, true);
+        else if (m->kind == MENTION_ABSENT && m->call->hi < until)
+            check_seen(view->check, made, m->call, false);
+    }
+}
+
 void booking_judge(struct booking_view *view)
 {
     struct check *c = view->check;
@@ -344,6 +400,8 @@ void booking_judge(struct booking_view *view)
         if (view->mentions[i].kind == MENTION_CLASH)
             judge_clash(view, &view->mentions[i]);
     }
+    if (c->closed)
+        see_groups(view);
     if (b->proof == NULL)
         return;
     if (b->reserve == NULL && c->closed && !c->anonymous)

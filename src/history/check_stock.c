@@ -49,10 +49,23 @@ static void add_product(struct check *c, const struct call *call,
         check_number_given(c, (uint64_t)note->version, 0, note->hi, call->id);
 }
 
+/* What a read shows from there on is of one instant. */
+static void note_newest(struct check *c, size_t from)
+{
+    struct note *notes = c->notes.data;
+    int64_t newest = 0;
+
+    for (size_t i = from; i < c->notes.count; i++)
+        newest = notes[i].version > newest ? notes[i].version : newest;
+    for (size_t i = from; i < c->notes.count; i++)
+        notes[i].newest = newest;
+}
+
 /* STOCK GET of several is a list, in the order of the words. */
 static void add_products(struct check *c, const struct call *call)
 {
     bool get = call->verb == VERB_STOCK_GET;
+    size_t from = c->notes.count;
     struct reply_list list;
     struct hf_bytes entry;
 
@@ -68,6 +81,7 @@ static void add_products(struct check *c, const struct call *call)
         else if (get && i < call->word_count)
             add(c, call, NOTE_ABSENT)->key.name = call->words[i];
     }
+    note_newest(c, from);
 }
 
 /* Names that a sentence shows as they are. */
@@ -210,8 +224,26 @@ static void add_call(struct check *c, const struct call *call)
         add_refusal(c, call);
 }
 
+/* What reads show of a SET or ADD in a group, while it was carried out. */
+static void see_version(struct check *c, const struct note *reads, size_t count,
+                        const struct note *change)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (reads[i].hi >= change->lo && reads[i].lo <= change->hi)
+            check_seen(c, change->call, reads[i].call,
+                       reads[i].version >= change->version);
+    }
+}
+
+static bool is_change(const struct note *read)
+{
+    return read->call->group != NULL && read->call->sure &&
+           read->call->verb != VERB_STOCK_GET;
+}
+
 /* Reads of one product, by version: one version is one state, and who asks
- * later is not shown an older one. */
+ * later is not shown an older one; nor beside something newer, at the same
+ * instant. */
 static void judge_versions(struct check *c, const struct note *reads,
                            size_t count)
 {
@@ -227,6 +259,11 @@ static void judge_versions(struct check *c, const struct note *reads,
                     earliest = &reads[j];
             }
             top = i + 1;
+            if (next->version <= read->newest)
+                check_found(c, "version", read->call->id, next->call->id,
+                            "product %.*s is shown at version %lld beside %lld",
+                            SHOW(read->key.name), (long long)read->version,
+                            (long long)read->newest);
         } else if (next != NULL && (next->total != read->total ||
                                     next->reserved != read->reserved ||
                                     next->sold != read->sold)) {
@@ -234,6 +271,8 @@ static void judge_versions(struct check *c, const struct note *reads,
                         "product %.*s has other numbers at the same version",
                         SHOW(read->key.name));
         }
+        if (is_change(read))
+            see_version(c, reads, count, read);
         if (earliest != NULL && earliest->hi < read->lo)
             check_found(c, "version", read->call->id, earliest->call->id,
                         "product %.*s is shown at version %lld after %lld",

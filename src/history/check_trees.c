@@ -1,4 +1,5 @@
-/* check_trees.c - a hold with TREE excludes those of names below it. */
+/* check_trees.c - a hold with TREE excludes those of names below it, and has
+ * its turn among them. */
 #include "history/locks.h"
 
 /* Is `name` below `above`? */
@@ -37,7 +38,7 @@ static void judge(struct check *c, const struct branch *tree,
     const struct hold *earlier = first ? &tree->hold : &below->hold;
     const struct hold *later = first ? &below->hold : &tree->hold;
 
-    if (later->hi < earlier->kept && modes_exclude(earlier, later) &&
+    if (later->hi < earlier->closed && modes_exclude(earlier, later) &&
         !may_be_one(earlier, later))
         check_found(c, "exclusion", later->proof->id, earlier->proof->id,
                     "lock %.*s: token %llu was given while %.*s above it was "
@@ -45,6 +46,27 @@ static void judge(struct check *c, const struct branch *tree,
                     SHOW(below->key.name),
                     (unsigned long long)below->hold.token, SHOW(tree->key.name),
                     (unsigned long long)tree->hold.token);
+}
+
+/* Who comes later waits behind a TREE above, or before a name below. */
+static void judge_order(struct check *c, const struct branch *tree,
+                        const struct branch *below)
+{
+    bool first = tree->hold.begin->lo < below->hold.begin->lo;
+    const struct fact *early = (first ? tree : below)->hold.begin;
+    const struct fact *late = (first ? below : tree)->hold.begin;
+
+    if (early->token > late->token &&
+        check_us(c, early->lo) + ORDER_SLACK_US < check_us(c, late->lo) &&
+        early->call->run_end == late->call->run_end &&
+        early->call->terms.priority == late->call->terms.priority &&
+        !hf_bytes_equal(early->owner, late->owner))
+        check_found(c, "fifo", late->call->id, early->call->id,
+                    "lock %.*s below %.*s with TREE: who came later was given "
+                    "token %llu before %llu",
+                    SHOW(below->key.name), SHOW(tree->key.name),
+                    (unsigned long long)late->token,
+                    (unsigned long long)early->token);
 }
 
 void trees_judge(struct check *c)
@@ -56,8 +78,11 @@ void trees_judge(struct check *c)
         if (begin == NULL || !begin->call->terms.tree)
             continue;
         for (size_t k = 0; k < c->branches.count; k++) {
-            if (is_below(all[k].key.name, all[i].key.name))
-                judge(c, &all[i], &all[k]);
+            if (!is_below(all[k].key.name, all[i].key.name))
+                continue;
+            judge(c, &all[i], &all[k]);
+            if (lock_was_queued(&all[i].hold) && lock_was_queued(&all[k].hold))
+                judge_order(c, &all[i], &all[k]);
         }
     }
 }

@@ -77,7 +77,7 @@ static void add_lock(struct check *c, const struct call *call,
         c->report->grants++;
     } else if (check_code(call, "BUSY")) {
         if (call->verb == VERB_LOCK ||
-            (check_between(call->reply, "lock '", "' is held", &busy) &&
+            (check_between(call->reply, "lock '", "' is ", &busy) &&
              hf_bytes_equal(busy, name)))
             add(c, call, name, FACT_BUSY)->owner = busy_owner(call->reply);
     } else if (call->may) {
@@ -318,6 +318,7 @@ void facts_gather(struct check *c)
     for (size_t i = 0; i < c->count; i++) {
         const struct call *call = &c->calls[i];
         c->trees = c->trees || call->terms.tree;
+        c->keys = c->keys || call->verb == VERB_KEY;
         if (call->terms.wounds && check_waits(call))
             *(const struct call **)check_push(c, &c->wounds, sizeof call) =
                 call;

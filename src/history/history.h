@@ -34,6 +34,9 @@
  * '%' are written %XX, the empty word as a lone '%'. Events at the same TIME
  * happened in the order of their lines.
  *
+ * A group is the calls of one client from MULTI to EXEC, or DISCARD, each with
+ * its own answer: OK, QUEUED and so on, and the list that EXEC gives.
+ *
  * A history whose first event is `start` is of a server that was empty and had
  * no other clients; then what a read shows must come from the history. Of any
  * other it is only checked that what was promised was kept.

@@ -72,7 +72,8 @@ struct hold {
     uint32_t lo;
     uint32_t hi;
     uint32_t end;
-    uint32_t kept; /* as `end`, but for what reads show */
+    uint32_t kept;   /* as `end`, but for what reads show */
+    uint32_t closed; /* up to there it is held, or its DELAY is not over */
     uint32_t over;
     uint64_t over_us;
     uint64_t until_us;  /* the longest promise */
@@ -136,6 +137,10 @@ bool hold_is_reentered(const struct hold *hold, uint32_t until);
 void hold_judge(struct lock_view *view, const struct hold *hold);
 /* The rules about reads that show no token, and about the order. */
 void lock_judge(struct lock_view *view);
+/* Was it given in the order of the queue, to one who wants it alone? */
+bool lock_was_queued(const struct hold *hold);
+/* Requests that arrive closer together may overtake each other. */
+#define ORDER_SLACK_US 50000u
 
 /* Finds `next`. */
 void modes_find_next(struct lock_view *view, struct hold *hold);

@@ -42,6 +42,18 @@ static const struct {
     {"RESERVATION", NULL, VERB_RESERVATION, 2, 0},
     {"LIMIT", NULL, VERB_LIMIT, 2, 0},
     {"FLUSHALL", NULL, VERB_FLUSHALL, 1, 0},
+    {"EXEC", NULL, VERB_EXEC, 1, 0},
+    {"SET", NULL, VERB_KEY, 3, 0},
+    {"SETNX", NULL, VERB_KEY, 3, 0},
+    {"DEL", NULL, VERB_KEY, 2, 0},
+    {"UNLINK", NULL, VERB_KEY, 2, 0},
+    {"GETDEL", NULL, VERB_KEY, 2, 0},
+    {"DELIFEQ", NULL, VERB_KEY, 3, 0},
+    {"DELEX", NULL, VERB_KEY, 2, 0},
+    {"EXPIRE", NULL, VERB_KEY, 3, 0},
+    {"PEXPIRE", NULL, VERB_KEY, 3, 0},
+    {"EVAL", NULL, VERB_KEY, 3, 0},
+    {"EVALSHA", NULL, VERB_KEY, 3, 0},
 };
 
 #define VERB_COUNT (sizeof verbs / sizeof verbs[0])
@@ -173,6 +185,7 @@ static bool take_term(struct terms *terms, struct hf_bytes option,
     } numbers[] = {
         {"SESSION", offsetof(struct terms, session)},
         {"MAXHOLD", offsetof(struct terms, maxhold_ms)},
+        {"DELAY", offsetof(struct terms, delay_ms)},
         {"PRIORITY", offsetof(struct terms, priority)},
         {"DONE", offsetof(struct terms, done_ms)},
         {"GRACE", offsetof(struct terms, grace_ms)},
@@ -319,6 +332,7 @@ static bool take_words(struct call *call, size_t row)
     case VERB_STOCK_GET:
     case VERB_STOCK_LIST:
     case VERB_SESSION_LIST:
+    case VERB_KEY:
         return true;
     default:
         break;
@@ -330,9 +344,9 @@ static bool take_words(struct call *call, size_t row)
 static bool is_refusal(const struct call *call)
 {
     static const char *const codes[] = {
-        "BUSY",  "TIMEOUT", "NOTHELD", "LOST",     "STALE",
-        "SHORT", "STATE",   "EXPIRED", "NOTFOUND", "CONFLICT",
-        "ERR",   "BADARG",  "NOPERM",  "DEADLOCK", "DONE",
+        "BUSY",   "TIMEOUT",  "NOTHELD",  "LOST",      "STALE", "SHORT",
+        "STATE",  "EXPIRED",  "NOTFOUND", "CONFLICT",  "ERR",   "BADARG",
+        "NOPERM", "DEADLOCK", "DONE",     "EXECABORT",
     };
     static const char moved[] = "-CONFLICT the request goes on";
 

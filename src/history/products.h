@@ -33,6 +33,7 @@ struct note {
     int64_t reserved;
     int64_t sold;
     int64_t version;
+    int64_t newest; /* of a read: version of all that it shows */
     uint32_t lo;
     uint32_t hi;
 };

@@ -71,6 +71,28 @@ static bool concerns(const struct history *history, const struct event *event,
     return false;
 }
 
+/* Is the call at this place an EXEC of something about the subject? */
+static bool executes(const struct history *history, uint32_t place,
+                     const struct subject *subject)
+{
+    const struct event *exec = &history->events[place];
+    size_t at = exec->data;
+
+    if (!hf_bytes_is(history_word(history, &at), "EXEC"))
+        return false;
+    while (place-- > 0) {
+        const struct event *event = &history->events[place];
+        at = event->data;
+        if (event->kind != HISTORY_CALL || event->client != exec->client)
+            continue;
+        if (concerns(history, event, subject))
+            return true;
+        if (hf_bytes_is(history_word(history, &at), "MULTI"))
+            return false;
+    }
+    return false;
+}
+
 /* An event of the story: a call or an answer about the subject, or a mark of
  * the harness. */
 static bool is_told(const struct history *history, const struct event *event,
@@ -85,7 +107,8 @@ static bool is_told(const struct history *history, const struct event *event,
         return true;
     const struct id_slot *slot = history_find(history, event->id);
     return slot != NULL &&
-           concerns(history, &history->events[slot->event], subject);
+           (concerns(history, &history->events[slot->event], subject) ||
+            executes(history, slot->event, subject));
 }
 
 static void print_text(struct hf_bytes text, FILE *out)

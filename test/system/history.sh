@@ -41,6 +41,11 @@ check "a run of reservations is recorded" run reserve --requests 500 \
 check "and is good" verify "$scratch/reserve.txt"
 check "and has reservations in it" grep -qE '[1-9][0-9]* reservations' \
     "$scratch/out"
+check "a run of groups is recorded" run checkout --requests 500 --keys 20 \
+    --pipeline 3
+check "and is good" verify "$scratch/checkout.txt"
+check "and groups were carried out" grep -q 'answer [0-9]* \*5%0D%0A' \
+    "$scratch/checkout.txt"
 check "a run of limits is recorded" run limit --requests 500 --keys 3 \
     --rate 10
 check "and is good" verify "$scratch/limit.txt"
@@ -60,6 +65,14 @@ check "and the call is shown" says "is told token ${first##*:}"
 status=0
 json=$("$HOLDFAST" verify --history "$changed" --json) || status=$?
 expect "it fails in JSON, too" "1 false" "$status $(field "$json" ok)"
+
+# The version that the last member of a group was told is that of the one before.
+told=$(grep 'answer [0-9]* \*5%0D%0A' "$scratch/checkout.txt" | tail -n 1)
+mapfile -t versions < <(grep -o 'version%0D%0A:[0-9]*' <<<"$told")
+sed "s/${versions[2]}%/${versions[1]}%/" "$scratch/checkout.txt" >"$changed"
+status=0
+verify "$changed" || status=$?
+expect "a group with one number changed fails" 1 "$status"
 
 # What is not a history.
 head -c -5 "$scratch/lock.txt" >"$scratch/cut.txt"

@@ -233,3 +233,30 @@ TEST(a_re_entry_that_was_told_time_out_counts)
     told(&t, 1, "UNLOCK a 3", "remaining 1");
     TOLD_BAD(&t, "count");
 }
+
+/* The journal failed, the id was told, and its CONFIRM was found on disk. */
+TEST(what_a_doubted_answer_named_may_be_sold)
+{
+    for (int told_id = 0; told_id < 2; told_id++) {
+        struct told t;
+        told_begin(&t);
+        told(&t, 1, "STOCK SET s 10",
+             "sku s total 10 available 10 reserved 0 sold 0 version 1 "
+             "updated_ms 1");
+        told_mark(&t, 0, 0, HISTORY_FAILED);
+        uint64_t id = told_ask(&t, 1, "RESERVE * ITEM s 4");
+        if (told_id)
+            told_answer(&t, 1, id,
+                        "id x-1 status PENDING expires_ms 9999 items [ sku s "
+                        "quantity 4 ]");
+        told_ask(&t, 1, "CONFIRM x-1");
+        crash(&t);
+        told(&t, 2, "STOCK GET s",
+             "sku s total 10 available 6 reserved 0 sold 4 version 3 "
+             "updated_ms 1");
+        if (told_id)
+            TOLD_GOOD(&t);
+        else
+            TOLD_BAD(&t, "sold");
+    }
+}

@@ -337,14 +337,51 @@ TEST(nobody_is_granted_who_was_refused)
     }
 }
 
-/* The queue. */
-
-static void queue_two(const char *first, const char *second, const char *rule)
+/* DELAY: x lets its time run out, or gives back by `gives`; then y comes. */
+static void delayed(const char *first, const char *gives, const char *second,
+                    uint64_t wait_ms, const char *rule)
 {
     struct told t;
 
     told_begin(&t);
-    told(&t, 1, "LOCK a OWNER x", GRANT(1));
+    told(&t, 1, first, "token 1 safe_ms 100 count 1 waited_ms 0");
+    if (gives != NULL)
+        told(&t, 1, gives, "remaining 0");
+    told_wait(&t, wait_ms);
+    told(&t, 2, second, GRANT(2));
+    if (rule == NULL)
+        TOLD_GOOD(&t);
+    else
+        TOLD_BAD(&t, rule);
+}
+
+TEST(a_name_is_closed_for_its_delay)
+{
+    const char *a = "LOCK a OWNER x TTL 100 DELAY 500";
+    const char *tree = "LOCK a OWNER x TTL 100 DELAY 500 TREE";
+    const char *below = "LOCK a/b OWNER x TTL 100 DELAY 500";
+
+    delayed(a, NULL, "LOCK a OWNER y", 590, "exclusion");
+    delayed(a, NULL, "LOCK a OWNER y", 610, NULL);
+    delayed(a, "UNLOCK a 1", "LOCK a OWNER y", 590, NULL);
+    delayed("LOCK a OWNER x TTL 100", NULL, "LOCK a OWNER y", 590, NULL);
+    delayed(a, NULL, "LOCK a/b OWNER y", 590, NULL);
+    delayed(tree, NULL, "LOCK a/b OWNER y", 590, "exclusion");
+    delayed(tree, NULL, "LOCK a/b OWNER y", 610, NULL);
+    delayed(below, NULL, "LOCK a OWNER y TREE", 590, "exclusion");
+    delayed(below, NULL, "LOCK a OWNER y", 590, NULL);
+}
+
+/* The queue. */
+
+/* The second is granted first, and gives back by `gives`. */
+static void queue_for(const char *first, const char *second, const char *gives,
+                      const char *rule)
+{
+    struct told t;
+
+    told_begin(&t);
+    told(&t, 1, "LOCK a OWNER x TREE", GRANT(1));
     uint64_t one = told_ask(&t, 2, first);
     told_mark(&t, 2, one, HISTORY_ARRIVED);
     told_wait(&t, 100);
@@ -353,12 +390,38 @@ static void queue_two(const char *first, const char *second, const char *rule)
     told_wait(&t, 100);
     told(&t, 1, "UNLOCK a 1", "remaining 0");
     told_answer(&t, 3, two, "token 7 safe_ms 10000 count 1 waited_ms 100");
-    told(&t, 3, "UNLOCK a 7", "remaining 0");
+    told(&t, 3, gives, "remaining 0");
     told_answer(&t, 2, one, "token 9 safe_ms 10000 count 1 waited_ms 200");
     if (rule == NULL)
         TOLD_GOOD(&t);
     else
         TOLD_BAD(&t, rule);
+}
+
+static void queue_two(const char *first, const char *second, const char *rule)
+{
+    queue_for(first, second, "UNLOCK a 7", rule);
+}
+
+/* A TREE and names below are one queue. */
+TEST(names_above_and_below_each_other_wait_in_order)
+{
+    queue_for("LOCK a OWNER y WAIT 5000 TREE", "LOCK a/b OWNER z FOREVER",
+              "UNLOCK a/b 7", "fifo");
+    queue_for("LOCK a/b OWNER y WAIT 5000", "LOCK a OWNER z FOREVER TREE",
+              "UNLOCK a 7", "fifo");
+    queue_for("LOCKSET OWNER y NAME a NAME c FOREVER TREE",
+              "LOCK c/d/e OWNER z FOREVER", "UNLOCK c/d/e 7", "fifo");
+    queue_for("LOCK a OWNER y WAIT 5000", "LOCK a/b OWNER z FOREVER",
+              "UNLOCK a/b 7", NULL);
+    queue_for("LOCK a/b OWNER y WAIT 5000", "LOCK a/c OWNER z FOREVER TREE",
+              "UNLOCK a/c 7", NULL);
+    queue_for("LOCK a OWNER y WAIT 5000 TREE", "LOCK a/b OWNER y FOREVER",
+              "UNLOCK a/b 7", NULL);
+    queue_for("LOCK a OWNER y WAIT 5000 TREE PRIORITY 1",
+              "LOCK a/b OWNER z FOREVER", "UNLOCK a/b 7", NULL);
+    queue_for("LOCK a OWNER y WAIT 5000 TREE", "LOCK a/b OWNER z FOREVER BARGE",
+              "UNLOCK a/b 7", NULL);
 }
 
 TEST(only_those_of_one_priority_wait_in_order)

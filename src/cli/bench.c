@@ -32,6 +32,9 @@ static const char about[] =
     "  reserve  RESERVE one unit of a random product; --prepare creates the\n"
     "           stock; checks afterwards that total = available + reserved +\n"
     "           sold and that nothing acknowledged is missing\n"
+    "  checkout a limit, a fence and one unit each of three random products, "
+    "in\n"
+    "           one step: MULTI ... EXEC; with Redis, a script\n"
     "  handoff  all connections queue for one lock; latency is from giving it\n"
     "           back to the next grant\n"
     "With --dialect redis, the same work as people do it with Redis: SET NX "
@@ -245,7 +248,8 @@ int bench_main(int argc, char **argv)
     struct load_options *options = &bench.options;
     const struct args_option table[] = {
         ARGS_TEXT("work", "NAME",
-                  "ping, lock, limit, reserve or handoff (ping)", bench.work),
+                  "ping, lock, limit, reserve, checkout or handoff (ping)",
+                  bench.work),
         ARGS_TEXT("dialect", "NAME", "holdfast or redis (holdfast)",
                   bench.dialect),
         ARGS_NUMBER("clients", "N", "connections (50)", options->clients, 1,

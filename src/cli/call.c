@@ -47,27 +47,43 @@ int call_refused(const char *name, struct hf_bytes sentence)
     return CLI_REFUSED;
 }
 
-int call_send(struct call *call, size_t count, const struct hf_bytes *args,
-              struct hf_bytes *reply)
+enum hf_status call_try(struct call *call, size_t count,
+                        const struct hf_bytes *args, struct hf_bytes *reply)
 {
     struct hf_bytes hello[] = {hf_bytes_text("HELLO"), hf_bytes_text("3")};
-    struct resp_value value;
-    size_t at = 0;
+    enum hf_status status = HF_OK;
 
-    enum hf_status status = client_open(&call->client, &call->address, 0, NULL);
-    if (status == HF_OK)
-        status = client_call(&call->client, 2, hello,
-                             client_now_ns() + CLIENT_REPLY_MS * HF_NS_PER_MS,
-                             reply);
+    if (call->client.fd < 0) {
+        status = client_open(&call->client, &call->address, 0, NULL);
+        if (status == HF_OK)
+            status = client_call(
+                &call->client, 2, hello,
+                client_now_ns() + CLIENT_REPLY_MS * HF_NS_PER_MS, reply);
+    }
     if (status == HF_OK)
         status = client_call(&call->client, count, args,
                              client_now_ns() + call_patience_ns(call), reply);
+    return status;
+}
+
+int call_judge(const struct call *call, enum hf_status status,
+               struct hf_bytes reply)
+{
+    struct resp_value value;
+    size_t at = 0;
+
     if (status == HF_OK)
-        status = resp_read(*reply, &at, &value);
+        status = resp_read(reply, &at, &value);
     if (status != HF_OK)
         return unreachable(call, status);
     return value.kind == RESP_ERROR ? call_refused(call->name, value.text)
                                     : CLI_DONE;
+}
+
+int call_send(struct call *call, size_t count, const struct hf_bytes *args,
+              struct hf_bytes *reply)
+{
+    return call_judge(call, call_try(call, count, args, reply), *reply);
 }
 
 int call_print(const struct call *call, struct hf_bytes reply)

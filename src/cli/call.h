@@ -22,7 +22,13 @@ struct call {
  * again as any answer may take. */
 uint64_t call_patience_ns(const struct call *call);
 
-/* Connects and calls. CLI_DONE: `*reply` is the answer, valid until
+/* Connects, if it is not connected, and calls; says nothing. */
+enum hf_status call_try(struct call *call, size_t count,
+                        const struct hf_bytes *args, struct hf_bytes *reply);
+/* Tells why that did not work, or what was refused; CLI_DONE: neither. */
+int call_judge(const struct call *call, enum hf_status status,
+               struct hf_bytes reply);
+/* Both. CLI_DONE: `*reply` is the answer, valid until
  * call_close. Otherwise the server's sentence or the reason is on stderr, and
  * the result is the exit code. */
 int call_send(struct call *call, size_t count, const struct hf_bytes *args,

@@ -13,6 +13,8 @@ int elect_main(int argc, char **argv);
 /* `holdfast session`: opens, keeps, shows and closes sessions, or runs a
  * command under one. */
 int session_main(int argc, char **argv);
+/* `holdfast events`: what happened, and what happens. */
+int events_main(int argc, char **argv);
 /* stock, reserve, limit, locks and others: argv[0] says which. One request,
  * one printed answer. */
 int plain_main(int argc, char **argv);

@@ -1,5 +1,6 @@
 /* proof.c - the book that a proof keeps, and what it expects of each event. */
 #include "cli/proof_parts.h"
+#include "hold/group.h"
 
 #include <stdarg.h>
 
@@ -30,7 +31,9 @@ struct proof *proof_new(struct hf_hash_seed seed, struct proof_result *result)
     proof->result = result;
     hf_texts_init(&proof->texts, &proof->account);
     proof->engine = hold_new(seed);
-    if (proof->engine == NULL ||
+    proof->encoded = hf_alloc(EVENT_BYTES_MAX);
+    if (proof->engine == NULL || proof->encoded == NULL ||
+        hold_tell(proof->engine) != HF_OK ||
         proof_locks_open(&proof->locks, &proof->texts, seed, &proof->account) !=
             HF_OK ||
         hf_index_init(&proof->pending, sizeof(struct pending), &proof->texts,
@@ -51,6 +54,8 @@ void proof_free(void *machine)
     proof_locks_close(&proof->locks);
     hf_index_destroy(&proof->pending);
     hf_texts_destroy(&proof->texts);
+    feed_scan_close(proof->feed);
+    hf_free(proof->encoded);
     hf_buf_destroy(&proof->events);
     hf_buf_destroy(&proof->names);
     hf_free(proof);
@@ -95,15 +100,31 @@ static enum hf_status check_sums(struct proof *proof, struct hf_bytes sku,
     return HF_OK;
 }
 
+/* Does the record delete that product? */
+static bool deletes(const struct proof *proof, struct hf_bytes sku)
+{
+    const struct hold_command *c = &proof->command;
+    struct hold_command member;
+    struct hf_bytes record;
+
+    if (c->kind == HOLD_STOCK_DEL && hf_bytes_equal(sku, c->name))
+        return true;
+    for (size_t at = 0; hold_group_next(c->group, &at, &record);) {
+        if (hold_decode(record, &member) == HF_OK &&
+            member.kind == HOLD_STOCK_DEL && hf_bytes_equal(sku, member.name))
+            return true;
+    }
+    return false;
+}
+
 static enum hf_status check_product(struct proof *proof, struct hf_bytes sku)
 {
     const struct hold_out *out = proof_ask(proof, HOLD_STOCK_GET, sku);
 
     if (out == NULL)
         return HF_OK; /* more is over: the last call shows it */
-    if (out->code != HOLD_OK && proof->command.kind == HOLD_STOCK_DEL &&
-        hf_bytes_equal(sku, proof->command.name))
-        return HF_OK; /* deleted right after a reservation of it expired */
+    if (out->code != HOLD_OK && deletes(proof, sku))
+        return HF_OK; /* deleted right after a reservation of it ended */
     if (out->code != HOLD_OK)
         return proof_wrong(proof, "product '%.*s' is gone", HF_SHOW(sku));
     return check_sums(proof, sku, out->body);
@@ -294,12 +315,14 @@ enum hf_status proof_apply(void *machine, struct hf_bytes record)
     while (again && status == HF_OK) {
         const struct hold_out *out = hold_apply(proof->engine, record);
         again = out->code == HOLD_AGAIN;
-        status = check_out(proof, out);
+        status = proof_feed_out(proof, out);
+        if (status == HF_OK)
+            status = check_out(proof, out);
     }
     return status;
 }
 
-enum hf_status proof_finish(struct proof *proof)
+enum hf_status proof_finish(struct proof *proof, bool unclean)
 {
     struct proof_result *result = proof->result;
     char error[256] = "";
@@ -318,5 +341,5 @@ enum hf_status proof_finish(struct proof *proof)
                            (unsigned long long)result->counts.pending,
                            (unsigned long long)hf_index_count(&proof->pending) +
                                (unsigned long long)proof->unlisted);
-    return HF_OK;
+    return proof_feed_end(proof, unclean);
 }

@@ -12,6 +12,9 @@
  *   products      after every change: available + reserved + sold = total,
  *                 nothing negative
  *   reservations  made once, ended once, extended only while pending
+ *   feed          the files of events have the same events, byte by byte, in
+ *                 the same order, but for what they say they have not; what is
+ *                 older than the records cannot be compared
  *
  * and at the end the engine's own invariants hold over the whole state.
  */
@@ -19,6 +22,7 @@
 #define CLI_PROOF_H
 
 #include "base/index.h"
+#include "feed/scan.h"
 #include "hold/engine.h"
 
 #define PROOF_ERROR_MAX 512
@@ -33,7 +37,12 @@ struct proof_result {
                            snapshot */
     uint64_t last_seq;
     uint64_t digest;
-    struct hold_counts counts;   /* at the end */
+    uint64_t feed_files;
+    uint64_t feed_same;        /* events in them that the records bring about */
+    uint64_t feed_before;      /* that are older */
+    uint64_t feed_beyond;      /* that are newer: the next start drops them */
+    uint64_t feed_missing;     /* events that are not in them, as they say */
+    struct hold_counts counts; /* at the end */
     char wrong[PROOF_ERROR_MAX]; /* "" if nothing is */
 };
 
@@ -48,7 +57,10 @@ void proof_free(void *proof);
  * or no piece of a snapshot at all. */
 enum hf_status proof_load(void *proof, struct hf_bytes piece);
 enum hf_status proof_apply(void *proof, struct hf_bytes record);
-/* After the last record. */
-enum hf_status proof_finish(struct proof *proof);
+/* The files of events are compared, too, from here on: before the first record.
+ * The proof closes the scan. */
+void proof_compare(struct proof *proof, struct feed_scan *scan);
+/* After the last record; `unclean`: the end was not that of a clean stop. */
+enum hf_status proof_finish(struct proof *proof, bool unclean);
 
 #endif

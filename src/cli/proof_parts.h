@@ -29,6 +29,9 @@ struct proof {
     bool started;
     struct hold_command command; /* being applied */
     struct hold_command ask;
+    struct feed_scan *feed;      /* NULL: not compared */
+    struct feed_scanned scanned; /* its next event; empty: it has no more */
+    char *encoded;
     struct hf_buf events; /* of the record being applied, copied */
     struct hf_buf names;
 };
@@ -37,6 +40,13 @@ __attribute__((format(printf, 2, 3))) enum hf_status
 proof_wrong(struct proof *proof, const char *format, ...);
 const struct hold_out *proof_ask(struct proof *proof, enum hold_kind kind,
                                  struct hf_bytes name);
+
+/* proof_feed.c */
+
+/* What one call gave must be in the files. */
+enum hf_status proof_feed_out(struct proof *proof, const struct hold_out *out);
+/* There must be no more. */
+enum hf_status proof_feed_end(struct proof *proof, bool unclean);
 
 enum hf_status proof_locks_open(struct proof_locks *locks,
                                 struct hf_texts *texts,

@@ -10,13 +10,20 @@
 
 struct verify {
     struct hf_hash_seed seed;
+    struct feed_scan *feed;
     struct proof_result result;
 };
 
 static void *create(void *context)
 {
     struct verify *verify = context;
-    return proof_new(verify->seed, &verify->result);
+    struct proof *proof = proof_new(verify->seed, &verify->result);
+
+    if (proof != NULL && verify->feed != NULL) {
+        proof_compare(proof, verify->feed);
+        verify->feed = NULL; /* the proof's */
+    }
+    return proof;
 }
 
 /* Numbers with commas; the text lasts for the next few calls. */
@@ -36,6 +43,24 @@ static const char *grouped(uint64_t number)
     }
     text[at] = '\0';
     return text;
+}
+
+static void print_feed(const struct proof_result *r)
+{
+    if (r->feed_files == 0) {
+        printf("  feed: there are no files of events\n");
+        return;
+    }
+    printf(
+        "  feed: %s events in %s files are those of the replay, in the same "
+        "order;\n    %s more are older than the journal, %s of it are not in "
+        "them\n",
+        grouped(r->feed_same), grouped(r->feed_files), grouped(r->feed_before),
+        grouped(r->feed_missing));
+    if (r->feed_beyond > 0)
+        printf("    %s are beyond the journal's end: the next start drops "
+               "them\n",
+               grouped(r->feed_beyond));
 }
 
 static void print_text(const char *dir, const struct proof_result *r,
@@ -77,6 +102,7 @@ static void print_text(const char *dir, const struct proof_result *r,
            grouped(events[EVENT_CANCELLED]),
            grouped(events[EVENT_RESERVATION_EXPIRED]),
            grouped(r->counts.pending));
+    print_feed(r);
     printf("  state: every invariant holds at the end, digest %016llx\n",
            (unsigned long long)r->digest);
 }
@@ -106,6 +132,11 @@ static void print_json(const char *dir, const struct proof_result *r,
         {"cancelled", r->events[EVENT_CANCELLED]},
         {"expired", r->events[EVENT_RESERVATION_EXPIRED]},
         {"pending", r->counts.pending},
+        {"feed_files", r->feed_files},
+        {"feed_events", r->feed_same},
+        {"feed_older", r->feed_before},
+        {"feed_beyond", r->feed_beyond},
+        {"feed_missing", r->feed_missing},
     };
 
     printf("{\"ok\": true, \"dir\": ");
@@ -142,9 +173,13 @@ static int verify(const char *dir, bool json)
     char error[JOURNAL_ERROR_MAX] = "";
     void *proof = NULL;
 
-    enum hf_status status = journal_read(dir, &machine, &proof, &stats, error);
+    enum hf_status status = feed_scan_open(&verify.feed, dir, error);
     if (status == HF_OK)
-        status = proof_finish(proof);
+        status = journal_read(dir, &machine, &proof, &stats, error);
+    if (status == HF_OK)
+        status = proof_finish(proof, stats.unclean);
+    feed_scan_close(verify.feed);
+    verify.feed = NULL;
     proof_free(proof);
     if (verify.result.wrong[0] != '\0')
         return verify_failed(dir, verify.result.wrong, json);
@@ -175,8 +210,9 @@ int verify_main(int argc, char **argv)
         "Reads the journal in DIR without changing it, replays all of it and\n"
         "checks every step: sequence numbers and fence tokens only go up, no\n"
         "lock is granted while another holds it, stock adds up after every\n"
-        "change, reservations end once. Prints what that proved. Exits 1 if\n"
-        "something is wrong or the journal is damaged, and says where.\n"
+        "change, reservations end once; the files of events have the events\n"
+        "of the replay and no others. Prints what that proved. Exits 1 if\n"
+        "something is wrong or a file is damaged, and says where.\n"
         "\n"
         "With --history it checks a FILE of `holdfast bench --record`: "
         "whether\n"

@@ -98,6 +98,15 @@ static enum hf_status ping_batch(struct load *load, struct load_conn *conn)
     return hf_buf_append(&conn->out, load->pattern.data, load->pattern.len);
 }
 
+static void put_time(struct load *load)
+{
+    struct timespec wall;
+
+    clock_gettime(CLOCK_REALTIME, &wall);
+    put_digits(load->pattern.data + load->pattern_time, TIME_DIGITS,
+               (uint64_t)wall.tv_sec * 1000 + (uint64_t)wall.tv_nsec / 1000000);
+}
+
 /* One pattern, a random key in each request: limit, reserve. */
 
 static enum hf_status keyed_batch(struct load *load, struct load_conn *conn)
@@ -108,13 +117,8 @@ static enum hf_status keyed_batch(struct load *load, struct load_conn *conn)
         return HF_OK;
     if (hf_buf_reserve(&conn->out, pattern->len * conn->pending) != HF_OK)
         return HF_NOMEM;
-    if (load->pattern_time != 0) {
-        struct timespec wall;
-        clock_gettime(CLOCK_REALTIME, &wall);
-        put_digits(pattern->data + load->pattern_time, TIME_DIGITS,
-                   (uint64_t)wall.tv_sec * 1000 +
-                       (uint64_t)wall.tv_nsec / 1000000);
-    }
+    if (load->pattern_time != 0)
+        put_time(load);
     for (uint32_t i = 0; i < conn->pending; i++) {
         char *at = conn->out.data + conn->out.len;
         uint64_t key = hf_random_below(&load->random, load->options->keys);
@@ -365,6 +369,108 @@ static void handoff_reply(struct load *load, struct load_conn *conn,
     }
 }
 
+/* checkout: a limit, a fence and three products of which one unit is taken, all
+ * or nothing. MULTI to EXEC is one operation, with a reply for each of them. */
+
+#define BUYER    "buyer:" KEY_ZEROS
+#define PRODUCT  "bench:" KEY_ZEROS
+#define CHECKOUT 7
+
+static enum hf_status checkout_script(struct load *load)
+{
+    const struct load_options *options = load->options;
+    char line[512];
+
+    snprintf(line, sizeof line,
+             "EVALSHA %s 5 " BUYER " shop " PRODUCT " " PRODUCT " " PRODUCT
+             " %llu %llu %llu 1 " TIME_ZEROS " 1",
+             load->script, (unsigned long long)options->rate,
+             (unsigned long long)options->per_ms,
+             (unsigned long long)options->rate);
+    if (add_request(&load->pattern, line) != HF_OK)
+        return HF_NOMEM;
+    load->pattern_time = find_digits(load, TIME_ZEROS);
+    return HF_OK;
+}
+
+static enum hf_status checkout_prepare(struct load *load)
+{
+    char limit[128];
+    const char *const lines[CHECKOUT] = {"MULTI",
+                                         limit,
+                                         "FENCE shop 1",
+                                         "STOCK ADD " PRODUCT " -1",
+                                         "STOCK ADD " PRODUCT " -1",
+                                         "STOCK ADD " PRODUCT " -1",
+                                         "EXEC"};
+    enum hf_status status = HF_OK;
+
+    if (load->options->redis)
+        return checkout_script(load);
+    snprintf(limit, sizeof limit, "LIMIT " BUYER " RATE %llu PER %llu",
+             (unsigned long long)load->options->rate,
+             (unsigned long long)load->options->per_ms);
+    for (size_t i = 0; i < CHECKOUT && status == HF_OK; i++)
+        status = add_request(&load->pattern, lines[i]);
+    return status;
+}
+
+/* The buyer and the products are at random. */
+static enum hf_status checkout_batch(struct load *load, struct load_conn *conn)
+{
+    const struct hf_buf *pattern = &load->pattern;
+
+    if (!begin(load, conn))
+        return HF_OK;
+    if (load->pattern_time != 0)
+        put_time(load);
+    for (uint32_t i = 0; i < conn->pending; i++) {
+        size_t from = conn->out.len;
+        if (hf_buf_append(&conn->out, pattern->data, pattern->len) != HF_OK)
+            return HF_NOMEM;
+        char *at = conn->out.data + from;
+        char *end = conn->out.data + conn->out.len;
+        while ((at = memmem(at, (size_t)(end - at), KEY_ZEROS, KEY_DIGITS)) !=
+               NULL) {
+            put_digits(at, KEY_DIGITS,
+                       hf_random_below(&load->random, load->options->keys));
+            at += KEY_DIGITS;
+        }
+    }
+    if (!load->options->redis)
+        conn->pending *= CHECKOUT;
+    return HF_OK;
+}
+
+static void checkout_reply(struct load *load, struct load_conn *conn,
+                           struct hf_bytes reply)
+{
+    if (load->options->redis ? reply.data[0] == ':' : reply.data[0] == '*')
+        load_done(load, load->now_ns - conn->started_ns);
+}
+
+/* KEYS: bucket, fence, products. ARGV: rate, period in ms, burst, cost, now in
+ * ms, token. Nothing is written before all is checked. */
+static const char checkout_lua[] =
+    "local rate = tonumber(ARGV[1]) local per = tonumber(ARGV[2]) "
+    "local burst = tonumber(ARGV[3]) local cost = tonumber(ARGV[4]) "
+    "local now = tonumber(ARGV[5]) local token = tonumber(ARGV[6]) "
+    "local old = redis.call('HMGET', KEYS[1], 'tokens', 'time') "
+    "local tokens = tonumber(old[1]) or burst "
+    "local time = tonumber(old[2]) or now "
+    "tokens = math.min(burst, tokens + math.max(0, now - time) * rate / per) "
+    "if tokens < cost then return redis.error_reply('DENIED') end "
+    "local newest = tonumber(redis.call('GET', KEYS[2]) or '0') "
+    "if token < newest then return redis.error_reply('STALE') end "
+    "for i = 3, 5 do "
+    "if tonumber(redis.call('GET', KEYS[i]) or '0') < 1 then "
+    "return redis.error_reply('SHORT') end end "
+    "redis.call('HSET', KEYS[1], 'tokens', tokens - cost, 'time', now) "
+    "redis.call('PEXPIRE', KEYS[1], math.ceil(per * burst / rate)) "
+    "if token > newest then redis.call('SET', KEYS[2], token) end "
+    "for i = 3, 5 do redis.call('DECRBY', KEYS[i], 1) end "
+    "return 1";
+
 static const char unlock_script[] =
     "if redis.call('GET', KEYS[1]) == ARGV[1] then "
     "return redis.call('DEL', KEYS[1]) else return 0 end";
@@ -405,6 +511,11 @@ static const struct work works[] = {
      .prepare = reserve_prepare,
      .batch = keyed_batch,
      .reply = count_reply},
+    {.name = "checkout",
+     .script = checkout_lua,
+     .prepare = checkout_prepare,
+     .batch = checkout_batch,
+     .reply = checkout_reply},
     {.name = "handoff",
      .single = true,
      .script = unlock_script,

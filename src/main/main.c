@@ -20,6 +20,7 @@ static const struct subcommand {
     {"lockinfo", plain_main, "show who holds a lock and who waits for it"},
     {"explain", plain_main, "tell what happened to a lock"},
     {"waitgraph", plain_main, "show who waits for whom"},
+    {"events", events_main, "print what happened, and wait for more"},
     {"stock", plain_main, "set, change and show stock"},
     {"reserve", plain_main, "reserve stock, all items or none"},
     {"confirm", plain_main, "turn a reservation into a sale"},

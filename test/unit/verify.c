@@ -20,7 +20,7 @@ static void write_journal(bool snapshot)
 {
     struct journal_opts opts = {.dir = data_dir,
                                 .sync = JOURNAL_ALWAYS,
-                                .machine = server_machine(&seed),
+                                .machine = server_machine(seed, NULL),
                                 .segment_bytes = 1 << 20,
                                 .slow_ns = UINT64_MAX / 2};
     char error[JOURNAL_ERROR_MAX];
@@ -219,7 +219,7 @@ TEST(a_proof_counts_what_it_saw)
         size_t len = hold_encode(engine_last(), record);
         CHECK_EQ(proof_apply(proof, hf_bytes(record, len)), HF_OK);
     }
-    CHECK_EQ(proof_finish(proof), HF_OK);
+    CHECK_EQ(proof_finish(proof, false), HF_OK);
     CHECK_EQ(result.records, 4);
     CHECK_EQ(result.event_count, 5);
     CHECK_EQ(result.last_seq, 5);
@@ -292,7 +292,7 @@ TEST(a_proof_knows_every_event)
         if (turn == 0)
             prove(proof, engine_flush());
     }
-    CHECK_EQ(proof_finish(proof), HF_OK);
+    CHECK_EQ(proof_finish(proof, false), HF_OK);
     for (unsigned i = 0; i < HOLD_EVENT_COUNT; i++) {
         if (result.events[i] == 0)
             test_fail(__FILE__, __LINE__, "no %s",

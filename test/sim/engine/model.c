@@ -81,7 +81,33 @@ uint64_t model_event(struct model *model, enum hold_event_kind kind,
                              .lag_us = lag_us,
                              .age_us = HOLD_NO_AGE,
                              .name = model_text(name)};
+    model_tell(model, &(struct model_facts){.total = 0});
     return model->seq;
+}
+
+uint64_t model_hash(uint64_t hash, const void *data, size_t len)
+{
+    const unsigned char *at = data;
+
+    hash = (hash ^ len) * UINT64_C(0x100000001b3);
+    for (size_t i = 0; i < len; i++)
+        hash = (hash ^ at[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+void model_tell(struct model *model, const struct model_facts *facts)
+{
+    uint64_t hash = model_hash(0, facts->owner.data, facts->owner.len);
+
+    hash = model_hash(hash, facts->note.data, facts->note.len);
+    for (size_t i = 0; i < facts->item_count; i++) {
+        const struct model_item *item = &facts->items[i];
+        hash = model_hash(hash, item->sku.data, item->sku.len);
+        hash = model_hash(hash, &item->quantity, sizeof item->quantity);
+    }
+    hash = model_hash(hash, &facts->total, sizeof facts->total);
+    hash = model_hash(hash, &facts->available, sizeof facts->available);
+    model->events[model->event_count - 1].facts = hash;
 }
 
 void model_age(struct model *model, uint64_t since_us)
@@ -299,8 +325,7 @@ static void whole_command(struct model *model,
         runs[command->kind](model, command);
 }
 
-/* The part of the model that knows the command's group. */
-static void run(struct model *model, const struct hold_command *command)
+void model_run(struct model *model, const struct hold_command *command)
 {
     for (struct model_part *part = parts; part != NULL; part = part->next) {
         if (strcmp(part->group, hold_operations[command->kind].group) == 0) {
@@ -311,6 +336,13 @@ static void run(struct model *model, const struct hold_command *command)
     assert(!"a group that the model does not know");
 }
 
+/* Is it about one lock? */
+static bool names_lock(const struct hold_command *c)
+{
+    return hold_operations[c->kind].words[0] == WORD_NAME ||
+           (hold_is_key(c->kind) && c->name.len > 0);
+}
+
 /* What a client asked for. More may be due than one sweep takes, so the lock
  * or reservation that the command names is looked at on its own. */
 static void action(struct model *model, const struct hold_command *command,
@@ -318,14 +350,14 @@ static void action(struct model *model, const struct hold_command *command,
 {
     unsigned named = hold_operations[command->kind].words[0];
 
-    if (named == WORD_NAME)
+    if (names_lock(command))
         model_settle_lock(model, command->name);
     else if (named == WORD_ID)
         model_settle_reservation(model, command->name);
     if (command->request.len > 0 &&
         model_answer_from_request(model, command, shared))
         return;
-    run(model, command);
+    model_run(model, command);
     if (command->request.len > 0)
         model_remember_request(model, command->request, shared);
 }
@@ -334,19 +366,20 @@ static void action(struct model *model, const struct hold_command *command,
  * the lock that it names has too much to be settled on its own. */
 static bool is_exact(struct model *model, const struct hold_command *c)
 {
-    unsigned named = hold_operations[c->kind].words[0];
-    bool of_lock = named == WORD_NAME || c->kind == HOLD_ABANDON ||
-                   c->kind == HOLD_TIMEOUT;
+    bool of_lock =
+        names_lock(c) || c->kind == HOLD_ABANDON || c->kind == HOLD_TIMEOUT;
+    bool takes = c->kind == HOLD_LOCK || c->kind == HOLD_ELECT ||
+                 c->kind == HOLD_KEY_SET;
 
     if (c->kind == HOLD_TICK && c->amount != 0)
         return true;
-    if ((c->kind == HOLD_LOCK || c->kind == HOLD_ELECT) &&
-        model_names_in_use(model) >= model->bounds.locks_max)
+    if (hold_is_key(c->kind) && c->item_count > 0)
         return true;
-    if ((c->kind == HOLD_LOCK || c->kind == HOLD_ELECT) &&
-        ((c->flags & HOLD_TREE) != 0 ||
-         (memchr(c->name.data, '/', c->name.len) != NULL &&
-          model_any_tree(model))))
+    if (takes && model_names_in_use(model) >= model->bounds.locks_max)
+        return true;
+    if (takes && ((c->flags & HOLD_TREE) != 0 ||
+                  (memchr(c->name.data, '/', c->name.len) != NULL &&
+                   model_any_tree(model))))
         return true;
     if (c->kind == HOLD_SESSION_OPEN &&
         model->session_count >= model->bounds.sessions_max)
@@ -371,6 +404,8 @@ void model_apply(struct model *model, const struct hold_command *command,
 
     memcpy(same, record.data, record.len);
     hold_record_untell(same);
+    if (command->kind == HOLD_GROUP)
+        shared = hf_bytes(same, model_group_shared(command, same));
     model->event_count = 0;
     model->answer_count = 0;
     model->ticket = 0;

@@ -42,6 +42,7 @@ struct model_claim {
     struct model_text owner;
     struct model_text note;
     bool is_set;
+    bool key;  /* made by SET */
     bool tree; /* on each of its names */
     bool barge;
     uint32_t priority;
@@ -154,6 +155,8 @@ struct model_call {
     FIGURE(CYCLE_WAIT, "DEADLOCK, cycle through a place in queue") \
     FIGURE(CYCLE_BEHIND, "DEADLOCK, cycle closed by priority")     \
     FIGURE(CYCLE_TREE, "DEADLOCK, cycle through a related name")   \
+    FIGURE(BUSY_WAITED, "BUSY by one who waits")                   \
+    FIGURE(BUSY_CLOSED, "BUSY by DELAY")                           \
     FIGURE(TREE, "grants with TREE")                               \
     FIGURE(TREE_SHARED, "grants with TREE, shared")                \
     FIGURE(TREE_SET, "grants with TREE, set")                      \
@@ -167,6 +170,13 @@ struct model_call {
     FIGURE(TREE_WOUND, "wounds at a related name")                 \
     FIGURE(TREE_CLOSED, "trees closed by DELAY")                   \
     FIGURE(TREE_FULL, "OVERLOADED: too many names below")          \
+    FIGURE(KEY, "keys set")                                        \
+    FIGURE(KEY_REPLACED, "keys taken over by another value")       \
+    FIGURE(KEY_OVER, "keys set for a time that is over")           \
+    FIGURE(KEY_RENEWED, "keys renewed")                            \
+    FIGURE(KEY_DELETED, "keys deleted")                            \
+    FIGURE(GROUP, "groups")                                        \
+    FIGURE(ABORT, "groups that were refused")                      \
     FIGURE(NOT_STUCK, "paths back that are no deadlock")           \
     FIGURE(SEARCHED, "requests searched for cycles")
 
@@ -238,6 +248,7 @@ struct model_event {
     uint64_t token;
     enum model_mode mode;
     struct model_text name;
+    uint64_t facts; /* a hash of all else that is told: see model_facts() */
 };
 
 struct model {
@@ -268,6 +279,8 @@ struct model {
     struct model_request requests[MODEL_MAX];
 
     unsigned steps; /* of the sweep that is under way */
+    bool grouping;  /* nobody is served before the group ends */
+    uint64_t below; /* names below the TREEs of a command, or of a group */
 
     /* What the last call gave. */
     enum hold_code code;
@@ -309,6 +322,9 @@ void model_apply(struct model *model, const struct hold_command *command,
 /* Answers every kind that needs no journal, but for the lists. False: time
  * must pass first; so it is for the lists if anything is over. */
 bool model_ask(struct model *model, const struct hold_command *command);
+/* The same, when nothing is to pass first. */
+void model_answer_ask(struct model *model, const struct hold_command *command,
+                      uint64_t now_us);
 /* True if a lock, wait or reservation is over at `now_us`, but was not swept.
  */
 bool model_is_behind(const struct model *model, uint64_t now_us);
@@ -319,12 +335,35 @@ void model_make_id(char *out, uint64_t now_us, uint64_t seq);
 
 /* For the parts of the model. */
 
+/* The part of the model that knows the command does it. */
+void model_run(struct model *model, const struct hold_command *command);
+/* What the repetitions of a group share; `out` has HOLD_RECORD_MAX. */
+size_t model_group_shared(const struct hold_command *command, char *out);
+/* The body is the reply of a group, told again so much later. */
+void model_group_retell(struct model *model, const struct hold_command *command,
+                        uint64_t passed_ms);
+/* The body is the reply of that command, told again: a grant or renewal may be
+ * another's by now. */
+void model_bound_safe(struct model *model, const struct hold_command *command);
+
 struct model_text model_text(struct hf_bytes bytes);
 bool model_is(const struct model_text *text, struct hf_bytes bytes);
 struct hf_bytes model_bytes(const struct model_text *text);
 /* Takes the next sequence number and tells of it. */
 uint64_t model_event(struct model *model, enum hold_event_kind kind,
                      struct hf_bytes name, uint64_t lag_us);
+/* What else there is to tell of the event just told. */
+struct model_facts {
+    struct hf_bytes owner;
+    struct hf_bytes note;
+    size_t item_count;
+    const struct model_item *items;
+    int64_t total;
+    int64_t available;
+};
+void model_tell(struct model *model, const struct model_facts *facts);
+/* A hash of parts, one after the other; 0 at first. */
+uint64_t model_hash(uint64_t hash, const void *data, size_t len);
 /* With the event just told ended what began then. */
 void model_age(struct model *model, uint64_t since_us);
 /* Empties the reply and sets its code; returns the body to write to. */

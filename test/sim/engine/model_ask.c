@@ -266,12 +266,33 @@ static bool is_early(struct model *model, const struct hold_command *c,
     struct model_reservation *r = model_find_reservation(model, c->name);
 
     if (c->kind == HOLD_LOCK_INFO || c->kind == HOLD_HELD ||
-        c->kind == HOLD_LEADER)
+        c->kind == HOLD_LEADER || c->kind == HOLD_KEY_GET)
         return model_name_is_over(model, c->name, now_us);
     if (c->kind == HOLD_RESERVATION)
         return r != NULL && r->status == MODEL_PENDING &&
                r->expires_us <= now_us;
     return model_is_behind(model, now_us);
+}
+
+void model_answer_ask(struct model *model, const struct hold_command *command,
+                      uint64_t now_us)
+{
+    if (command->kind == HOLD_LOCK_INFO) {
+        lock_info(model, command, now_us);
+    } else if (command->kind == HOLD_LEADER) {
+        leader(model, command, now_us);
+    } else if (command->kind == HOLD_HELD) {
+        held(model, command);
+    } else if (command->kind == HOLD_SESSION_INFO) {
+        session_info(model, command, now_us);
+    } else if (hold_is_key(command->kind)) {
+        model_key_ask(model, command, now_us);
+    } else if (command->kind == HOLD_STOCK_GET) {
+        stock_get(model, command);
+    } else {
+        assert(command->kind == HOLD_RESERVATION);
+        reservation(model, command, now_us);
+    }
 }
 
 bool model_ask(struct model *model, const struct hold_command *command)
@@ -284,19 +305,6 @@ bool model_ask(struct model *model, const struct hold_command *command)
     model->ticket = 0;
     if (is_early(model, command, now_us))
         return false;
-    if (command->kind == HOLD_LOCK_INFO) {
-        lock_info(model, command, now_us);
-    } else if (command->kind == HOLD_LEADER) {
-        leader(model, command, now_us);
-    } else if (command->kind == HOLD_HELD) {
-        held(model, command);
-    } else if (command->kind == HOLD_SESSION_INFO) {
-        session_info(model, command, now_us);
-    } else if (command->kind == HOLD_STOCK_GET) {
-        stock_get(model, command);
-    } else {
-        assert(command->kind == HOLD_RESERVATION);
-        reservation(model, command, now_us);
-    }
+    model_answer_ask(model, command, now_us);
     return true;
 }

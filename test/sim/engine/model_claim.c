@@ -32,6 +32,7 @@ struct model_claim model_claim(struct model *model,
         .owner = model_text(c->owner),
         .note = model_text(c->note),
         .is_set = is_set,
+        .key = c->kind == HOLD_KEY_SET,
         .tree = (c->flags & HOLD_TREE) != 0,
         .barge = (c->flags & HOLD_BARGE) != 0,
         .priority = hold_priority(c),
@@ -92,7 +93,7 @@ bool model_reenters(const struct model_claim *claim,
 {
     const struct model_claim *held = &grant->claim;
 
-    if (claim->is_set != held->is_set ||
+    if (held->key || claim->key || claim->is_set != held->is_set ||
         claim->want_count != held->want_count ||
         !model_same_holder(claim, held))
         return false;
@@ -234,8 +235,7 @@ struct model_grant *model_oldest_grant(struct model *model, uint32_t name)
     return NULL;
 }
 
-/* The permits of all grants of a name. */
-static uint64_t used_permits(const struct model *model, uint32_t name)
+uint64_t model_used_permits(const struct model *model, uint32_t name)
 {
     uint64_t used = 0;
 
@@ -251,7 +251,7 @@ bool model_is_free_at(struct model *model, const struct model_wait *wait,
                       const struct model_want *want, uint32_t place, bool queue)
 {
     bool reentry = model_find_reentry(model, &wait->claim) != NULL;
-    uint64_t used = used_permits(model, want->name);
+    uint64_t used = model_used_permits(model, want->name);
 
     if (model_closed_until(model, want->name, place) > model->now_us)
         return false;

@@ -46,6 +46,7 @@ void model_check_fence(struct model *model, const struct hold_command *c)
     }
     fence->newest = c->token;
     model_event(model, EVENT_FENCE_RAISED, c->name, 0);
+    model->events[model->event_count - 1].token = c->token;
 }
 
 void model_delete_fence(struct model *model, const struct hold_command *c)

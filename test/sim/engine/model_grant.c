@@ -15,7 +15,7 @@ uint64_t model_left_us(const struct model *model,
 {
     const struct model_session *session =
         model_find_session(model, grant->claim.session);
-    uint64_t left_us = UINT64_MAX;
+    uint64_t left_us = HOLD_TTL_MAX_MS * 1000;
 
     if (grant->expires_us != UINT64_MAX)
         left_us = grant->expires_us - now_us;
@@ -74,6 +74,10 @@ uint64_t model_grant_event(struct model *model, const struct model_grant *grant,
 
     model->events[model->event_count - 1].token = grant->token;
     model->events[model->event_count - 1].mode = on->mode;
+    struct model_facts facts = {.owner = model_bytes(&grant->claim.owner)};
+    if (kind == EVENT_LOCK_GRANTED || kind == EVENT_LEADER_PROCLAIMED)
+        facts.note = model_bytes(&grant->claim.note);
+    model_tell(model, &facts);
     return seq;
 }
 

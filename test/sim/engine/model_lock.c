@@ -54,24 +54,23 @@ static void refuse_tree(struct model *model, const struct model_grant *grant)
     model->figures[FIGURE_TREE_STATE]++;
 }
 
-/* Who is told to have a place: at the name itself the oldest holder, at a
- * related name the oldest that conflicts. */
+/* Who is told to have a place: the oldest holder that conflicts. */
 static const struct model_grant *find_holder(struct model *model,
                                              const struct model_wait *wait,
                                              const struct model_want *want,
                                              uint32_t place)
 {
-    if (place == want->name)
-        return model_oldest_grant(model, place);
+    uint64_t used = place == want->name ? model_used_permits(model, place) : 0;
+
     for (size_t i = 0; i < model->grant_count; i++) {
         if (model_conflicts(model, &wait->claim, want, place, &model->grants[i],
-                            0))
+                            used))
             return &model->grants[i];
     }
     return NULL;
 }
 
-/* The first that stands before it at a place; at the name itself the first. */
+/* The first that stands before it at a place, and stops it. */
 static const struct model_wait *find_first(struct model *model,
                                            const struct model_wait *wait,
                                            const struct model_want *want,
@@ -81,39 +80,41 @@ static const struct model_wait *find_first(struct model *model,
     size_t count = model_queue(model, place, queue);
 
     for (size_t i = 0; i < count; i++) {
-        if (place == want->name ||
-            model_stops(model, queue[i], wait, want, place))
+        if (model_stops(model, queue[i], wait, want, place))
             return queue[i];
     }
     abort(); /* then it would be free */
 }
 
-static void refuse_busy(struct model *model, const struct model_wait *wait,
-                        const struct model_want *want, uint32_t place)
+void model_refuse_busy(struct model *model, const struct model_wait *wait,
+                       const struct model_want *want, uint32_t place)
 {
     const struct model_grant *oldest = find_holder(model, wait, want, place);
     size_t before = model_count_before(model, wait, want->name);
     uint64_t closed_us = model_closed_until(model, want->name, place);
     bool related = place != want->name;
-    struct hf_bytes owner = hf_bytes("", 0);
-    uint64_t left_us = 0;
-
-    if (closed_us > model->now_us && (related || oldest == NULL)) {
-        left_us = closed_us - model->now_us;
-    } else if (oldest != NULL) {
-        owner = model_bytes(&oldest->claim.owner);
-        left_us = model_left_us(model, oldest, model->now_us);
-    } else {
-        owner = model_bytes(&find_first(model, wait, want, place)->claim.owner);
-    }
     bool above = related && model_is_below(model, want->name, place);
-    struct hf_buf *out = refuse_name(model, HOLD_BUSY,
-                                     above     ? 7
-                                     : related ? 6
-                                               : 5,
-                                     want->name);
-    reply_field_text(out, FIELD_OWNER, owner);
-    reply_field_number(out, FIELD_EXPIRES_MS, (int64_t)(left_us / 1000));
+    bool closed = closed_us > model->now_us && (related || oldest == NULL);
+    uint32_t facts = 4u + !closed + related + above;
+    struct hf_buf *out = refuse_name(model, HOLD_BUSY, facts, want->name);
+
+    if (closed) {
+        reply_field_number(out, FIELD_EXPIRES_MS,
+                           (int64_t)((closed_us - model->now_us) / 1000));
+        model->figures[FIGURE_BUSY_CLOSED]++;
+    } else if (oldest != NULL) {
+        reply_field_text(out, FIELD_OWNER, model_bytes(&oldest->claim.owner));
+        reply_field_number(
+            out, FIELD_EXPIRES_MS,
+            (int64_t)(model_left_us(model, oldest, model->now_us) / 1000));
+    } else {
+        const struct model_wait *first = find_first(model, wait, want, place);
+        reply_field_text(out, FIELD_OWNER, model_bytes(&first->claim.owner));
+        reply_field_number(
+            out, FIELD_WAITED_MS,
+            (int64_t)((model->now_us - first->queued_us) / 1000));
+        model->figures[FIGURE_BUSY_WAITED]++;
+    }
     reply_field_number(out, FIELD_WAITING,
                        (int64_t)model_waiting(model, want->name));
     reply_field_number(out, FIELD_POSITION,
@@ -270,7 +271,7 @@ static bool settle_new(struct model *model, struct model_wait *wait,
     const struct model_want *taken =
         first_taken(model, wait, claim->barge, &place);
     if (taken != NULL && !may_wait) {
-        refuse_busy(model, wait, taken, place);
+        model_refuse_busy(model, wait, taken, place);
         return true;
     }
     if (taken != NULL) {
@@ -394,7 +395,7 @@ static void downgrade(struct model *model, struct model_grant *grant,
     (void)c;
     struct model_want *want = &grant->claim.wants[0];
 
-    if (want->mode == MODEL_COUNTING) {
+    if (want->mode == MODEL_COUNTING || grant->claim.key) {
         refuse_mode(model, grant, want->name);
         return;
     }
@@ -430,8 +431,8 @@ static void revoke(struct model *model, struct model_grant *grant,
 static void proclaim(struct model *model, struct model_grant *grant,
                      const struct hold_command *c)
 {
-    model_grant_event(model, grant, 0, EVENT_LEADER_PROCLAIMED, 0);
     grant->claim.note = model_text(c->note);
+    model_grant_event(model, grant, 0, EVENT_LEADER_PROCLAIMED, 0);
     model_reply(model, HOLD_OK);
 }
 

@@ -8,6 +8,7 @@
  *   model_session.c   sessions
  *   model_deadlock.c  the policies, with the whole graph of who waits for whom
  *   model_elect.c     elections
+ *   model_key.c       keys of Redis
  *   model_fence.c     fences
  *
  * What ends only notes which names are to be served; model_serve() does it,
@@ -60,6 +61,8 @@ size_t model_waiting(const struct model *model, uint32_t name);
 size_t model_count_before(const struct model *model,
                           const struct model_wait *wait, uint32_t name);
 size_t model_count_grants(const struct model *model, uint32_t name);
+/* The permits of all grants of a name. */
+uint64_t model_used_permits(const struct model *model, uint32_t name);
 /* The one with the smallest token, or NULL. */
 struct model_grant *model_oldest_grant(struct model *model, uint32_t name);
 /* Can it be granted as far as `want` goes, which is taken at `place`?
@@ -209,7 +212,16 @@ enum model_circle model_find_circle(struct model *model);
 void model_check_fence(struct model *model, const struct hold_command *c);
 void model_delete_fence(struct model *model, const struct hold_command *c);
 
+/* model_key.c */
+void model_key_ask(struct model *model, const struct hold_command *c,
+                   uint64_t now_us);
+/* What it is as a key. */
+enum hold_key_type model_key_type(struct model *model, uint32_t name);
+
 /* model_lock.c */
+/* Says what stops it at that place. */
+void model_refuse_busy(struct model *model, const struct model_wait *wait,
+                       const struct model_want *want, uint32_t place);
 void model_lock_command(struct model *model, const struct hold_command *c);
 void model_abandon_grant(struct model *model, const struct hold_command *c);
 /* Nobody waits any more, and no connection keeps a session. */

@@ -76,9 +76,17 @@ bool model_request_over(const struct model *model,
            model_stored_until(model, request) <= model->now_us;
 }
 
-/* A grant or renewal is told again: the lock may be another's by now. */
-static void bound_safe(struct model *model, const struct hold_command *c)
+/* Does its answer tell how long it is safe? */
+static bool tells_safe(enum hold_kind kind)
 {
+    return hold_kind_waits(kind) || kind == HOLD_RENEW ||
+           kind == HOLD_RENEWSET || kind == HOLD_DOWNGRADE;
+}
+
+void model_bound_safe(struct model *model, const struct hold_command *c)
+{
+    if (!tells_safe(c->kind))
+        return;
     struct hf_bytes body = hf_buf_bytes(&model->body);
     bool locks = hold_kind_waits(c->kind);
     uint64_t token =
@@ -94,13 +102,6 @@ static void bound_safe(struct model *model, const struct hold_command *c)
     }
     if (left_ms < reply_get_number(body, FIELD_SAFE_MS))
         reply_set_number(&model->body, FIELD_SAFE_MS, left_ms);
-}
-
-/* Does its answer tell how long it is safe? */
-static bool tells_safe(enum hold_kind kind)
-{
-    return hold_kind_waits(kind) || kind == HOLD_RENEW ||
-           kind == HOLD_RENEWSET || kind == HOLD_DOWNGRADE;
 }
 
 static void no_room(struct model *model)
@@ -169,12 +170,14 @@ bool model_answer_from_request(struct model *model,
         move_wait(model, command->request);
     } else {
         append(model_reply(model, known->code), hf_buf_bytes(&known->body));
-        if (known->code == HOLD_OK || known->code == HOLD_BUSY ||
-            known->code == HOLD_DONE)
-            reply_age(&model->body,
-                      (model->now_us - known->stored_us + 999) / 1000);
-        if (known->code == HOLD_OK && tells_safe(command->kind))
-            bound_safe(model, command);
+        uint64_t passed_ms = (model->now_us - known->stored_us + 999) / 1000;
+        if (command->kind == HOLD_GROUP && known->code == HOLD_OK)
+            model_group_retell(model, command, passed_ms);
+        else if (known->code == HOLD_OK || known->code == HOLD_BUSY ||
+                 known->code == HOLD_DONE)
+            reply_age(&model->body, passed_ms);
+        if (known->code == HOLD_OK)
+            model_bound_safe(model, command);
     }
     return true;
 }

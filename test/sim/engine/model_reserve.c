@@ -95,6 +95,15 @@ static void end(struct model *model, struct model_reservation *r,
     r->ended_order = ++model->order;
 }
 
+static void tell(struct model *model, const struct model_reservation *r,
+                 struct hf_bytes reason)
+{
+    model_tell(model, &(struct model_facts){.owner = model_bytes(&r->owner),
+                                            .note = reason,
+                                            .item_count = r->item_count,
+                                            .items = r->items});
+}
+
 void model_reservation_due(struct model *model, void *thing)
 {
     struct model_reservation *reservation = thing;
@@ -103,6 +112,7 @@ void model_reservation_due(struct model *model, void *thing)
                                model->now_us - reservation->expires_us);
 
     model_age(model, reservation->created_us);
+    tell(model, reservation, hf_bytes("", 0));
     end(model, reservation, MODEL_EXPIRED, seq);
 }
 
@@ -198,6 +208,7 @@ static void add(struct model *model, struct hf_bytes id,
         r->items[i].sku = p->sku;
         r->items[i].quantity = c->items[i].quantity;
     }
+    tell(model, r, hf_bytes("", 0));
     show(model, r);
 }
 
@@ -230,13 +241,16 @@ static void change(struct model *model, struct model_reservation *r,
     if (c->kind == HOLD_EXTEND) {
         r->expires_us = model->now_us + c->ttl_ms * 1000;
         model_event(model, EVENT_EXTENDED, c->name, 0);
+        tell(model, r, hf_bytes("", 0));
     } else if (c->kind == HOLD_CONFIRM) {
         uint64_t seq = model_event(model, EVENT_CONFIRMED, c->name, 0);
         model_age(model, r->created_us);
+        tell(model, r, hf_bytes("", 0));
         end(model, r, MODEL_CONFIRMED, seq);
     } else {
         uint64_t seq = model_event(model, EVENT_CANCELLED, c->name, 0);
         model_age(model, r->created_us);
+        tell(model, r, c->reason);
         end(model, r, MODEL_CANCELLED, seq);
         r->reason = model_text(c->reason);
     }

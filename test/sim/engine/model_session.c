@@ -144,6 +144,7 @@ static void open_session(struct model *model, const struct hold_command *c)
         .bound = (c->flags & HOLD_BIND) != 0,
         .note = model_text(c->note),
     };
+    model_tell(model, &(struct model_facts){.note = c->note});
     session->newest = session->id;
     session->expires_us = end_us(model, session);
     tell(model, session);

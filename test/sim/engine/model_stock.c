@@ -42,12 +42,17 @@ static struct hf_buf *refuse(struct model *model, enum hold_code code,
 }
 
 static void set_total(struct model *model, struct model_product *product,
-                      int64_t total)
+                      int64_t total, struct hf_bytes reason)
 {
     product->total = total;
     product->version =
         model_event(model, EVENT_STOCK_CHANGED, model_bytes(&product->sku), 0);
     product->updated_us = model->now_us;
+    model_tell(model,
+               &(struct model_facts){.note = reason,
+                                     .total = total,
+                                     .available = total - product->reserved -
+                                                  product->sold});
     model_write_product(model_reply(model, HOLD_OK), product);
 }
 
@@ -70,7 +75,7 @@ static void stock_set(struct model *model, struct model_product *product,
         product = &model->products[model->product_count++];
         *product = (struct model_product){.sku = model_text(c->name)};
     }
-    set_total(model, product, c->amount);
+    set_total(model, product, c->amount, c->reason);
 }
 
 static void stock_add(struct model *model, struct model_product *product,
@@ -85,7 +90,7 @@ static void stock_add(struct model *model, struct model_product *product,
     } else if (total > HOLD_STOCK_MAX) {
         model_overloaded(model, "stock-max", HOLD_STOCK_MAX);
     } else {
-        set_total(model, product, (int64_t)total);
+        set_total(model, product, (int64_t)total, c->reason);
     }
 }
 

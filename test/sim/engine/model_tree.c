@@ -172,13 +172,30 @@ static bool is_tree_full(struct model *model, uint32_t name)
     return false;
 }
 
+/* Does another name of the claim meet all that this one meets below? */
+static bool is_covered(struct model *model, const struct model_claim *claim,
+                       const struct model_want *want)
+{
+    for (size_t i = 0; i < claim->want_count; i++) {
+        const struct model_want *other = &claim->wants[i];
+        if (model_is_below(model, want->name, other->name) &&
+            (other->mode != MODEL_SHARED || want->mode == MODEL_SHARED))
+            return true;
+    }
+    return false;
+}
+
 bool model_exceeds_tree(struct model *model, const struct model_claim *claim)
 {
     uint64_t max = model->bounds.tree_names_max;
 
+    if (!model->grouping)
+        model->below = 0;
     for (size_t i = 0; i < claim->want_count; i++) {
         uint32_t name = claim->wants[i].name;
-        if ((!claim->tree || count_below(model, name) <= max) &&
+        if (claim->tree && !is_covered(model, claim, &claim->wants[i]))
+            model->below += count_below(model, name);
+        if (model->below <= max &&
             (model_is_in_use(model, name) || !is_tree_full(model, name)))
             continue;
         model_overloaded(model, "tree-names-max", max);

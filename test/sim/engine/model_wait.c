@@ -211,17 +211,20 @@ static enum model_mode mode_of(const struct model_wait *wait, uint32_t name)
     return model_want_of(&wait->claim, name)->mode;
 }
 
-/* Readers who waited go before the writer that is first, unless it waits by
- * age. */
+/* Readers who waited go before the first writer, unless it waits by age. */
 static void serve_readers(struct model *model, uint32_t name)
 {
     uint64_t queue[MODEL_MAX];
     size_t count = list_queue(model, name, queue);
     uint64_t readers = 0;
+    size_t first = 0;
 
-    if (count == 0 || mode_of(find_wait(model, queue[0]), name) == MODEL_SHARED)
+    while (first < count &&
+           mode_of(find_wait(model, queue[first]), name) == MODEL_SHARED)
+        first++;
+    if (first == count)
         return;
-    uint32_t rank = model_rank(find_wait(model, queue[0]));
+    uint32_t rank = model_rank(find_wait(model, queue[first]));
     for (size_t i = 0; i < count; i++) {
         struct model_wait *wait = find_wait(model, queue[i]);
         enum hold_policy policy = wait->claim.policy;
@@ -266,7 +269,7 @@ static void serve_name(struct model *model, struct model_call call)
 
 void model_serve(struct model *model)
 {
-    while (model->call_count > 0) {
+    while (model->call_count > 0 && !model->grouping) {
         struct model_call call = model->calls[0];
         model_close_gap(model->calls, sizeof call, &model->call_count, 0);
         serve_name(model, call);

@@ -29,7 +29,7 @@ static struct hold_engine *new_engine(struct sim *sim)
     struct hf_hash_seed seed = {{sim_below(sim, HASH_SEED_MAX), sim->seed}};
     struct hold_engine *engine = hold_new(seed);
 
-    if (engine == NULL)
+    if (engine == NULL || hold_tell(engine) != HF_OK)
         abort();
     return engine;
 }
@@ -99,7 +99,7 @@ static struct hold_engine *rebuild(struct sim *sim)
 
     for (size_t at = 0;
          status == HF_OK && next_piece(&sim->records, &at, &record);)
-        status = hold_replay(engine, record);
+        status = hold_replay(engine, record, NULL, NULL);
     if (status != HF_OK)
         sim_fail(sim, "load and replay", "found: %s", hf_status_text(status));
     return engine;
@@ -179,7 +179,7 @@ static void step_image(struct sim *sim)
 {
     sim->current = NULL;
     if (sim_chance(sim, 30) || sim->records.len > RECORDS_MAX) {
-        check_proof(sim, proof_finish(sim->proof));
+        check_proof(sim, proof_finish(sim->proof, false));
         save(sim);
         compare_rebuilt(sim, "load");
         if (sim_chance(sim, 50) && !sim->failed)
@@ -401,7 +401,10 @@ static void step_ask(struct sim *sim)
     sim->current = c;
     uint64_t before = look ? hold_digest(sim->engine) : 0;
     if (hold_operations[c->kind].class == CLASS_LISTING) {
-        sim_compare_list(sim, c);
+        if (c->kind == HOLD_KEY_SCAN)
+            sim_compare_keys(sim, c);
+        else
+            sim_compare_list(sim, c);
     } else {
         const struct hold_out *out = hold_ask(sim->engine, c);
         bool told = model_ask(sim->model, c);
@@ -437,9 +440,10 @@ static void run(struct sim *sim)
     if (sim->failed)
         return;
     compare_rebuilt(sim, "replay at the end");
-    check_proof(sim, proof_finish(sim->proof));
+    check_proof(sim, proof_finish(sim->proof, false));
     if (!sim->failed && sim->proved.digest != hold_digest(sim->engine))
         sim_fail(sim, "proof", "found: it ends in another state");
+    sim_feed_check(sim);
 }
 
 /* The report. */
@@ -501,11 +505,13 @@ static struct sim *start(uint64_t seed, uint64_t step_count)
     sim->now_us = START_US;
     sim_make_names(sim);
     restart_proof(sim);
+    sim_feed_open(sim);
     return sim;
 }
 
 static void stop(struct sim *sim)
 {
+    sim_feed_close();
     hold_free(sim->engine);
     model_free(sim->model);
     proof_free(sim->proof);

@@ -33,6 +33,9 @@ static void print_value(struct hf_bytes body, size_t *at)
     case REPLY_NULL:
         printf("null");
         break;
+    case REPLY_OK:
+        printf("OK");
+        break;
     case REPLY_LIST:
         putchar('[');
         for (uint32_t i = 0; i < node.count; i++) {
@@ -92,6 +95,14 @@ static void print_command(const struct hold_command *c)
     print_number("barge", c->flags & HOLD_BARGE);
     print_number("bind", c->flags & HOLD_BIND);
     print_number("tree", c->flags & HOLD_TREE);
+    print_number("nx", c->flags & HOLD_NX);
+    print_number("xx", c->flags & HOLD_XX);
+    print_number("equal", c->flags & HOLD_EQUAL);
+    print_number("keepttl", c->flags & HOLD_KEEPTTL);
+    print_number("at", c->flags & HOLD_AT);
+    print_number("added", c->flags & HOLD_ADDED);
+    print_number("own", c->flags & HOLD_OWN);
+    print_number("say", hold_say(c));
     print_number("policy", hold_policy(c));
     print_number("priority", hold_priority(c));
     print_number("session", c->session);
@@ -183,6 +194,21 @@ static void compare_answers(struct sim *sim, const struct hold_out *out,
     }
 }
 
+/* As model_tell() has it. */
+uint64_t sim_event_facts(const struct hold_event *event)
+{
+    uint64_t hash = model_hash(0, event->owner.data, event->owner.len);
+    struct hold_item item;
+
+    hash = model_hash(hash, event->note.data, event->note.len);
+    for (size_t at = 0; hold_next_item(event->items, &at, &item);) {
+        hash = model_hash(hash, item.sku.data, item.sku.len);
+        hash = model_hash(hash, &item.quantity, sizeof item.quantity);
+    }
+    hash = model_hash(hash, &event->total, sizeof event->total);
+    return model_hash(hash, &event->available, sizeof event->available);
+}
+
 static void compare_events(struct sim *sim, const struct hold_out *out)
 {
     const struct model *model = sim->model;
@@ -200,23 +226,25 @@ static void compare_events(struct sim *sim, const struct hold_out *out)
             expected->age_us == found->age_us &&
             expected->token == found->token &&
             (int)expected->mode == (int)found->mode &&
+            expected->facts == sim_event_facts(found) &&
             model_is(&expected->name, found->name))
             continue;
         sim_fail(
             sim, "event",
             "expected: %llu %s lag %llu age %llu token %llu mode %d "
-            "name %.*s\n"
+            "name %.*s facts %llx\n"
             "found:    %llu %s lag %llu age %llu token %llu mode %d "
-            "name %.*s",
+            "name %.*s facts %llx",
             (unsigned long long)expected->seq, hold_event_name(expected->kind),
             (unsigned long long)expected->lag_us,
             (unsigned long long)expected->age_us,
             (unsigned long long)expected->token, (int)expected->mode,
             (int)expected->name.len, expected->name.data,
-            (unsigned long long)found->seq, hold_event_name(found->kind),
-            (unsigned long long)found->lag_us,
+            (unsigned long long)expected->facts, (unsigned long long)found->seq,
+            hold_event_name(found->kind), (unsigned long long)found->lag_us,
             (unsigned long long)found->age_us, (unsigned long long)found->token,
-            (int)found->mode, (int)found->name.len, found->name.data);
+            (int)found->mode, (int)found->name.len, found->name.data,
+            (unsigned long long)sim_event_facts(found));
     }
 }
 
@@ -236,6 +264,8 @@ void sim_compare(struct sim *sim, const struct hold_out *out)
         compare_answers(sim, out, sim->current->kind == HOLD_FLUSH);
     if (!sim->failed)
         compare_events(sim, out);
+    if (!sim->failed)
+        sim_feed_take(sim, out);
     sim->codes[out->code]++;
     sim->answers += out->answer_count;
     sim->events += out->event_count;

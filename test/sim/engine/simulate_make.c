@@ -341,6 +341,7 @@ static const struct {
     [HOLD_ABANDON] = {25, sim_make_abandon},
     [HOLD_BOUNDS] = {0, make_bounds},
     [HOLD_TIMEOUT] = {20, sim_make_timeout},
+    [HOLD_GROUP] = {90, NULL},
     [HOLD_LOCK] = {400, sim_make_lock},
     [HOLD_UNLOCK] = {140, sim_make_lock},
     [HOLD_RENEW] = {40, NULL},
@@ -351,6 +352,12 @@ static const struct {
     [HOLD_ELECT] = {20, sim_make_lock},
     [HOLD_RESIGN] = {10, NULL},
     [HOLD_PROCLAIM] = {10, sim_make_proclaim},
+    [HOLD_KEY_SET] = {110, sim_make_key},
+    [HOLD_KEY_DEL] = {60, sim_make_key},
+    [HOLD_KEY_EXPIRE] = {50, sim_make_key},
+    [HOLD_KEY_GET] = {0, sim_make_key},
+    [HOLD_KEY_COUNT] = {0, sim_make_key},
+    [HOLD_KEY_SCAN] = {0, sim_make_key},
     [HOLD_SESSION_OPEN] = {30, sim_make_open},
     [HOLD_SESSION_KEEP] = {20, NULL},
     [HOLD_SESSION_CLOSE] = {8, NULL},
@@ -371,7 +378,7 @@ static uint64_t weight_of(unsigned kind)
     return write && mix[kind].weight == 0 ? WEIGHT_USUAL : mix[kind].weight;
 }
 
-static enum hold_kind pick_kind(struct sim *sim)
+enum hold_kind sim_pick_kind(struct sim *sim)
 {
     uint64_t total = 0;
     unsigned kind = 0;
@@ -501,8 +508,7 @@ static void make_option(struct sim *sim, struct hold_command *c,
     }
 }
 
-/* What the operation's words and options call for. */
-static void fill(struct sim *sim, struct sim_command *out)
+void sim_fill(struct sim *sim, struct sim_command *out)
 {
     struct hold_command *c = &out->command;
     const struct hold_operation *operation = &hold_operations[c->kind];
@@ -525,6 +531,20 @@ static void clear(struct hold_command *c)
     memset(c, 0, offsetof(struct hold_command, items));
 }
 
+enum hold_kind sim_pick_ask(struct sim *sim)
+{
+    enum hold_kind kinds[HOLD_KINDS];
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < HOLD_KINDS; i++) {
+        if (hold_operations[i].class != CLASS_NONE &&
+            !hold_kind_is_write((enum hold_kind)i) && i != HOLD_EXPLAIN &&
+            i != HOLD_WAITGRAPH)
+            kinds[count++] = (enum hold_kind)i;
+    }
+    return kinds[sim_below(sim, count)];
+}
+
 void sim_make_write(struct sim *sim, struct sim_command *out)
 {
     struct hold_command *c = &out->command;
@@ -535,8 +555,10 @@ void sim_make_write(struct sim *sim, struct sim_command *out)
         return;
     }
     c->now_us = make_time(sim);
-    c->kind = pick_kind(sim);
-    fill(sim, out);
+    c->kind = sim_pick_kind(sim);
+    sim_fill(sim, out);
+    if (c->kind == HOLD_GROUP)
+        sim_make_group(sim, out);
     if (sim_chance(sim, sim->profile.request_percent))
         c->request = sim_pick_name(sim, sim->profile.requests);
     out->record_len = hold_encode(c, out->record);
@@ -552,17 +574,9 @@ void sim_make_write(struct sim *sim, struct sim_command *out)
 void sim_make_ask(struct sim *sim, struct sim_command *out)
 {
     struct hold_command *c = &out->command;
-    enum hold_kind kinds[HOLD_KINDS];
-    unsigned count = 0;
 
-    for (unsigned i = 0; i < HOLD_KINDS; i++) {
-        if (hold_operations[i].class != CLASS_NONE &&
-            !hold_kind_is_write((enum hold_kind)i) && i != HOLD_EXPLAIN &&
-            i != HOLD_WAITGRAPH)
-            kinds[count++] = (enum hold_kind)i;
-    }
     clear(c);
     c->now_us = make_time(sim);
-    c->kind = kinds[sim_below(sim, count)];
-    fill(sim, out);
+    c->kind = sim_pick_ask(sim);
+    sim_fill(sim, out);
 }

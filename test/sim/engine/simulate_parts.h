@@ -3,6 +3,7 @@
  *   simulate.c          the loop: apply, ask, save, load, replay, starve
  *   simulate_make.c     random commands and times
  *   simulate_locks.c    what is random about locks and sessions
+ *   simulate_group.c    and about groups
  *   simulate_compare.c  engine against model, and the report of a difference
  */
 #ifndef SIM_ENGINE_SIMULATE_PARTS_H
@@ -24,6 +25,7 @@ struct sim_command {
     char id[HOLD_ID_MAX];
     char source[HOLD_RECORD_MAX];
     char record[HOLD_RECORD_MAX];
+    char group[HOLD_GROUP_BYTES]; /* the commands of one */
     size_t record_len;
 };
 
@@ -106,6 +108,21 @@ void sim_make_write(struct sim *sim, struct sim_command *out);
 /* A question; with no record. */
 void sim_make_ask(struct sim *sim, struct sim_command *out);
 
+/* The kind of a write, and of a question. */
+enum hold_kind sim_pick_kind(struct sim *sim);
+enum hold_kind sim_pick_ask(struct sim *sim);
+/* Fills in what the words and options of its kind call for. */
+void sim_fill(struct sim *sim, struct sim_command *out);
+/* simulate_feed.c */
+void sim_feed_open(struct sim *sim);
+void sim_feed_take(struct sim *sim, const struct hold_out *out);
+void sim_feed_check(struct sim *sim);
+void sim_feed_close(void);
+/* simulate_compare.c: what an event tells, as model_tell() has it. */
+uint64_t sim_event_facts(const struct hold_event *event);
+/* simulate_group.c: fills in the commands of a group. */
+void sim_make_group(struct sim *sim, struct sim_command *out);
+
 struct hf_bytes sim_pick_name(struct sim *sim, uint64_t count);
 /* One of SIM_OWNERS_MAX. */
 struct hf_bytes sim_owner(uint64_t i);
@@ -142,6 +159,10 @@ void sim_make_lock(struct sim *sim, struct hold_command *c);
 void sim_make_proclaim(struct sim *sim, struct hold_command *c);
 void sim_make_open(struct sim *sim, struct hold_command *c);
 void sim_make_left(struct sim *sim, struct hold_command *c);
+
+/* simulate_key.c */
+void sim_make_key(struct sim *sim, struct hold_command *c);
+void sim_compare_keys(struct sim *sim, struct hold_command *command);
 
 /* simulate_compare.c. Each prints the first difference and sets `failed`. */
 void sim_fail(struct sim *sim, const char *what, const char *format, ...)

@@ -62,7 +62,7 @@ static bool turn_is_masked(const struct client *client)
 
 static void keep_again(struct client *client, const struct words *words)
 {
-    if (client->again_count < AGAIN_MAX)
+    if (words != NULL && client->again_count < AGAIN_MAX)
         client->again[client->again_count++] = *words;
 }
 
@@ -96,9 +96,10 @@ static void ask(struct client *client, struct dice *dice,
 {
     const struct mix *mix = clients.mix;
 
-    visit_ask(client->visit, words, dice_hit(dice, mix->inline_));
-    if (++clients.sent % EPOCH == 0)
-        make_epoch++;
+    uint64_t before = clients.sent / EPOCH;
+    bool line = dice_hit(dice, mix->inline_);
+    clients.sent += visit_ask(client->visit, words, line);
+    make_epoch += clients.sent / EPOCH - before;
     if (mix->twins > 0 && words_has(words, "REQ") &&
         dice_hit(&client->dice, mix->twins))
         share(client, words, 1 * US, 5 * MS);
@@ -172,20 +173,19 @@ static bool send_sale(struct client *client, struct dice *dice)
  * another client asks for the same lock as the same owner. */
 static void send_parting(struct client *client, struct dice *dice)
 {
-    const struct mix *mix = clients.mix;
+    bool followed = dice_hit(dice, clients.mix->followed);
     struct words words;
+    struct words behind;
 
-    make_parting(mix, dice, &words);
+    if (!followed ||
+        !make_reentry(dice, &client->knows, client->number, &words, &behind))
+        make_parting(clients.mix, dice, followed, &words, &behind);
     ask(client, dice, &words);
-    if (dice_hit(dice, mix->twins)) {
+    if (followed) {
         share(client, &words, 50 * MS, 400 * MS);
-        words.count = words.len = 0;
-        words_add(&words, "FENCE");
-        words_add(&words, "f0");
-        words_add(&words, "1");
-        ask(client, dice, &words);
+        ask(client, dice, &behind);
     }
-    if (dice_hit(dice, mix->flood))
+    if (dice_hit(dice, clients.mix->flood))
         send_flood(client);
 }
 
@@ -310,10 +310,8 @@ static void leave(struct client *client, bool reset)
     struct visit *visit = client->visit;
     struct words words;
 
-    for (size_t i = visit->answered; i < visit->count; i++) {
-        if (words_has(&visit->calls[i]->words, "REQ"))
-            keep_again(client, &visit->calls[i]->words);
-    }
+    for (size_t i = visit->answered; i < visit->count; i++)
+        keep_again(client, call_again(visit->calls[i]));
     if (make_keep(&client->knows, &words) && dice_hit(&client->dice, 500))
         keep_again(client, &words); /* from the next connection */
     client->visit = NULL;
@@ -346,12 +344,13 @@ static void on_answered(struct visit *visit, struct call *call,
 
     if (call->id == 0)
         return;
-    knows_learn(&client->knows, &call->words, reply);
+    knows_learn(&client->knows,
+                call->group != NULL ? call->group : &call->words, reply);
     sale_learn(&call->words, reply);
     bool late = reply.len > 8 && memcmp(reply.data, "-TIMEOUT", 8) == 0;
-    if (!clients.healed && words_has(&call->words, "REQ") &&
+    if (!clients.healed && call_again(call) != NULL &&
         dice_hit(&client->dice, late ? 4 * mix->again : mix->again))
-        keep_again(client, &call->words);
+        keep_again(client, call_again(call));
     if (client->visit == visit && visit_open_calls(visit) == 0 &&
         !client->leaving)
         plan(client,

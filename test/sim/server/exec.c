@@ -22,6 +22,8 @@
 #define LOOK_NS 40u
 /* What a look at the disk costs that was in vain. */
 #define POLL_NS (10 * US)
+/* How often a fiber that waits for an event looks. */
+#define FIBER_LOOK_NS 1000000u
 
 static struct dice dice;
 
@@ -204,11 +206,16 @@ enum hf_status hf_event_until(struct hf_event *event,
 {
     (void)event;
     (void)clock;
-    assert(!world_in_fiber());
     for (;;) {
         enum hf_status status = attempt(context);
         if (status != HF_PENDING)
             return status;
+        if (world_in_fiber()) {
+            world_pass(FIBER_LOOK_NS);
+            if (world_now_ns() >= deadline_ns)
+                return HF_TIMEOUT;
+            continue;
+        }
         if (world_now_ns() >= deadline_ns) {
             world_spend(POLL_NS);
             world_run_until(world_now_ns());

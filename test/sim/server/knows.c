@@ -21,6 +21,11 @@ static void keep_known(struct known *list, size_t *count, struct hf_bytes name,
     list[(*count)++] = known;
 }
 
+void knows_keep(struct known *list, size_t *count, struct hf_bytes name)
+{
+    keep_known(list, count, name, 0);
+}
+
 static void drop_known(struct known *list, size_t *count, struct hf_bytes name)
 {
     for (size_t i = 0; i < *count; i++) {
@@ -105,11 +110,34 @@ static void unlearn(struct knows *knows, const struct words *words,
     }
 }
 
+/* What EXEC was told, one member after the other. */
+static void learn_group(struct knows *knows, const struct words *words,
+                        struct hf_bytes reply)
+{
+    struct resp_value value;
+    struct words member;
+    size_t at = 0;
+
+    if (resp_read(reply, &at, &value) != HF_OK || value.kind != RESP_ARRAY)
+        return;
+    for (size_t i = 2; i < words->count && at < reply.len; i++) {
+        size_t from = at;
+        i += words_until(words, i, &member);
+        if (resp_skip(reply, &at) != HF_OK)
+            return;
+        knows_learn(knows, &member, hf_bytes(reply.data + from, at - from));
+    }
+}
+
 void knows_learn(struct knows *knows, const struct words *words,
                  struct hf_bytes reply)
 {
     if (words->count < 2 || reply.len < 5)
         return;
+    if (words_is(words, 0, "MULTI")) {
+        learn_group(knows, words, reply);
+        return;
+    }
     if (reply.data[0] == '-') {
         unlearn(knows, words, reply);
         return;

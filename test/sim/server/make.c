@@ -151,7 +151,7 @@ static void make_stock(struct making *m, enum make_kind kind)
         add_sku(m);
 }
 
-static void add_items(struct making *m)
+void add_items(struct making *m)
 {
     uint64_t count = dice_scale(m->dice, 1, 3);
 
@@ -187,121 +187,6 @@ static void make_reservation(struct making *m, enum make_kind kind)
         add_ms(m, "TTL", m->mix->ttl_ms);
     if (dice_hit(m->dice, 300))
         add_owner(m);
-}
-
-/* One permit, which may be given back at any time: those who want it wait, as
- * a rule until their time is over. */
-static void make_limit_scarce(struct making *m)
-{
-    words_add(m->out, "LIMIT");
-    if (dice_hit(m->dice, 200)) {
-        const char *rule[] = {"DEFINE", "scarce", "RATE",      "1",
-                              "PER",    "20000",  "ALGORITHM", "LEASES"};
-        for (size_t i = 0; i < sizeof rule / sizeof rule[0]; i++)
-            words_add(m->out, "%s", rule[i]);
-        return;
-    }
-    words_add(m->out, "w");
-    words_add(m->out, "POLICY");
-    words_add(m->out, "scarce");
-    words_add(m->out, "WAIT");
-    words_add(m->out, "%llu", ULL(dice_between(m->dice, 300, 3000)));
-}
-
-static void make_limit(struct making *m)
-{
-    uint64_t key = dice_below(m->dice, m->mix->keys);
-
-    if (dice_hit(m->dice, 250)) {
-        make_limit_scarce(m);
-        return;
-    }
-    words_add(m->out, "LIMIT");
-    words_add(m->out, "k%llu", ULL(key));
-    words_add(m->out, "RATE");
-    words_add(m->out, "%llu", ULL(5 * (key + 1)));
-    words_add(m->out, "PER");
-    words_add(m->out, "1000");
-    if (dice_hit(m->dice, 200)) {
-        words_add(m->out, "COST");
-        words_add(m->out, "%llu", ULL(dice_between(m->dice, 1, 5)));
-    }
-    if (dice_hit(m->dice, 300))
-        add_ms(m, "WAIT", m->mix->wait_ms);
-}
-
-static void make_limit_policy(struct making *m)
-{
-    words_add(m->out, "LIMIT");
-    words_add(m->out, "k%llu", ULL(dice_below(m->dice, m->mix->keys)));
-    words_add(m->out, "POLICY");
-    words_add(m->out, dice_hit(m->dice, 200) ? "p0,p1" : "p%llu",
-              ULL(dice_below(m->dice, 3)));
-    if (dice_hit(m->dice, 300)) {
-        words_add(m->out, "COST");
-        words_add(m->out, "%llu", ULL(dice_between(m->dice, 1, 6)));
-    }
-    switch (dice_below(m->dice, 6)) {
-    case 0:
-        add_ms(m, "HOLD", m->mix->ttl_ms);
-        break;
-    case 1:
-        words_add(m->out, "PEEK");
-        break;
-    case 2:
-        words_add(m->out, "HEADERS");
-        break;
-    case 3:
-        words_add(m->out, "PRIORITY");
-        words_add(m->out, "%llu", ULL(dice_below(m->dice, 4)));
-        break;
-    default:
-        break;
-    }
-    if (dice_hit(m->dice, 300))
-        add_ms(m, "WAIT", m->mix->wait_ms);
-}
-
-static void make_limit_admin(struct making *m)
-{
-    static const char *const kinds[] = {"BUCKET",  "GCRA", "FIXED",
-                                        "SLIDING", "LOG",  "LEASES"};
-    const struct known *hold = pick(m, m->knows->holds, m->knows->hold_count,
-                                    knows_all.holds, knows_all.hold_count);
-    uint64_t what = dice_below(m->dice, 8);
-
-    words_add(m->out, "LIMIT");
-    if (what < 3) {
-        words_add(m->out, "DEFINE");
-        words_add(m->out, "p%llu", ULL(dice_below(m->dice, 3)));
-        words_add(m->out, "RATE");
-        words_add(m->out, "%llu", ULL(dice_between(m->dice, 1, 20)));
-        words_add(m->out, "PER");
-        words_add(m->out, "1000");
-        words_add(m->out, "ALGORITHM");
-        words_add(m->out, "%s", kinds[dice_below(m->dice, 6)]);
-    } else if (what < 6 && hold != NULL) {
-        words_add(m->out, "SETTLE");
-        words_add(m->out, "%llu", ULL(hold->number));
-        words_add(m->out, "COST");
-        words_add(m->out, "%llu", ULL(dice_below(m->dice, 8)));
-    } else if (what == 6) {
-        words_add(m->out, "DROP");
-        words_add(m->out, "p%llu", ULL(dice_below(m->dice, 3)));
-    } else {
-        words_add(m->out, dice_hit(m->dice, 500) ? "TOP" : "POLICIES");
-    }
-}
-
-static void make_limit_other(struct making *m)
-{
-    bool cell = dice_hit(m->dice, 500);
-
-    words_add(m->out, cell ? "CL.THROTTLE" : "GCRA");
-    words_add(m->out, "c%llu", ULL(dice_below(m->dice, m->mix->keys)));
-    words_add(m->out, "5");
-    words_add(m->out, "10");
-    words_add(m->out, "1");
 }
 
 static void make_config(struct making *m)
@@ -462,27 +347,34 @@ void make_request(const struct mix *mix, struct dice *dice,
                   struct words *out)
 {
     struct making making = {mix, dice, knows, client, out};
-    enum make_kind kind = draw_kind(mix, dice);
 
     out->count = out->len = 0;
+    if (mix->groups > 0 && dice_hit(dice, mix->groups)) {
+        make_group(&making, turn);
+        return;
+    }
+    if (mix->loose > 0 && dice_hit(dice, mix->loose)) {
+        make_loose(&making);
+        return;
+    }
+    if (mix->redis > 0 && dice_hit(dice, mix->redis)) {
+        make_key(&making);
+        return;
+    }
+    enum make_kind kind = draw_kind(mix, dice);
     if (kind <= MAKE_LOCKS_LAST)
         make_lock(&making, kind);
     else if (kind <= MAKE_STOCK_DEL)
         make_stock(&making, kind);
     else if (kind <= MAKE_RESERVATION)
         make_reservation(&making, kind);
-    else if (kind == MAKE_LIMIT)
-        make_limit(&making);
-    else if (kind == MAKE_LIMIT_POLICY)
-        make_limit_policy(&making);
-    else if (kind == MAKE_LIMIT_ADMIN)
-        make_limit_admin(&making);
-    else if (kind == MAKE_LIMIT_OTHER)
-        make_limit_other(&making);
+    else if (kind <= MAKE_LIMIT_OTHER)
+        make_limit(&making, kind);
     else
         make_other(&making, kind);
     if (takes_request(kind) && !words_has(out, "PEEK") &&
-        !words_has(out, "BIND") && dice_hit(dice, mix->request)) {
+        !words_has(out, "BIND") && !words_has(out, "SETTLE") &&
+        dice_hit(dice, mix->request)) {
         words_add(out, "REQ");
         words_add(out, "q%llu-%llu", ULL(client), ULL(turn));
     }
@@ -497,7 +389,8 @@ void make_first(const struct mix *mix, uint64_t sku, struct words *out)
     words_add(out, "%llu", ULL(mix->stock));
 }
 
-void make_parting(const struct mix *mix, struct dice *dice, struct words *out)
+void make_parting(const struct mix *mix, struct dice *dice, bool followed,
+                  struct words *out, struct words *behind)
 {
     bool set = mix->weights[MAKE_LOCKSET] > 0 && dice_hit(dice, 300);
 
@@ -505,13 +398,37 @@ void make_parting(const struct mix *mix, struct dice *dice, struct words *out)
     words_add(out, set ? "LOCKSET" : "LOCK");
     if (set)
         words_add(out, "NAME");
-    words_add(out, "%s", mix_name(mix, dice_below(dice, mix->names)));
+    bool apart = followed && dice_hit(dice, 700);
+    words_add(out, "%s",
+              apart ? "p" : mix_name(mix, dice_below(dice, mix->names)));
     words_add(out, "OWNER");
     words_add(out, "p%llu", ULL(dice_below(dice, 1u << 30)));
-    if (dice_hit(dice, 700)) {
+    if (!mix->nowait && dice_hit(dice, apart ? 200 : 700)) {
         words_add(out, "WAIT");
         words_add(out, "%llu", ULL(dice_scale(dice, 10, mix->wait_ms)));
     }
+    behind->count = behind->len = 0;
+    words_add(behind, "FENCE");
+    words_add(behind, "f0");
+    words_add(behind, "1");
+}
+
+bool make_reentry(struct dice *dice, const struct knows *knows, uint64_t client,
+                  struct words *out, struct words *behind)
+{
+    if (knows->lock_count == 0 || !dice_hit(dice, 500))
+        return false;
+    const struct known *lock =
+        &knows->locks[dice_below(dice, knows->lock_count)];
+    out->count = out->len = behind->count = behind->len = 0;
+    words_add(out, "LOCK");
+    words_add(out, "%s", lock->name);
+    words_add(out, "OWNER");
+    words_add(out, "o%llu", ULL(client));
+    words_add(behind, "UNLOCK");
+    words_add(behind, "%s", lock->name);
+    words_add(behind, "%llu", ULL(lock->number));
+    return true;
 }
 
 void make_bulk(const struct mix *mix, uint64_t style, struct words *out)

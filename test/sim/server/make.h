@@ -10,7 +10,7 @@
 #include "base/bytes.h"
 #include "sim/server/mix.h"
 
-#define WORDS_MAX      64
+#define WORDS_MAX      96
 #define WORDS_TEXT_MAX 2000
 #define KNOWN_MAX      8
 #define KNOWN_TEXT_MAX 48
@@ -54,21 +54,35 @@ size_t words_list(const struct words *words, struct hf_bytes *out);
 /* Is it the word at `i`? */
 bool words_is(const struct words *words, size_t i, const char *text);
 bool words_has(const struct words *words, const char *word);
+/* The command of a group that begins at `i`; returns how many words it has. */
+size_t words_until(const struct words *words, size_t i, struct words *out);
+/* Is it a command that MULTI queues? */
+bool words_may_group(const struct words *words);
 
-/* The request of the client's turn. */
+/* The request of the client's turn; or a group, in which ';' stands before each
+ * command but the first. */
 void make_request(const struct mix *mix, struct dice *dice,
                   const struct knows *knows, uint64_t client, uint64_t turn,
                   struct words *out);
 /* There is something to sell from the beginning. */
 void make_first(const struct mix *mix, uint64_t sku, struct words *out);
-/* A LOCK whose client will not wait for the answer. */
-void make_parting(const struct mix *mix, struct dice *dice, struct words *out);
+/* A LOCK whose client will not wait for the answer, and what it may send behind
+ * it. `followed`: as a rule of a lock that is free, so that it is granted while
+ * its client goes. */
+void make_parting(const struct mix *mix, struct dice *dice, bool followed,
+                  struct words *out, struct words *behind);
+/* Such a LOCK of what the client has, and an UNLOCK; false: it has nothing, or
+ * does not want to. */
+bool make_reentry(struct dice *dice, const struct knows *knows, uint64_t client,
+                  struct words *out, struct words *behind);
 /* One of many of the same kind, sent at once: 0 listings, 1 reservations, 2
  * long ones. */
 void make_bulk(const struct mix *mix, uint64_t style, struct words *out);
 /* KEEP of a session that the client knows; false: of none. */
 bool make_keep(const struct knows *knows, struct words *out);
-/* Learns from a reply. */
+/* Remembers a name, and forgets the oldest if there are too many. */
+void knows_keep(struct known *list, size_t *count, struct hf_bytes name);
+/* Learns from a reply; of a group from that of its EXEC. */
 void knows_learn(struct knows *knows, const struct words *words,
                  struct hf_bytes reply);
 

@@ -212,7 +212,10 @@ static void make_other_lock(struct making *m, enum make_kind kind)
     switch (kind) {
     case MAKE_LOCKINFO:
         words_add(m->out, "LOCKINFO");
-        add_name(m);
+        if (m->mix->groups > 0)
+            add_group_name(m);
+        else
+            add_name(m);
         break;
     case MAKE_LOCKS:
         words_add(m->out, "LOCKS");

@@ -19,6 +19,11 @@ void add_name(struct making *m);
 void add_owner(struct making *m);
 void add_ms(struct making *m, const char *option, uint64_t most);
 void add_pattern(struct making *m);
+void add_items(struct making *m);
+/* A lock of which only groups may be the holders, or any. */
+void add_group_name(struct making *m);
+/* LIMIT of a key that groups take permits of. */
+void add_group_limit(struct making *m);
 /* Something that was told, as a rule to the client itself; NULL: nothing. */
 const struct known *pick(struct making *m, const struct known *own,
                          size_t count, const struct known *all,
@@ -26,5 +31,11 @@ const struct known *pick(struct making *m, const struct known *own,
 
 /* Up to MAKE_LOCKS_LAST. */
 void make_lock(struct making *m, enum make_kind kind);
+/* From MAKE_LIMIT to MAKE_LIMIT_OTHER. */
+void make_limit(struct making *m, enum make_kind kind);
+void make_group(struct making *m, uint64_t turn);
+void make_key(struct making *m);
+/* MULTI, EXEC or DISCARD alone. */
+void make_loose(struct making *m);
 
 #endif

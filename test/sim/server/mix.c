@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "server/config.h"
+
 const char *const fault_names[FAULT_KINDS] = {
     [FAULT_KILL] = "kill",
     [FAULT_KILL_DISK] = "kill-disk",
@@ -248,6 +250,54 @@ static void draw_locks(struct mix *mix, uint64_t seed)
     mix->trees = ONE_OF(&dice, 0, 0, 200, 500);
 }
 
+/* Who leaves without waiting for its lock, and what comes behind it. In some
+ * seeds with a log of several machines that is what they are about: commits are
+ * slow, requests few, and nobody waits for a lock, so that batches follow each
+ * other. */
+static void draw_partings(struct mix *mix, uint64_t seed)
+{
+    struct dice dice = dice_make(seed, "mix", 5, 0);
+
+    mix->followed = ONE_OF(&dice, 0, 300, 1000);
+    if (mix->remote.flights == 0 || !dice_hit(&dice, 250))
+        return;
+    mix->weights[MAKE_LOCK_WAIT] = mix->weights[MAKE_LOCKSET] = 0;
+    mix->remote.flights = REMOTE_FLIGHTS_MAX;
+    mix->disk.write_max_ns = 2 * S;
+    mix->pace_ns = 100 * MS;
+    mix->leave = 150;
+    mix->followed = 1000;
+    mix->nowait = true;
+}
+
+/* In half of the seeds permits are held, too. */
+static void draw_limits(struct mix *mix, uint64_t seed)
+{
+    struct dice dice = dice_make(seed, "mix", 4, 0);
+
+    mix->held = ONE_OF(&dice, 0, 0, 300, 900);
+    mix->held_per_ms = ONE_OF(&dice, 1000, 10000, 60000);
+}
+
+/* In a third of the seeds there are no groups, and some are mostly about them.
+ */
+static void draw_groups(struct mix *mix, uint64_t seed)
+{
+    struct dice dice = dice_make(seed, "mix", 6, 0);
+
+    mix->groups = ONE_OF(&dice, 0, 0, 30, 100, 300, 800);
+    if (mix->groups > 0)
+        mix->loose = ONE_OF(&dice, 0, 0, 20, 100);
+}
+
+/* In half of the seeds there are keys beside the locks. */
+static void draw_keys(struct mix *mix, uint64_t seed)
+{
+    struct dice dice = dice_make(seed, "mix", 7, 0);
+
+    mix->redis = ONE_OF(&dice, 0, 0, 50, 300);
+}
+
 const char *mix_name(const struct mix *mix, uint64_t number)
 {
     static const char *const apart[] = {"a", "b", "c", "d", "e"};
@@ -266,6 +316,7 @@ void mix_draw(struct mix *mix, uint64_t seed, uint64_t commands, uint32_t off)
     draw_clients(mix, &dice);
     draw_machine(mix, &dice);
     draw_faults(mix, &dice, off);
+    mix->events_bytes = seed % 8 == 5 ? 0 : seed % 8 == 6 ? 65536 : 64u << 20;
     if (dice_hit(&dice, 200)) { /* peace on the wires */
         mix->net.cut = 0;
         mix->leave = mix->half = mix->slow = mix->garbage = 0;
@@ -274,6 +325,10 @@ void mix_draw(struct mix *mix, uint64_t seed, uint64_t commands, uint32_t off)
     draw_remote(mix, seed);
     draw_twins(mix, seed);
     draw_locks(mix, seed);
+    draw_limits(mix, seed);
+    draw_partings(mix, seed);
+    draw_groups(mix, seed);
+    draw_keys(mix, seed);
 }
 
 void mix_bounds(const struct mix *mix, struct hold_bounds *bounds)
@@ -289,4 +344,20 @@ void mix_bounds(const struct mix *mix, struct hold_bounds *bounds)
     if (mix->few)
         bounds->holders_max = bounds->sessions_max = mix->few;
     bounds->wound_grace_ms = mix->wound_grace_ms;
+}
+
+void mix_describe(const struct mix *mix, uint64_t seed, FILE *out)
+{
+    fprintf(out, "seed %llu: %llu clients, %s, %llu KiB segments",
+            (unsigned long long)seed, (unsigned long long)mix->clients,
+            config_durabilities[mix->sync],
+            (unsigned long long)mix->segment_bytes / 1024);
+    if (mix->remote.flights > 0)
+        fprintf(out, ", a log elsewhere, %llu commits at once",
+                (unsigned long long)mix->remote.flights);
+    fprintf(out, ", faults:");
+    for (size_t i = 0; i < mix->fault_count; i++)
+        fprintf(out, " %s@%llu", fault_names[mix->faults[i].kind],
+                (unsigned long long)mix->faults[i].at);
+    fprintf(out, "\n");
 }

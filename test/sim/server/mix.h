@@ -6,6 +6,8 @@
 #ifndef SIM_SERVER_MIX_H
 #define SIM_SERVER_MIX_H
 
+#include <stdio.h>
+
 #include "hold/bounds.h"
 #include "journal/journal.h"
 #include "sim/server/disk.h"
@@ -94,12 +96,13 @@ struct mix {
     uint64_t clients;
     uint64_t commands;
     uint64_t weights[MAKE_KINDS];
-    uint64_t names;   /* of locks */
-    uint64_t skus;    /* products */
-    uint64_t ids;     /* of reservations */
-    uint64_t keys;    /* of limits */
-    uint64_t ttl_ms;  /* most */
-    uint64_t wait_ms; /* most */
+    uint64_t names;       /* of locks */
+    uint64_t skus;        /* products */
+    uint64_t ids;         /* of reservations */
+    uint64_t keys;        /* of limits */
+    uint64_t held_per_ms; /* time that earns ten permits of those with holds */
+    uint64_t ttl_ms;      /* most */
+    uint64_t wait_ms;     /* most */
     uint64_t think_ns;
     uint64_t pace_ns;     /* least time between two turns */
     uint64_t patience_ns; /* least time that a client waits for an answer */
@@ -112,6 +115,8 @@ struct mix {
     uint64_t bulk;     /* turns that send hundreds */
     uint64_t leave;    /* turns that end with the connection cut */
     uint64_t flood;    /* of those that leave, so many send too much before */
+    uint64_t followed; /* or something else, and another one asks the same */
+    bool nowait;       /* those that leave do not ask to wait */
     uint64_t half;     /* turns that end with the sending side closed */
     uint64_t slow;     /* visits that read slowly */
     uint64_t deaf;     /* of those, so many next to nothing for a minute */
@@ -119,6 +124,10 @@ struct mix {
     uint64_t garbage;  /* turns that send what is no request */
     uint64_t share;    /* locks taken in another client's name */
     uint64_t foreign;  /* visits from another machine */
+    uint64_t groups;   /* requests that are groups */
+    uint64_t loose;    /* MULTI, EXEC and DISCARD one by one */
+    uint64_t redis;    /* requests of lock clients of Redis */
+    uint64_t held;     /* LIMITs of keys whose permits are held and settled */
 
     /* of 1000 locks that are asked for */
     uint64_t shared;
@@ -139,6 +148,7 @@ struct mix {
     enum journal_sync sync;
     uint64_t segment_bytes;
     uint64_t snapshot_bytes;
+    uint64_t events_bytes; /* that are kept; 0: none */
     uint64_t clients_max;
     uint64_t output_max;
     uint64_t idle_ms;
@@ -162,5 +172,8 @@ const char *mix_name(const struct mix *mix, uint64_t number);
 void mix_draw(struct mix *mix, uint64_t seed, uint64_t commands, uint32_t off);
 /* Those of the engine that are other than usual. */
 void mix_bounds(const struct mix *mix, struct hold_bounds *bounds);
+
+/* Prints what the seed is about. */
+void mix_describe(const struct mix *mix, uint64_t seed, FILE *out);
 
 #endif

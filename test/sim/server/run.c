@@ -12,6 +12,7 @@
 #include "hold/image.h"
 #include "server/server.h"
 #include "sim/server/exec.h"
+#include "sim/server/feeding.h"
 #include "sim/server/loop.h"
 #include "sim/server/record.h"
 #include "sim/server/sale.h"
@@ -97,6 +98,7 @@ static void lose(void)
 {
     run.lossy = true;
     record_lossy();
+    feeding_lose();
 }
 
 static void on_killed(void)
@@ -370,6 +372,8 @@ static struct config make_config(void)
     config.limit_keys_max = 1000;
     config.limit_log_bytes = 1u << 20;
     mix_bounds(mix, &config.bounds);
+    config.events_keep_bytes = mix->events_bytes;
+    config.events_keep_ms = HOLD_TTL_MAX_MS;
     return config;
 }
 
@@ -402,6 +406,8 @@ static void end_server(void)
         lose();
     run.up = false;
     hf_memory_fail_never();
+    bool clean = run.server->stopping && !run.server->failed &&
+                 commit_is_idle(run.server);
     server_close(run.server);
     if (world_is_dead()) {
         while (world_fibers() > 0)
@@ -412,6 +418,10 @@ static void end_server(void)
         record_run_end(HISTORY_STOP, run.server->failed);
         run.result->stops++;
         disk_restart(false);
+        const char *wrong =
+            feeding_check(run.opts->dir, clean ? run.mix.events_bytes : 0);
+        if (wrong != NULL)
+            fail("feed", "%s", wrong);
     }
 }
 
@@ -539,6 +549,7 @@ void run_seed(const struct run_opts *opts, struct run_result *out)
     assert(run.server != NULL);
     world_begin(opts->seed);
     record_begin();
+    feeding_begin();
     mix_draw(&run.mix, opts->seed, opts->commands, opts->faults_off);
     disk_begin(opts->dir, &run.mix.disk);
     remote_begin(&run.mix, run.server);
@@ -560,6 +571,7 @@ void run_seed(const struct run_opts *opts, struct run_result *out)
     out->faults = run.mix.fault_count;
     for (uint64_t i = 0; i < run.mix.clients; i++)
         out->client_turns[i] = clients_turns(i);
+    feeding_end();
     clients_end();
     net_end();
     disk_end();
@@ -576,18 +588,5 @@ void run_story(const struct run_result *result, FILE *out)
 
 void run_describe(const struct run_opts *opts, FILE *out)
 {
-    const struct mix *mix = &run.mix;
-
-    fprintf(out, "seed %llu: %llu clients, %s, %llu KiB segments",
-            (unsigned long long)opts->seed, (unsigned long long)mix->clients,
-            config_durabilities[mix->sync],
-            (unsigned long long)mix->segment_bytes / 1024);
-    if (mix->remote.flights > 0)
-        fprintf(out, ", a log elsewhere, %llu commits at once",
-                (unsigned long long)mix->remote.flights);
-    fprintf(out, ", faults:");
-    for (size_t i = 0; i < mix->fault_count; i++)
-        fprintf(out, " %s@%llu", fault_names[mix->faults[i].kind],
-                (unsigned long long)mix->faults[i].at);
-    fprintf(out, "\n");
+    mix_describe(&run.mix, opts->seed, out);
 }

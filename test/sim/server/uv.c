@@ -10,7 +10,7 @@
  *   loop->handle_queue      first and last handle
  *   handle->handle_queue    next and previous handle
  *   handle->u.reserved[0]   the wire of a TCP handle
- *   handle->flags           the bits below
+ *   handle->flags           the bits of uv_state.h
  */
 #include <uv.h>
 
@@ -26,12 +26,6 @@
 #include "sim/server/net.h"
 #include "sim/server/uv_state.h"
 #include "sim/server/world.h"
-
-#define ACTIVE  1u
-#define CLOSING 2u
-#define READING 4u
-#define LISTENS 8u
-#define BLOCKED 16u /* a connection was announced and not accepted */
 
 #define READY_MAX 512
 
@@ -68,18 +62,6 @@ uint64_t loop_turns(void)
 struct wire *loop_wire(const void *handle)
 {
     return ((const uv_handle_t *)handle)->u.reserved[0];
-}
-
-static bool has(const void *handle, unsigned flag)
-{
-    return (((const uv_handle_t *)handle)->flags & flag) != 0;
-}
-
-static void set(void *handle, unsigned flag, bool on)
-{
-    uv_handle_t *h = handle;
-
-    h->flags = on ? h->flags | flag : h->flags & ~flag;
 }
 
 static uv_handle_t *first_of(const uv_loop_t *loop)
@@ -128,18 +110,18 @@ static void take_out(uv_handle_t *h)
 
 void loop_listens(void *handle)
 {
-    set(handle, LISTENS | ACTIVE, true);
+    loop_set(handle, LISTENS | ACTIVE, true);
     state.listener = handle;
 }
 
 void loop_accepted(void *listener)
 {
-    set(listener, BLOCKED, false);
+    loop_set(listener, BLOCKED, false);
 }
 
 void loop_reads(void *handle, bool on)
 {
-    set(handle, READING | ACTIVE, on);
+    loop_set(handle, READING | ACTIVE, on);
 }
 
 /* What has arrived before it is read first, so that a server hears of a reset
@@ -154,19 +136,19 @@ void loop_tell_reset(struct wire *wire)
 
 int uv_is_closing(const uv_handle_t *handle)
 {
-    return has(handle, CLOSING);
+    return loop_has(handle, CLOSING);
 }
 
 int uv_is_active(const uv_handle_t *handle)
 {
-    return has(handle, ACTIVE);
+    return loop_has(handle, ACTIVE);
 }
 
 void uv_close(uv_handle_t *handle, uv_close_cb call)
 {
-    assert(!has(handle, CLOSING));
-    set(handle, CLOSING, true);
-    set(handle, ACTIVE | READING, false);
+    assert(!loop_has(handle, CLOSING));
+    loop_set(handle, CLOSING, true);
+    loop_set(handle, ACTIVE | READING, false);
     handle->close_cb = call;
     handle->next_closing = state.closing;
     state.closing = handle;
@@ -236,7 +218,7 @@ static void run_timers(uv_loop_t *loop)
         uv_timer_t *first = NULL;
         for (uv_handle_t *h = first_of(loop); h != NULL; h = next_of(h)) {
             uv_timer_t *timer = (uv_timer_t *)h;
-            if (h->type != UV_TIMER || !has(h, ACTIVE) ||
+            if (h->type != UV_TIMER || !loop_has(h, ACTIVE) ||
                 timer->timeout > loop->time)
                 continue;
             if (first == NULL || timer->timeout < first->timeout ||
@@ -258,7 +240,7 @@ static void run_each(uv_loop_t *loop, uv_handle_type type)
 {
     for (uv_handle_t *h = first_of(loop), *next; h != NULL; h = next) {
         next = next_of(h);
-        if (h->type != type || !has(h, ACTIVE))
+        if (h->type != type || !loop_has(h, ACTIVE))
             continue;
         if (!between())
             return;
@@ -305,28 +287,30 @@ static bool wire_ready(const uv_handle_t *h)
 
     if (wire == NULL)
         return false;
-    if (wire->reset && !wire->reset_told && !has(h, READING))
+    if (wire->reset && !wire->reset_told && !loop_has(h, READING))
         return true; /* told by a look at the socket, if at all */
     if (wire->write != NULL && (wire->reset || wire_window(wire) > 0))
         return true;
-    return has(h, READING) &&
+    return loop_has(h, READING) &&
            (wire->up.arrived > wire->up.taken || wire->reset ||
             (wire->up.fin_arrived && !wire->eof_told));
 }
 
 static bool is_ready(const uv_handle_t *h)
 {
-    if (has(h, CLOSING))
+    if (loop_has(h, CLOSING))
         return false;
     switch (h->type) {
     case UV_TCP:
-        if (has(h, LISTENS))
-            return !has(h, BLOCKED) && net_waiting() != NULL;
+        if (loop_has(h, LISTENS))
+            return !loop_has(h, BLOCKED) && net_waiting() != NULL;
         return wire_ready(h);
     case UV_POLL:
-        return has(h, ACTIVE) && state.wake;
+        return loop_has(h, ACTIVE) && state.wake;
+    case UV_ASYNC:
+        return ((const uv_async_t *)h)->pending != 0;
     case UV_SIGNAL:
-        return has(h, ACTIVE) && state.signal != 0 &&
+        return loop_has(h, ACTIVE) && state.signal != 0 &&
                ((const uv_signal_t *)h)->signum == state.signal;
     default:
         return false;
@@ -352,9 +336,10 @@ static uint64_t poll_until_ns(uv_loop_t *loop)
         return 0;
     for (uv_handle_t *h = first_of(loop); h != NULL; h = next_of(h)) {
         const uv_timer_t *timer = (uv_timer_t *)h;
-        if (h->type == UV_IDLE && has(h, ACTIVE))
+        if (h->type == UV_IDLE && loop_has(h, ACTIVE))
             return 0;
-        if (h->type == UV_TIMER && has(h, ACTIVE) && timer->timeout < until_ms)
+        if (h->type == UV_TIMER && loop_has(h, ACTIVE) &&
+            timer->timeout < until_ms)
             until_ms = timer->timeout;
     }
     return until_ms == UINT64_MAX ? UINT64_MAX : until_ms * MS;
@@ -362,9 +347,9 @@ static uint64_t poll_until_ns(uv_loop_t *loop)
 
 static void accept_one(uv_stream_t *listener)
 {
-    set(listener, BLOCKED, true);
+    loop_set(listener, BLOCKED, true);
     if (net_accept_fails(net_waiting())) {
-        set(listener, BLOCKED, false); /* tried again in the next turn */
+        loop_set(listener, BLOCKED, false); /* tried again in the next turn */
         listener->connection_cb(listener, UV_EMFILE);
         return;
     }
@@ -398,11 +383,11 @@ static void read_some(uv_stream_t *stream, struct wire *wire)
         stream->read_cb(stream, (ssize_t)got, &buf);
     } else if (wire->reset) {
         loop_tell_reset(wire);
-        set(stream, READING | ACTIVE, false);
+        loop_set(stream, READING | ACTIVE, false);
         stream->read_cb(stream, UV_ECONNRESET, &buf);
     } else if (wire->up.fin_arrived && !wire->eof_told) {
         wire->eof_told = true;
-        set(stream, READING | ACTIVE, false);
+        loop_set(stream, READING | ACTIVE, false);
         stream->read_cb(stream, UV_EOF, &buf);
     }
 }
@@ -413,18 +398,21 @@ static void run_ready(uv_handle_t *h)
 
     if (h->type == UV_POLL) {
         ((uv_poll_t *)h)->poll_cb((uv_poll_t *)h, 0, UV_READABLE);
+    } else if (h->type == UV_ASYNC) {
+        ((uv_async_t *)h)->pending = 0;
+        ((uv_async_t *)h)->async_cb((uv_async_t *)h);
     } else if (h->type == UV_SIGNAL) {
         int number = state.signal;
         state.signal = 0;
         ((uv_signal_t *)h)->signal_cb((uv_signal_t *)h, number);
-    } else if (has(h, LISTENS)) {
+    } else if (loop_has(h, LISTENS)) {
         accept_one((uv_stream_t *)h);
     } else {
-        if (wire->reset && !has(h, READING))
+        if (wire->reset && !loop_has(h, READING))
             loop_tell_reset(wire);
-        if (has(h, READING))
+        if (loop_has(h, READING))
             read_some((uv_stream_t *)h, wire);
-        if (!has(h, CLOSING) && wire->write != NULL)
+        if (!loop_has(h, CLOSING) && wire->write != NULL)
             go_on_writing(wire);
     }
 }
@@ -497,96 +485,4 @@ int uv_run(uv_loop_t *loop, uv_run_mode mode)
     loop->stop_flag = 0;
     state.running = false;
     return first_of(loop) != NULL;
-}
-
-/* ---- Idle, prepare, check, timer, signal, poll. ---- */
-
-#define SIMPLE(name, kind)                                            \
-    int uv_##name##_init(uv_loop_t *loop, uv_##name##_t *handle)      \
-    {                                                                 \
-        loop_init_handle(loop, handle, kind, sizeof *handle);         \
-        return 0;                                                     \
-    }                                                                 \
-    int uv_##name##_start(uv_##name##_t *handle, uv_##name##_cb call) \
-    {                                                                 \
-        handle->name##_cb = call;                                     \
-        set(handle, ACTIVE, true);                                    \
-        return 0;                                                     \
-    }                                                                 \
-    int uv_##name##_stop(uv_##name##_t *handle)                       \
-    {                                                                 \
-        set(handle, ACTIVE, false);                                   \
-        return 0;                                                     \
-    }
-
-SIMPLE(idle, UV_IDLE)
-SIMPLE(prepare, UV_PREPARE)
-SIMPLE(check, UV_CHECK)
-
-int uv_timer_init(uv_loop_t *loop, uv_timer_t *timer)
-{
-    loop_init_handle(loop, timer, UV_TIMER, sizeof *timer);
-    return 0;
-}
-
-int uv_timer_start(uv_timer_t *timer, uv_timer_cb call, uint64_t timeout,
-                   uint64_t repeat)
-{
-    if (has(timer, CLOSING) || call == NULL)
-        return UV_EINVAL;
-    timer->timer_cb = call;
-    timer->timeout = timer->loop->time + timeout;
-    if (timer->timeout < timeout)
-        timer->timeout = UINT64_MAX;
-    timer->repeat = repeat;
-    timer->start_id = timer->loop->timer_counter++;
-    set(timer, ACTIVE, true);
-    return 0;
-}
-
-int uv_timer_stop(uv_timer_t *timer)
-{
-    set(timer, ACTIVE, false);
-    return 0;
-}
-
-int uv_signal_init(uv_loop_t *loop, uv_signal_t *handle)
-{
-    loop_init_handle(loop, handle, UV_SIGNAL, sizeof *handle);
-    return 0;
-}
-
-int uv_signal_start(uv_signal_t *handle, uv_signal_cb call, int number)
-{
-    handle->signal_cb = call;
-    handle->signum = number;
-    set(handle, ACTIVE, true);
-    return 0;
-}
-
-int uv_signal_stop(uv_signal_t *handle)
-{
-    set(handle, ACTIVE, false);
-    return 0;
-}
-
-int uv_poll_init(uv_loop_t *loop, uv_poll_t *handle, int fd)
-{
-    (void)fd;
-    loop_init_handle(loop, handle, UV_POLL, sizeof *handle);
-    return 0;
-}
-
-int uv_poll_start(uv_poll_t *handle, int events, uv_poll_cb call)
-{
-    assert(events == UV_READABLE);
-    handle->poll_cb = call;
-    set(handle, ACTIVE, true);
-    return 0;
-}
-
-int uv_poll_stop(uv_poll_t *handle)
-{
-    set(handle, ACTIVE, false);
-    return 0;
 }

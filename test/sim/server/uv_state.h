@@ -1,4 +1,4 @@
-/* uv_state.h - what the two files of the tests' libuv share. */
+/* uv_state.h - what the files of the tests' libuv share. */
 #ifndef SIM_SERVER_UV_STATE_H
 #define SIM_SERVER_UV_STATE_H
 
@@ -7,6 +7,25 @@
 #include <uv.h>
 
 struct wire;
+
+/* Bits in handle->flags. */
+#define ACTIVE  1u
+#define CLOSING 2u
+#define READING 4u
+#define LISTENS 8u
+#define BLOCKED 16u /* a connection was announced and not accepted */
+
+static inline bool loop_has(const void *handle, unsigned flag)
+{
+    return (((const uv_handle_t *)handle)->flags & flag) != 0;
+}
+
+static inline void loop_set(void *handle, unsigned flag, bool on)
+{
+    uv_handle_t *h = handle;
+
+    h->flags = on ? h->flags | flag : h->flags & ~flag;
+}
 
 void loop_init_handle(uv_loop_t *loop, void *handle, uv_handle_type type,
                       size_t size);

@@ -43,8 +43,10 @@ void visits_end(void)
     while (all.visits != NULL) {
         struct visit *visit = all.visits;
         all.visits = visit->next;
-        for (size_t i = 0; i < visit->count; i++)
+        for (size_t i = 0; i < visit->count; i++) {
+            free(visit->calls[i]->group);
             free(visit->calls[i]);
+        }
         free(visit->calls);
         free(visit->in);
         free(visit);
@@ -64,8 +66,9 @@ size_t visit_open_calls(const struct visit *visit)
 bool visit_is_stuck(const struct visit *visit)
 {
     for (size_t i = visit->answered; i < visit->count; i++) {
-        if (visit->calls[i]->id == 0 ||
-            words_has(&visit->calls[i]->words, "FOREVER"))
+        const struct call *call = visit->calls[i];
+        if (call->id == 0 ||
+            (!call->queued && words_has(&call->words, "FOREVER")))
             return true;
     }
     return false;
@@ -73,8 +76,8 @@ bool visit_is_stuck(const struct visit *visit)
 
 static bool may_wait(const struct call *call)
 {
-    return words_has(&call->words, "WAIT") ||
-           words_has(&call->words, "FOREVER");
+    return !call->queued && (words_has(&call->words, "WAIT") ||
+                             words_has(&call->words, "FOREVER"));
 }
 
 /* ---- Answers. ---- */
@@ -452,19 +455,48 @@ uint64_t visits_next_id(void)
     return ++all.ids;
 }
 
-void visit_ask(struct visit *visit, const struct words *words, bool inline_)
+const struct words *call_again(const struct call *call)
+{
+    if (call->queued || !words_has(&call->words, "REQ"))
+        return NULL;
+    return call->group != NULL ? call->group : &call->words;
+}
+
+static void ask_one(struct visit *visit, const struct words *words,
+                    bool inline_)
 {
     char bytes[WORDS_TEXT_MAX + WORDS_MAX * 16];
     struct hf_bytes list[WORDS_MAX];
     struct call *call = add_call(visit);
     size_t len = encode(words, inline_, bytes, sizeof bytes);
 
+    bool ends = words_is(words, 0, "EXEC") || words_is(words, 0, "DISCARD");
+    call->queued = visit->multi && !ends && !words_is(words, 0, "MULTI");
+    visit->multi = !ends && (visit->multi || words_is(words, 0, "MULTI"));
     call->words = *words;
     call->id = ++all.ids;
     visit->stream += len;
     call->end = visit->stream;
     record_call(visit->wire->number, call->id, list, words_list(words, list));
     wire_write(visit->wire, bytes, len);
+}
+
+uint64_t visit_ask(struct visit *visit, const struct words *words, bool inline_)
+{
+    uint64_t count = 0;
+    struct words part;
+
+    for (size_t i = 0; i < words->count; i++, count++) {
+        i += words_until(words, i, &part);
+        ask_one(visit, &part, inline_);
+    }
+    if (count > 1) {
+        struct call *exec = visit->calls[visit->count - 1];
+        exec->group = malloc(sizeof *words);
+        assert(exec->group != NULL);
+        *exec->group = *words;
+    }
+    return count;
 }
 
 void visit_send(struct visit *visit, const char *data, size_t len)

@@ -13,7 +13,9 @@ struct call {
     uint64_t taken_ns; /* when the server had read that */
     bool alone;        /* nothing before it was unanswered then */
     bool answered;
+    bool queued; /* behind MULTI */
     struct words words;
+    struct words *group; /* of its EXEC, all of it; or NULL */
 };
 
 struct visit {
@@ -32,6 +34,7 @@ struct visit {
     uint64_t stream; /* bytes sent */
     bool open;       /* the client has it */
     bool connected;
+    bool multi;       /* it has sent MULTI, and not what ends it */
     bool finished;    /* it sends no more */
     bool slow;        /* reads a little at a time */
     bool reading;     /* its next read is planned */
@@ -59,8 +62,13 @@ void visits_excuse(bool on, bool stops);
  * there may be no room for everybody. */
 void visits_bounds(uint64_t idle_ns, bool full);
 struct visit *visit_open(struct client *client, bool local, bool slow);
-/* Sends a request; `inline_`: as a line, if it can be one. */
-void visit_ask(struct visit *visit, const struct words *words, bool inline_);
+/* Sends a request, or all of a group; returns how many that is. `inline_`: as a
+ * line, if it can be one. */
+uint64_t visit_ask(struct visit *visit, const struct words *words,
+                   bool inline_);
+/* What is to be asked if it is asked again, because it has a REQ; NULL: it has
+ * none. */
+const struct words *call_again(const struct call *call);
 /* Sends bytes that are no request. */
 void visit_send(struct visit *visit, const char *data, size_t len);
 void visit_finish(struct visit *visit);

@@ -1,0 +1,96 @@
+/* make_key.c - draws the requests of lock clients of Redis.
+ *
+ * Their names are their own: what LOCK says of a key is not judged.
+ */
+#include "sim/server/making.h"
+
+/* Compare and delete, compare and expire, of one key (redsync); set all,
+ * expire all, delete those that are equal (redlock). */
+static const struct {
+    const char *sha1;
+    bool many;
+    bool timed;
+} scripts[] = {
+    {"e950836ed1e694540c503ef9972b8de518044d3b", false, false},
+    {"d75bb8b5bd13532ddedd17762e772346e39b321e", false, true},
+    {"96da70f7716f27d278a5218544df37fd8b0a5e4c", true, true},
+    {"aed6f382e410db8ba7926d4e5e9aab410bf2a78a", true, true},
+    {"e4612211c9f8f51c257e26e056b0a654b3187242", true, false},
+};
+#define SCRIPTS (sizeof scripts / sizeof scripts[0])
+
+static void add_key(struct making *m)
+{
+    words_add(m->out, "key%llu", ULL(dice_below(m->dice, m->mix->names)));
+}
+
+/* As a rule the one that the client sets. */
+static void add_value(struct making *m)
+{
+    uint64_t value =
+        dice_hit(m->dice, 100) ? dice_below(m->dice, 3) : m->client;
+
+    words_add(m->out, "v%llu", ULL(value));
+}
+
+static void make_script(struct making *m)
+{
+    uint64_t script = dice_below(m->dice, SCRIPTS);
+    uint64_t keys = scripts[script].many ? dice_between(m->dice, 1, 4) : 1;
+
+    words_add(m->out, "EVALSHA");
+    words_add(m->out, "%s", scripts[script].sha1);
+    words_add(m->out, "%llu", ULL(keys));
+    for (uint64_t i = 0; i < keys; i++)
+        add_key(m);
+    add_value(m);
+    if (scripts[script].timed)
+        words_add(m->out, "%llu", ULL(dice_scale(m->dice, 10, m->mix->ttl_ms)));
+}
+
+static void make_set(struct making *m)
+{
+    static const char *const conditions[] = {"NX", "NX", "NX", "XX", "GET"};
+    uint64_t condition = dice_below(m->dice, 6);
+
+    words_add(m->out, "SET");
+    add_key(m);
+    add_value(m);
+    if (condition < 5)
+        words_add(m->out, "%s", conditions[condition]);
+    if (!dice_hit(m->dice, 100))
+        add_ms(m, "PX", m->mix->ttl_ms);
+}
+
+/* One word and one key. */
+static void make_plain(struct making *m)
+{
+    static const char *const verbs[] = {"DEL",     "GETDEL", "GET",
+                                        "PTTL",    "EXISTS", "TYPE",
+                                        "PERSIST", "DEL",    "GET"};
+
+    words_add(m->out, "%s", verbs[dice_below(m->dice, 9)]);
+    add_key(m);
+}
+
+void make_key(struct making *m)
+{
+    switch (dice_below(m->dice, 8)) {
+    case 0:
+    case 1:
+    case 2:
+        make_set(m);
+        break;
+    case 3:
+    case 4:
+        make_script(m);
+        break;
+    case 5:
+        words_add(m->out, dice_hit(m->dice, 500) ? "KEYS" : "SCAN");
+        words_add(m->out, words_is(m->out, 0, "KEYS") ? "key*" : "0");
+        break;
+    default:
+        make_plain(m);
+        break;
+    }
+}

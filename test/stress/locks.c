@@ -230,6 +230,119 @@ TEST(the_same_by_age)
     end();
 }
 
+/* ---- The same in the order in which they came. ---- */
+
+#define QUEUERS 8
+
+static struct {
+    struct hf_atomic_u64 turn; /* counts: whose turn it is to ask */
+    struct hf_atomic_u64 done; /* counts those who had it */
+    struct queuer {
+        int place; /* among those who ask */
+        int name;
+        enum hf_locks_mode mode;
+        uint64_t token; /* tells when it was granted */
+    } queuers[QUEUERS];
+} queue;
+
+static void await(const struct hf_atomic_u64 *word, uint64_t value)
+{
+    /* Acquire: what was written before it. */
+    while (hf_u64_load(word, __ATOMIC_ACQUIRE) < value)
+        sched_yield();
+}
+
+static void queue_up(struct queuer *queuer, uint64_t round)
+{
+    await(&queue.turn, round * (QUEUERS + 1) + 1); /* there is a plan */
+    await(&queue.turn, round * (QUEUERS + 1) + 1 + (uint64_t)queuer->place + 1);
+    bool counts = queuer->mode == HF_LOCKS_COUNTING;
+    struct hf_locks_request request = {
+        .mode = queuer->mode, .permits = counts, .of = counts ? 2 : 0};
+    struct hf_locks_answer answer;
+    expect(hf_locks_acquire(test.locks, names[queuer->name], &request,
+                            HF_FOREVER, &answer) == HF_OK);
+    queuer->token = answer.token;
+    expect(hf_locks_release(test.locks, names[queuer->name], 0) == HF_OK);
+    /* Release: the token. */
+    hf_u64_add(&queue.done, 1, __ATOMIC_RELEASE);
+}
+
+/* Must `a` be granted before `b`, for the same name? The readers' turn comes
+ * first. */
+static bool goes_before(const struct queuer *a, const struct queuer *b)
+{
+    bool reads = a->mode == HF_LOCKS_SHARED;
+
+    if (reads != (b->mode == HF_LOCKS_SHARED))
+        return reads;
+    return a->place < b->place;
+}
+
+static void check_order(void)
+{
+    for (int i = 0; i < QUEUERS * QUEUERS; i++) {
+        const struct queuer *a = &queue.queuers[i % QUEUERS];
+        const struct queuer *b = &queue.queuers[i / QUEUERS];
+        if (a->name == b->name && goes_before(a, b))
+            expect(a->token < b->token);
+    }
+}
+
+/* All names are held until all have asked, one after the other. */
+static void lead(uint64_t round, struct hf_random *random)
+{
+    struct hf_locks_stats stats = {0};
+
+    for (int i = 0; i < QUEUERS; i++) {
+        int other = (int)hf_random_below(random, (uint64_t)i + 1);
+        queue.queuers[i] = (struct queuer){
+            .name = (int)hf_random_below(random, 3),
+            .mode = (enum hf_locks_mode)hf_random_below(random, 3),
+            .place = queue.queuers[other].place};
+        queue.queuers[other].place = i;
+    }
+    for (int i = 0; i < 3; i++)
+        expect(hf_locks_acquire(test.locks, names[i], NULL, HF_NOW, NULL) ==
+               HF_OK);
+    for (uint32_t i = 0; i <= QUEUERS; i++) {
+        /* Release: the plan. */
+        hf_u64_add(&queue.turn, 1, __ATOMIC_RELEASE);
+        while (stats.waiting < i) {
+            expect(hf_locks_stats(test.locks, NULL, &stats) == HF_OK);
+            sched_yield();
+        }
+    }
+    for (uint64_t i = 0; i < 3; i++)
+        expect(hf_locks_release(test.locks, names[(round + i) % 3], 0) ==
+               HF_OK);
+    await(&queue.done, (round + 1) * QUEUERS);
+    check_order();
+}
+
+static void order_body(void *context, int index)
+{
+    struct hf_random random;
+
+    (void)context;
+    hf_random_init(&random, test_seed());
+    for (uint64_t i = 0; i < (uint64_t)test.rounds; i++) {
+        if (index == QUEUERS)
+            lead(i, &random);
+        else
+            queue_up(&queue.queuers[index], i);
+    }
+}
+
+TEST(eight_threads_on_three_names_get_them_in_the_order_in_which_they_came)
+{
+    begin(NULL);
+    memset(&queue, 0, sizeof queue);
+    test.rounds = rounds(400);
+    test_threads(QUEUERS + 1, order_body, NULL);
+    end();
+}
+
 /* Sets and single names mixed. */
 static void set_body(void *context, int index)
 {

@@ -13,7 +13,13 @@
 #include "journal/disk.h"
 #include "journal/journal.h"
 
-enum fault_kind { FAULT_ERROR, FAULT_SHORT, FAULT_STALL, FAULT_GATE };
+enum fault_kind {
+    FAULT_ERROR,
+    FAULT_SHORT,
+    FAULT_STALL,
+    FAULT_GATE,
+    FAULT_FEED
+};
 
 struct fault {
     struct journal_io io; /* first: the journal's pointer is ours */
@@ -69,10 +75,15 @@ static int spoil_write(void *io, int fd, const void *data, size_t len,
                        uint64_t offset)
 {
     static const char batch_magic[] = "HFBATC01";
+    static const char feed_magic[] = "HFEVNT01";
     struct fault *fault = (struct fault *)io;
 
+    if (fault->kind == FAULT_FEED &&
+        memcmp(data, feed_magic, sizeof feed_magic - 1) == 0 &&
+        hf_u32_load(&released, __ATOMIC_RELAXED) == 0)
+        return fault->error;
     if (memcmp(data, batch_magic, sizeof batch_magic - 1) != 0 ||
-        fault->kind == FAULT_STALL || fault->kind == FAULT_GATE ||
+        fault->kind == FAULT_STALL || fault->kind >= FAULT_GATE ||
         fault->count++ != fault->at)
         return under(io)->write(under(io), fd, data, len, offset);
     if (fault->kind == FAULT_SHORT)
@@ -93,7 +104,7 @@ static void spoil_start(struct journal_io *io, int fd, const void *data,
     struct fault *fault = (struct fault *)io;
 
     fault->spoiled =
-        fault->kind == FAULT_GATE ? is_shut() : fault->count++ == fault->at;
+        fault->kind >= FAULT_GATE ? is_shut() : fault->count++ == fault->at;
     if (!fault->spoiled) {
         fault->under->start(fault->under, fd, data, len, offset);
         return;
@@ -149,7 +160,7 @@ static enum hf_status parse(const char *text, struct fault *fault)
     } kinds[] = {
         {"eio", FAULT_ERROR, EIO},      {"enospc", FAULT_ERROR, ENOSPC},
         {"short", FAULT_SHORT, ENOSPC}, {"stall", FAULT_STALL, 0},
-        {"gate", FAULT_GATE, 0},
+        {"gate", FAULT_GATE, 0},        {"feed", FAULT_FEED, ENOSPC},
     };
     static const char prefix[] = "write:";
     const char *kind = strrchr(text, ':');
@@ -181,7 +192,7 @@ enum hf_status fault_open(const char *what, struct journal_io **out,
     if (fault == NULL || parse(what, fault) != HF_OK) {
         hf_free(fault);
         snprintf(error, JOURNAL_ERROR_MAX,
-                 "%.64s is not write:N:eio|enospc|short|stall|gate", what);
+                 "%.64s is not write:N:eio|enospc|short|stall|gate|feed", what);
         return HF_INVALID;
     }
     status = journal_io_uring(&fault->under);
@@ -196,6 +207,7 @@ enum hf_status fault_open(const char *what, struct journal_io **out,
     fault->io.write = spoil_write;
     fault->io.sync = spoil_sync;
     fault->io.start = spoil_start;
+    fault->io.ask = NULL;
     fault->io.wait = spoil_wait;
     fault->io.close = close_both;
     stalled_disk = fault->under;

@@ -7,6 +7,8 @@
  *     gate          N does not count: every batch write and every sync of a
  *                   file from SIGUSR2 on, once `gate shut` is on standard
  *                   error, hangs until SIGUSR1
+ *     feed          N does not count: every write of events fails, the disk is
+ *                   full, until SIGUSR1
  *
  * build/test/faulty is the server with such a disk (test/support/faulty); its
  * first argument is the fault, the others are those of `holdfast serve`.

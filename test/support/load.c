@@ -217,8 +217,8 @@ static void say_known(struct load_worker *worker, struct load_op *op)
 
 static enum load_kind pick_kind(struct load_worker *worker)
 {
-    static const int shares[LOAD_KINDS] = {17, 17, 5, 5, 4, 4, 6, 4,
-                                           12, 5,  4, 3, 3, 3, 4, 4};
+    static const int shares[LOAD_KINDS] = {15, 15, 5, 5, 4, 4, 6, 4, 12,
+                                           5,  4,  3, 3, 3, 4, 4, 4};
     int roll = (int)below(worker, 100);
     int kind = 0;
 
@@ -260,10 +260,55 @@ static bool takes_request(enum load_kind kind)
            kind != LOAD_REPEAT && kind != LOAD_TRACE;
 }
 
+static void send(struct load *load, struct load_worker *worker,
+                 struct load_op *op)
+{
+    op->id = write_call(load, worker->client, op->text);
+    test_wire_add(&worker->wire, "%s", op->text);
+    worker->flight[worker->flight_count++] = *op;
+}
+
+/* A lock and a reservation that only this group can make; or a unit goes from
+ * one product to the next. */
+static void plan_group(struct load *load, struct load_worker *worker)
+{
+    struct load_op ops[LOAD_GROUPED] = {0};
+    uint64_t number = worker->next++;
+    int sku = (int)below(worker, LOAD_SKUS);
+
+    for (int i = 0; i < LOAD_GROUPED; i++)
+        ops[i].kind = LOAD_GROUP;
+    say(&ops[0], "MULTI");
+    if (below(worker, 2) == 0) {
+        ops[1].kind = ops[2].kind = LOAD_TRACE;
+        ops[1].object = 1;
+        say(&ops[1], "LOCK g-%d-%" PRIu64 " OWNER worker-%d TTL %d",
+            worker->index, number, worker->index, LONG_MS);
+        say(&ops[2], "RESERVE g-%d-%" PRIu64 " ITEM trace 1 TTL %d",
+            worker->index, number, LONG_MS);
+    } else {
+        say(&ops[1], "STOCK ADD sku-%d -1", sku);
+        say(&ops[2], "STOCK ADD sku-%d 1", (sku + 1) % LOAD_SKUS);
+    }
+    say(&ops[3], "EXEC");
+    bool kept = below(worker, 3) == 0;
+    if (kept)
+        say(&ops[3], " REQ q-%d-%" PRIu64, worker->index, number);
+    for (int i = 0; i < LOAD_GROUPED; i++) {
+        send(load, worker, &ops[i]);
+        if (kept)
+            memcpy(worker->group[i], ops[i].text, sizeof ops[i].text);
+    }
+}
+
 static void plan(struct load *load, struct load_worker *worker)
 {
     struct load_op op = {.kind = pick_kind(worker)};
 
+    if (op.kind == LOAD_GROUP) {
+        plan_group(load, worker);
+        return;
+    }
     if (!pick_object(worker, &op))
         op.kind = LOAD_LOCK;
     if (op.kind == LOAD_LOCK)
@@ -287,9 +332,7 @@ static void plan(struct load *load, struct load_worker *worker)
         memcpy(worker->repeats[below(worker, LOAD_REPEATS)], op.text,
                sizeof op.text);
     }
-    op.id = write_call(load, worker->client, op.text);
-    test_wire_add(&worker->wire, "%s", op.text);
-    worker->flight[worker->flight_count++] = op;
+    send(load, worker, &op);
 }
 
 /* Remembers what can be used later. */

@@ -28,6 +28,7 @@
 #define LOAD_SKUS    8
 #define LOAD_STOCK   400 /* units of each shared product at first */
 #define LOAD_FLIGHT  12
+#define LOAD_GROUPED 4  /* calls of a group */
 #define LOAD_IDS     64 /* reservations that a worker remembers */
 #define LOAD_REPEATS 16 /* requests that may be asked again */
 #define LOAD_TEXT    256
@@ -48,6 +49,7 @@ enum load_kind {
     LOAD_RESERVATION,
     LOAD_LIMIT,
     LOAD_REPEAT,
+    LOAD_GROUP, /* MULTI to EXEC, each a call */
     LOAD_TRACE, /* leaves a trace of its own, so that its order can be seen */
     LOAD_KINDS,
 };
@@ -68,7 +70,8 @@ struct load_worker {
     char ids[LOAD_IDS][64];      /* "": free */
     char repeats[LOAD_REPEATS][LOAD_TEXT];
     uint64_t next; /* a number for a name, never used before */
-    struct load_op flight[LOAD_FLIGHT];
+    char group[LOAD_GROUPED][LOAD_TEXT]; /* the last with a REQ */
+    struct load_op flight[LOAD_FLIGHT * LOAD_GROUPED];
     int flight_count;             /* not answered */
     uint64_t answers[LOAD_KINDS]; /* by kind, over all rounds */
     uint64_t refusals;

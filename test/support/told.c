@@ -5,7 +5,7 @@
 #include "support/resp_write.h"
 #include "support/test.h"
 
-#define WORDS_MAX 64
+#define WORDS_MAX 256
 
 static void begin(struct told *told)
 {
@@ -76,25 +76,36 @@ static void put_map(struct hf_buf *out, const struct hf_bytes *words,
 static size_t put_list(struct hf_buf *out, const struct hf_bytes *words,
                        size_t count)
 {
-    size_t end = 1;
+    struct hf_buf values = {0};
     size_t entries = 0;
+    size_t at = 1;
 
-    for (; !is(words[end], "]"); end++) {
-        CHECK(end + 1 < count);
-        entries += end == 1 || is(words[end], "|");
+    while (!is(words[at], "]")) {
+        size_t stop = at;
+        for (int depth = 0;
+             depth > 0 || (!is(words[stop], "|") && !is(words[stop], "]"));
+             stop++) {
+            CHECK(stop + 1 < count);
+            depth += is(words[stop], "[") - is(words[stop], "]");
+        }
+        if (is(words[at], "null"))
+            CHECK_EQ(resp_null(&values, 2), HF_OK);
+        else if (words[at].data[0] == '+')
+            CHECK_EQ(hf_buf_format(&values, "%.*s\r\n", (int)words[at].len,
+                                   words[at].data),
+                     HF_OK);
+        else if (is(words[at], "["))
+            put_list(&values, words + at, stop - at);
+        else
+            put_map(&values, words + at, stop - at);
+        entries++;
+        at = stop + is(words[stop], "|");
     }
     CHECK_EQ(resp_array(out, entries), HF_OK);
-    for (size_t i = 1; i < end;) {
-        size_t stop = i;
-        while (stop < end && !is(words[stop], "|"))
-            stop++;
-        if (is(words[i], "null"))
-            CHECK_EQ(resp_null(out, 2), HF_OK);
-        else
-            put_map(out, words + i, stop - i);
-        i = stop + 1;
-    }
-    return end + 1;
+    if (values.len > 0)
+        CHECK_EQ(hf_buf_append(out, values.data, values.len), HF_OK);
+    hf_buf_destroy(&values);
+    return at + 1;
 }
 
 /* A word that is a number is one, unless it is the name of something: a sku or

@@ -10,7 +10,8 @@
  *
  * Each event is a millisecond after the one before. A reply is an error (-),
  * a simple text (+), a number (:), `null`, or the fields and values of a map;
- * [sku a quantity 1 | sku b quantity 2] is a list of maps.
+ * [sku a quantity 1 | sku b quantity 2] is a list of maps, in which simple
+ * texts and lists may stand, too.
  */
 #ifndef TEST_SUPPORT_TOLD_H
 #define TEST_SUPPORT_TOLD_H

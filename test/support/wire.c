@@ -305,7 +305,7 @@ static size_t open_list(struct hf_bytes list, size_t *at)
 
     if (list.len == 0 || resp_read(list, at, &head) != HF_OK)
         return 0;
-    if (head.kind == RESP_ARRAY)
+    if (head.kind == RESP_ARRAY || head.kind == RESP_PUSH)
         return (size_t)head.number;
     return head.kind == RESP_MAP ? (size_t)head.number * 2 : 0;
 }

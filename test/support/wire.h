@@ -87,7 +87,7 @@ int64_t test_info(struct test_wire *wire, const char *name);
 struct hf_bytes test_text(struct hf_bytes reply, const char *field);
 /* The whole value of a field, header and all, or an empty one. */
 struct hf_bytes test_part(struct hf_bytes reply, const char *field);
-/* Values of an array; 0 of anything else. */
+/* Values of an array, a push or a map; 0 of anything else. */
 size_t test_length(struct hf_bytes array);
 struct hf_bytes test_element(struct hf_bytes array, size_t index);
 

@@ -303,6 +303,7 @@ static const char *const info_lines[] = {
     "connected_clients",
     "maxclients",
     "blocked_clients",
+    "pushed_grants",
     "# Memory",
     "engine_bytes",
     "engine_max_bytes",
@@ -351,6 +352,7 @@ static const char *const info_lines[] = {
     "turn_work_max",
     "turn_all_max",
     "turn_sweeps_max",
+    "turn_applied_max",
     "turn_steps_max",
     "events_total",
     "limit_decisions_total{decision=\"allowed\"}",
@@ -372,6 +374,21 @@ static const char *const info_lines[] = {
     "lock_hold_seconds_sum",
     "reservation_confirm_seconds_count",
     "reservation_confirm_seconds_sum",
+    "# Events",
+    "feed_first",
+    "feed_last",
+    "feed_bytes",
+    "feed_files",
+    "feed_lost_total",
+    "feed_failures_total",
+    "feed_waiters",
+    "subscriptions",
+    "pubsub_channels",
+    "pubsub_patterns",
+    "published_total",
+    "delivered_total",
+    "subscribers_cut_total",
+    "pattern_steps_max",
     "# Holds",
     "sequence",
     "locks",
@@ -458,65 +475,46 @@ TEST(info_has_every_line_in_its_section)
     stop();
 }
 
-static int64_t info_number(const char *name)
-{
-    struct hf_bytes text = test_bulk(test_ask(&wire, "INFO"));
-    struct hf_bytes line;
-    size_t at = 0;
-    uint64_t value;
-
-    while (next_line(text, &at, &line)) {
-        if (begins(line, name) && line.data[strlen(name)] == ':') {
-            size_t head = strlen(name) + 1;
-            CHECK_EQ(hf_parse_u64(hf_bytes(line.data + head, line.len - head),
-                                  &value),
-                     HF_OK);
-            return (int64_t)value;
-        }
-    }
-    return -1;
-}
-
 TEST(info_tells_what_is_there)
 {
     struct test_wire other;
 
     start();
-    CHECK_EQ(info_number("process_id"), server.pid);
-    CHECK_EQ(info_number("connected_clients"), 1);
+    CHECK_EQ(test_info(&wire, "process_id"), server.pid);
+    CHECK_EQ(test_info(&wire, "connected_clients"), 1);
     test_server_connect(&server, &other);
     CHECK_REPLY(test_ask(&other, "PING"), "+PONG");
-    CHECK_EQ(info_number("connected_clients"), 2);
-    CHECK_EQ(info_number("loading"), 0);
+    CHECK_EQ(test_info(&wire, "connected_clients"), 2);
+    CHECK_EQ(test_info(&wire, "loading"), 0);
     CHECK_DONE(test_ask(&wire, "STOCK SET apple 5"));
     CHECK_DONE(test_ask(&wire, "RESERVE r1 ITEM apple 1"));
     CHECK_DONE(test_ask(&wire, "RESERVE r2 ITEM apple 1 REQ q"));
     CHECK_DONE(test_ask(&wire, "CONFIRM r2"));
     CHECK_DONE(test_ask(&wire, "FENCE disk 1"));
     CHECK_DONE(test_ask(&wire, "LOCK door OWNER ann"));
-    CHECK_EQ(info_number("products"), 1);
-    CHECK_EQ(info_number("reservations"), 2);
-    CHECK_EQ(info_number("reservations_pending"), 1);
-    CHECK_EQ(info_number("fences"), 1);
-    CHECK_EQ(info_number("requests"), 1);
-    CHECK_EQ(info_number("locks"), 1);
-    CHECK_EQ(info_number("lock_waiters"), 0);
-    CHECK_EQ(info_number("blocked_clients"), 0);
-    CHECK_EQ(info_number("sequence"), 6);
+    CHECK_EQ(test_info(&wire, "products"), 1);
+    CHECK_EQ(test_info(&wire, "reservations"), 2);
+    CHECK_EQ(test_info(&wire, "reservations_pending"), 1);
+    CHECK_EQ(test_info(&wire, "fences"), 1);
+    CHECK_EQ(test_info(&wire, "requests"), 1);
+    CHECK_EQ(test_info(&wire, "locks"), 1);
+    CHECK_EQ(test_info(&wire, "lock_waiters"), 0);
+    CHECK_EQ(test_info(&wire, "blocked_clients"), 0);
+    CHECK_EQ(test_info(&wire, "sequence"), 6);
     /* after a repair `sequence` has as many digits as this */
     CHECK_REPLY(
         test_ask(&wire, "CONFIG SET memory-max-bytes %lld", 1234567890123456LL),
         "+OK");
-    CHECK_EQ(info_number("engine_max_bytes"), 1234567890123456LL);
+    CHECK_EQ(test_info(&wire, "engine_max_bytes"), 1234567890123456LL);
     TEST_SEND(&other, "LOCK door OWNER bob WAIT 60000");
-    while (info_number("lock_waiters") == 0)
+    while (test_info(&wire, "lock_waiters") == 0)
         ;
-    CHECK_EQ(info_number("lock_waiters"), 1);
-    CHECK_EQ(info_number("blocked_clients"), 1);
+    CHECK_EQ(test_info(&wire, "lock_waiters"), 1);
+    CHECK_EQ(test_info(&wire, "blocked_clients"), 1);
     test_wire_close(&other);
-    while (info_number("connected_clients") == 2)
+    while (test_info(&wire, "connected_clients") == 2)
         ;
-    CHECK_EQ(info_number("connected_clients"), 1);
+    CHECK_EQ(test_info(&wire, "connected_clients"), 1);
     stop();
 }
 

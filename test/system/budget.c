@@ -159,6 +159,71 @@ TEST(pages_that_end_early_still_list_everything)
     stop();
 }
 
+/* A pipeline of LOCKs that each look at many names is spread over batches,
+ * which others need not wait for, and over turns. The same of what gives them
+ * back. */
+TEST(locks_with_tree_cost_their_own_client_batches)
+{
+    enum { NAMES = 2000, LOCKS = 300 };
+    int64_t tokens[LOCKS];
+    int64_t commits = 0;
+
+    start(NULL);
+    for (int i = 0; i < NAMES; i++)
+        test_wire_add(&wire, "LOCK p/%d OWNER ann SHARED TTL 900000", i);
+    CHECK_EQ(test_wire_send(&wire), HF_OK);
+    for (int i = 0; i < NAMES; i++)
+        CHECK_DONE(TEST_ANSWER(&wire));
+    for (int gives = 0; gives < 2; gives++) {
+        commits = info("commits_total");
+        for (int i = 0; i < LOCKS; i++) {
+            if (gives)
+                test_wire_add(&wire, "UNLOCK p %lld", (long long)tokens[i]);
+            else
+                test_wire_add(&wire, "LOCK p OWNER o%d SHARED TREE", i);
+        }
+        CHECK_EQ(test_wire_send(&wire), HF_OK);
+        for (int i = 0; i < LOCKS; i++) {
+            struct hf_bytes reply = TEST_ANSWER(&wire);
+            CHECK_DONE(reply);
+            tokens[i] = gives ? 0 : test_number(reply, "token");
+        }
+        CHECK(info("commits_total") - commits >= LOCKS * NAMES / 60000);
+    }
+    stop();
+}
+
+/* Whoever holds a name goes, and each time all are looked at who wait for it
+ * and for another one. */
+TEST(ends_before_many_readers_are_spread_over_turns)
+{
+    enum { HOLDERS = 1000, READERS = 200 };
+    static struct test_wire readers[READERS];
+
+    start(NULL);
+    CHECK_DONE(test_ask(&wire, "LOCK b OWNER ann TTL 900000"));
+    for (int i = 0; i < READERS; i++) {
+        test_server_connect(&server, &readers[i]);
+        test_wire_add(&readers[i],
+                      "LOCKSET OWNER r%d NAME a SHARED NAME b SHARED FOREVER",
+                      i);
+        CHECK_EQ(test_wire_send(&readers[i]), HF_OK);
+    }
+    while (info("lock_waiters") < READERS)
+        continue;
+    for (int i = 0; i < HOLDERS; i++)
+        test_wire_add(&wire, "LOCK a OWNER h%d SHARED TTL 20", i);
+    CHECK_EQ(test_wire_send(&wire), HF_OK);
+    for (int i = 0; i < HOLDERS; i++)
+        CHECK_DONE(TEST_ANSWER(&wire));
+    while (info("locks") > 1)
+        continue;
+    CHECK(info("turn_applied_max") < 300000);
+    for (int i = 0; i < READERS; i++)
+        test_wire_close(&readers[i]);
+    stop();
+}
+
 /* Twenty thousand reservations are over when one is asked for that needs their
  * units: it gets them, and no turn sweeps more than its part. */
 TEST(units_are_free_when_they_are_over_however_many_at_once)
@@ -302,5 +367,113 @@ TEST(a_host_that_vanishes_would_be_noticed)
         CHECK(test_now_ms() < end_ms);
     CHECK_DONE(test_ask(&wire, "CONFIG SET keepalive-ms 32767000"));
     CHECK_ERROR(test_ask(&wire, "CONFIG SET keepalive-ms 32767001"), "BADARG");
+    stop();
+}
+
+/* Compared with a name of 490 bytes, each takes almost as long as one may. */
+static void subscribe_to_slow_patterns(struct test_wire *wire_of, int count)
+{
+    for (int i = 0; i < count; i++)
+        test_wire_add(wire_of, "PSUBSCRIBE *aaaaaaaaaaaaaaaaab%d", i);
+    CHECK_EQ(test_wire_send(wire_of), HF_OK);
+    for (int i = 0; i < count; i++)
+        CHECK_DONE(TEST_ANSWER(wire_of));
+}
+
+/* In RESP3 it is a push: an error would answer what the client asked last. */
+static bool tells_why(struct test_wire *cut, bool resp3)
+{
+    struct hf_bytes told = TEST_ANSWER(cut);
+    const char *push = ">3\r\n$3\r\ncut\r\n$10\r\nOVERLOADED\r\n";
+
+    if (!resp3)
+        return test_is_error(told, "OVERLOADED");
+    return told.len > strlen(push) &&
+           memcmp(told.data, push, strlen(push)) == 0;
+}
+
+/* The patterns of all clients share a budget in each turn: beyond it those that
+ * take long are cut, whether a client publishes or something happens. */
+TEST(patterns_that_take_long_together_are_cut)
+{
+    struct test_wire hostile;
+    struct test_wire kind;
+    char name[491];
+
+    start(NULL);
+    test_server_connect(&server, &kind);
+    CHECK_DONE(test_ask(&kind, "PSUBSCRIBE *aaa"));
+    memset(name, 'a', 490);
+    name[490] = '\0';
+    for (int i = 0; i < 2; i++) {
+        test_server_connect(&server, &hostile);
+        if (i == 1)
+            CHECK_DONE(test_ask(&hostile, "HELLO 3"));
+        subscribe_to_slow_patterns(&hostile, 400);
+        CHECK_DONE(i == 0 ? test_ask(&wire, "PUBLISH %s text", name)
+                          : test_ask(&wire, "LOCK %s OWNER me", name));
+        CHECK(tells_why(&hostile, i == 1));
+        CHECK(test_wire_ends(&hostile));
+        CHECK_DONE(TEST_ANSWER(&kind));
+        test_wire_close(&hostile);
+    }
+    CHECK(info("turn_steps_max") > 2000000);
+    CHECK(info("turn_steps_max") < 2200000);
+    CHECK(info("turn_applied_max") > 2000000);
+    CHECK(info("turn_applied_max") < 2200000);
+    test_wire_close(&kind);
+    stop();
+}
+
+TEST(a_pattern_that_takes_long_lists_no_channels)
+{
+    struct test_wire other;
+    char name[1001];
+
+    start(NULL);
+    test_server_connect(&server, &other);
+    memset(name, 'a', 1000);
+    name[1000] = '\0';
+    for (int i = 0; i < 100; i++) {
+        name[0] = (char)('0' + i % 10);
+        name[1] = (char)('0' + i / 10);
+        CHECK_DONE(test_ask(&other, "SUBSCRIBE %s", name));
+    }
+    CHECK_EQ(test_length(test_ask(&wire, "PUBSUB CHANNELS")), 100);
+    CHECK_EQ(test_length(test_ask(&wire, "PUBSUB CHANNELS 1*")), 10);
+    CHECK_ERROR(test_ask(&wire, "PUBSUB CHANNELS *aaaaaaaab"), "OVERLOADED");
+    test_wire_close(&other);
+    stop();
+}
+
+/* Those who wait for events are looked at in several turns. */
+TEST(events_that_are_slow_to_compare_are_spread_over_turns)
+{
+    enum { CLIENTS = 100 };
+    struct test_wire hostile[CLIENTS];
+    char name[491];
+    char pattern[122];
+
+    start(NULL);
+    memset(name, 'a', 490);
+    name[490] = '\0';
+    memset(pattern, 'a', 121);
+    pattern[0] = '*';
+    pattern[120] = 'b';
+    pattern[121] = '\0';
+    for (int i = 0; i < CLIENTS; i++) {
+        test_server_connect(&server, &hostile[i]);
+        TEST_SEND(&hostile[i], "EVENTS FROM 0 WAIT 3600000 MATCH %s", pattern);
+    }
+    for (int i = 0; i < 100000 && info("blocked_clients") < CLIENTS; i++)
+        ;
+    CHECK_EQ(info("blocked_clients"), CLIENTS);
+    CHECK_DONE(test_ask(&wire, "LOCK %s OWNER me", name));
+    CHECK_DONE(test_ask(&wire, "LOCK %s OWNER me", pattern)); /* it matches */
+    for (int i = 0; i < CLIENTS; i++) {
+        CHECK(test_number(TEST_ANSWER(&hostile[i]), "next") >= 1);
+        test_wire_close(&hostile[i]);
+    }
+    CHECK(info("turn_steps_max") < 2000000);
     stop();
 }

@@ -4,6 +4,7 @@ set -euo pipefail
 . "$(dirname "$0")/../support/check.sh"
 cd "$(dirname "$0")/../.."
 . test/support/server.sh
+. test/support/node.sh
 
 start_server
 
@@ -40,6 +41,29 @@ expect "mass insertion" "errors: 0, replies: 1000" \
     "$(for ((i = 1; i <= 1000; i++)); do printf 'FENCE mass %d\r\n' "$i"; done |
         cli --pipe | tail -n 1)"
 
+# MULTI, as Redis has it: the same words get the same replies from both.
+same_words() {
+    printf '%s\n' EXEC DISCARD MULTI EXEC EXEC MULTI MULTI EXEC MULTI DISCARD \
+        DISCARD MULTI NOSUCH EXEC EXEC MULTI NOSUCH DISCARD EXEC MULTI \
+        'MULTI 1' EXEC |
+        redis-cli "$@" 2>&1 | sed -E 's/^(ERR|BADARG) (unknown|wrong number).*/\1/
+            s/^BADARG/ERR/'
+}
+redis-server --port 0 --unixsocket "$scratch/redis.sock" --save '' \
+    --dir "$scratch" >/dev/null &
+redis_pid=$!
+for ((i = 0; i < 600; i++)); do
+    [[ $(redis-cli -s "$scratch/redis.sock" ping 2>&1) != PONG ]] || break
+done
+expect "MULTI is told as Redis tells it" "$(same_words -s "$scratch/redis.sock")" \
+    "$(same_words -p "$port")"
+kill "$redis_pid"
+wait "$redis_pid" || true
+expect "a group" $'OK\nQUEUED\nQUEUED\nOK\nOK' \
+    "$(printf '%s\n' MULTI 'fence multi 1' 'fence multi 1' EXEC | cli)"
+check "a refused group" grep -q '^EXECABORT command 2 of 2: STALE ' \
+    <<<"$(printf '%s\n' 'fence multi 2' MULTI 'fence other 1' 'fence multi 1' EXEC | cli)"
+
 # benchmark ARGUMENT...: it ends well and warns of nothing.
 benchmark() {
     local output status=0
@@ -56,18 +80,9 @@ benchmark -t ping_mbulk -n 10000 -3
 benchmark -n 10000 LIMIT k RATE 1000 PER 1000
 benchmark -n 2000 -r 100000 STOCK SET sku:__rand_int__ 5
 benchmark -n 2000 FENCE bench 1
+benchmark -t set,get -n 10000
+benchmark -t set,get -n 10000 -r 1000 -P 16
 
-# The libraries come from npm, into build/, once for each set of versions.
-modules=build/node
-install_modules() {
-    mkdir -p "$modules"
-    if ! cmp -s test/system/node/package-lock.json "$modules/installed.json"; then
-        cp test/system/node/package.json test/system/node/package-lock.json "$modules"
-        (cd "$modules" && npm ci --no-audit --no-fund --loglevel=error) || return 1
-        cp test/system/node/package-lock.json "$modules/installed.json"
-    fi
-    cp test/system/node/families.mjs "$modules"
-}
 check "npm installs the clients" install_modules
 status=0
 output=$(node "$modules/families.mjs" "$port" 2>&1) || status=$?

@@ -1,12 +1,12 @@
 /* crash.c - kill -9 under load, restart, and was everybody told the truth?
  * tests: also under sanitizers
  *
- * Every round on the same folder: several connections ask for locks, stock and
- * reservations, the server is killed at a random moment and started again.
- * What nobody answered is asked about, requests are repeated, and everything
- * that there is is read. All calls and answers of all rounds are one history,
- * which the checker judges at the end: nothing acknowledged is lost, numbers
- * grow, sums agree (history/README.md has the rules).
+ * Every round on the same folder: several connections ask for locks, stock,
+ * reservations and groups, the server is killed at a random moment and started
+ * again. What nobody answered is asked about, requests are repeated, and
+ * everything that there is is read. All calls and answers of all rounds are one
+ * history, which the checker judges at the end: nothing acknowledged is lost,
+ * numbers grow, sums agree (history/README.md has the rules).
  *
  * One promise is judged here, as only the wire knows the order: one
  * connection's commands are carried out in order, so of those without an
@@ -92,9 +92,12 @@ static void check_order(const struct load_worker *worker)
 static void repeat(const struct load_worker *worker)
 {
     for (int i = 0; i < worker->flight_count; i++) {
-        if (strstr(worker->flight[i].text, " REQ ") != NULL)
+        if (strstr(worker->flight[i].text, " REQ ") != NULL &&
+            worker->flight[i].kind != LOAD_GROUP)
             ASK("%s", worker->flight[i].text);
     }
+    for (int i = 0; worker->group[0][0] != '\0' && i < LOAD_GROUPED; i++)
+        ASK("%s", worker->group[i]);
     for (int i = 0; i < LOAD_REPEATS; i += 4) {
         if (worker->repeats[i][0] != '\0')
             ASK("%s", worker->repeats[i]);
@@ -116,6 +119,7 @@ static void read_all(void)
         }
     }
     ASK("STOCK GET trace");
+    ASK("STOCK GET sku-0 sku-1 sku-2 sku-3 sku-4 sku-5 sku-6 sku-7");
 }
 
 static void look(void)

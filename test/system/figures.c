@@ -390,18 +390,49 @@ TEST(a_pipeline_has_as_many_records_as_writes)
     end();
 }
 
-/* Sends without waiting for the answer. */
-static void post(struct test_wire *wire, const char *words)
+TEST(events_and_those_who_hear_of_them)
 {
-    TEST_SEND(wire, "%s", words);
-}
+    static const struct change changes[] = {
+        ASKED("SUBSCRIBE", 1),
+        ASKED("PSUBSCRIBE", 1),
+        ASKED("PUBLISH", 2),
+        ASKED("EVENTS", 2),
+        ASKED("INFO", 4),
+        ASKED("LOCK", 1),
+        TOLD("NOPERM", 1),
+        EVENT("lock_granted", 1),
+        {"lock_acquire_seconds_count", NULL, 1},
+        {"published_total", NULL, 3}, /* a lock has two channels */
+        {"delivered_total", NULL, 4},
+        JOURNALED(1),
+    };
+    struct test_wire third;
 
-static struct hf_bytes next_reply(struct test_wire *wire)
-{
-    struct hf_bytes reply;
-
-    reply = TEST_ANSWER(wire);
-    return reply;
+    begin(NULL);
+    test_server_connect(&server, &third);
+    CHECK_REPLY(test_ask(&third, "PING"), "+PONG");
+    int64_t from = (int64_t)info("feed_last");
+    begin_session();
+    CHECK_DONE(test_ask(&you, "SUBSCRIBE news hf:lock:gate"));
+    CHECK_DONE(TEST_ANSWER(&you));
+    CHECK_DONE(test_ask(&you, "PSUBSCRIBE hf:*"));
+    CHECK_EQ(info("subscriptions"), 3);
+    CHECK_EQ(info("pubsub_channels"), 2);
+    CHECK_EQ(info("pubsub_patterns"), 1);
+    TEST_SEND(&third, "EVENTS FROM %" PRId64 " WAIT 3600000", from);
+    await("holdfast_feed_waiters", 1);
+    CHECK_EQ(info("blocked_clients"), 1);
+    CHECK_REPLY(test_ask(&me, "PUBLISH news a"), ":1");
+    CHECK_ERROR(test_ask(&me, "PUBLISH hf:lock:gate a"), "NOPERM");
+    (void)lock(&me, "gate OWNER me TTL 3600000");
+    for (int i = 0; i < 4; i++)
+        CHECK_DONE(TEST_ANSWER(&you));
+    CHECK_DONE(TEST_ANSWER(&third));
+    CHECK_DONE(test_ask(&me, "EVENTS FROM %" PRId64, from));
+    CHECK_SESSION(changes);
+    CHECK_EQ(info("feed_last"), info("sequence"));
+    test_wire_close(&third);
+    end();
 }
 
 /* Questions behind a write, and writes that are refused behind one, take their
@@ -425,19 +456,19 @@ TEST(what_is_queued_is_counted_as_what_is_not)
     test_wire_add(&you, "LOCKINFO nothing");
     test_wire_add(&you, "RESERVATION nothing");
     test_wire_add(&you, "LOCKINFO gate");
-    post(&you, "STOCK GET bolt");
-    CHECK_EQ(test_number(next_reply(&you), "total"), 7);
-    CHECK_ERROR(next_reply(&you), "NOTFOUND");
-    CHECK_ERROR(next_reply(&you), "NOTFOUND");
-    CHECK_EQ(test_number(next_reply(&you), "token"), token);
-    CHECK_EQ(test_number(next_reply(&you), "total"), 7);
+    TEST_SEND(&you, "STOCK GET bolt");
+    CHECK_EQ(test_number(TEST_ANSWER(&you), "total"), 7);
+    CHECK_ERROR(TEST_ANSWER(&you), "NOTFOUND");
+    CHECK_ERROR(TEST_ANSWER(&you), "NOTFOUND");
+    CHECK_EQ(test_number(TEST_ANSWER(&you), "token"), token);
+    CHECK_EQ(test_number(TEST_ANSWER(&you), "total"), 7);
     CHECK_REPLY(test_ask(&me, "CONFIG SET memory-max-bytes 1"), "+OK");
     test_wire_add(&you, "RENEW gate %" PRId64 " TTL 3600000", token);
     test_wire_add(&you, "RESERVE one ITEM bolt 1");
-    post(&you, "RESERVE two ITEM bolt 1");
-    CHECK_DONE(next_reply(&you));
-    CHECK_ERROR(next_reply(&you), "OVERLOADED");
-    CHECK_ERROR(next_reply(&you), "OVERLOADED");
+    TEST_SEND(&you, "RESERVE two ITEM bolt 1");
+    CHECK_DONE(TEST_ANSWER(&you));
+    CHECK_ERROR(TEST_ANSWER(&you), "OVERLOADED");
+    CHECK_ERROR(TEST_ANSWER(&you), "OVERLOADED");
     CHECK_ERROR(test_ask(&you, "RESERVE three ITEM bolt 1"), "OVERLOADED");
     CHECK_SESSION(changes);
     end();
@@ -471,14 +502,14 @@ TEST(waits_by_their_ends_and_what_the_server_does_itself)
     (void)lock(&me, "brief OWNER me TTL 1");
     await("holdfast_locks", 0);
     int64_t first = lock(&me, "gate OWNER me TTL 3600000");
-    post(&you, "LOCK gate OWNER you TTL 3600000 WAIT 3600000");
+    TEST_SEND(&you, "LOCK gate OWNER you TTL 3600000 WAIT 3600000");
     await("holdfast_lock_waiters", 1);
-    post(&third, "LOCK gate OWNER third WAIT 3600000");
+    TEST_SEND(&third, "LOCK gate OWNER third WAIT 3600000");
     await("holdfast_lock_waiters", 2);
     test_wire_close(&third);
     await("holdfast_lock_waiters", 1);
     CHECK_DONE(test_ask(&me, "UNLOCK gate %" PRId64, first));
-    int64_t second = test_number(next_reply(&you), "token");
+    int64_t second = test_number(TEST_ANSWER(&you), "token");
     CHECK(second > first);
     uint64_t start_ms = test_now_ms();
     CHECK_ERROR(test_ask(&me, "LOCK gate OWNER me WAIT 30"), "TIMEOUT");
@@ -515,22 +546,22 @@ TEST(a_disk_that_hangs)
     begin_session();
     has_own_records = true;
     (void)lock(&me, "gate OWNER me TTL 3600000");
-    post(&you, "LOCK gate OWNER you WAIT 2000");
+    TEST_SEND(&you, "LOCK gate OWNER you WAIT 2000");
     await("holdfast_lock_waiters", 1);
     scrape(&after);
     double slow = grown("holdfast_journal_slow_commits_total");
-    post(&writer, "STOCK SET bolt 1");
+    TEST_SEND(&writer, "STOCK SET bolt 1");
     uint64_t end_ms = test_now_ms() + TEST_WIRE_DEADLINE_MS;
     while (grown("holdfast_journal_slow_commits_total") == slow) {
         CHECK(test_now_ms() < end_ms);
         scrape(&after);
     }
     CHECK_EQ(grown("holdfast_journal_slow_commits_total"), slow + 1);
-    CHECK_ERROR(next_reply(&you), "TIMEOUT");
+    CHECK_ERROR(TEST_ANSWER(&you), "TIMEOUT");
     scrape(&after);
     CHECK_EQ(grown("holdfast_journal_slow_commits_total"), slow + 1);
     CHECK(test_server_signal(&server, SIGUSR1));
-    CHECK_DONE(next_reply(&writer));
+    CHECK_DONE(TEST_ANSWER(&writer));
     await("holdfast_lock_waiters", 0);
     CHECK_SESSION(changes);
     CHECK(info("journal_slow_commits_total") >= slow + 1);
@@ -557,11 +588,11 @@ TEST(a_journal_that_fails)
     begin_session();
     has_own_records = true;
     (void)lock(&me, "gate OWNER me TTL 3600000");
-    post(&you, "LOCK gate OWNER you WAIT 3600000");
+    TEST_SEND(&you, "LOCK gate OWNER you WAIT 3600000");
     await("holdfast_lock_waiters", 1);
     for (int i = 0; i < 5; i++)
         CHECK_ERROR(test_ask(&me, "STOCK SET bolt %d", i), "JOURNAL");
-    CHECK_ERROR(next_reply(&you), "JOURNAL");
+    CHECK_ERROR(TEST_ANSWER(&you), "JOURNAL");
     CHECK_ERROR(test_ask(&me, "STOCK GET bolt"), "NOTFOUND");
     CHECK_SESSION(changes);
     CHECK_EQ(prometheus_value(&after, "holdfast_journal_failed"), 1);

@@ -91,6 +91,33 @@ TEST(a_holder_that_speaks_resp3_hears_what_happens_to_its_lock)
     stop();
 }
 
+/* The name may have any bytes: what a reader of text would take for its end is
+ * part of it. */
+TEST(subscribers_hear_who_wants_a_lock_of_any_name)
+{
+    start();
+    struct test_wire subscriber, waiter;
+    struct hf_bytes asked[] = {
+        hf_bytes_text("LOCK"), hf_bytes("a\0b", 3),   hf_bytes_text("OWNER"),
+        hf_bytes_text("ann"),  hf_bytes_text("WAIT"), hf_bytes_text("3600000")};
+
+    test_server_connect(&server, &subscriber);
+    test_server_connect(&server, &waiter);
+    test_wire_add_args(&good, 4, asked);
+    CHECK_EQ(test_wire_send(&good), HF_OK);
+    CHECK_DONE(TEST_ANSWER(&good));
+    CHECK_DONE(test_ask(&subscriber, "PSUBSCRIBE hf:lock:*"));
+    asked[3] = hf_bytes_text("bob");
+    test_wire_add_args(&waiter, 6, asked);
+    CHECK_EQ(test_wire_send(&waiter), HF_OK);
+    struct hf_bytes channel =
+        test_bulk(test_element(TEST_ANSWER(&subscriber), 2));
+    CHECK(hf_bytes_equal(channel, hf_bytes("hf:lock:a\0b", 11)));
+    test_wire_close(&subscriber);
+    test_wire_close(&waiter);
+    stop();
+}
+
 TEST(a_holder_hears_of_a_set_once_and_of_each_lock_of_its_session)
 {
     start();

@@ -133,6 +133,9 @@ TEST(a_thousand_connections_leave_no_descriptor_behind)
     for (int i = 0; i < 4 * WAYS; i++) /* what is made once is made */
         come_and_go(i % WAYS);
     await("connected_clients", 1);
+    CHECK_DONE(test_ask(&good, "STOCK SET fed 1"));
+    while (info("feed_bytes") == 0) /* its file is open from then on */
+        CHECK_REPLY(test_ask(&good, "PING"), "+PONG");
     int before = descriptors();
     int64_t came = info("total_connections_received");
     for (int i = 0; i < CONNECTS; i++)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tour.sh - the tours of the README and of docs/locks.md work word for word.
+# tour.sh - the tours of the README and of docs/ work word for word.
 #
 #   test/system/tour.sh [DOCUMENT ...]
 #
@@ -11,7 +11,8 @@
 set -euo pipefail
 . "$(dirname "$0")/../support/check.sh"
 cd "$(dirname "$0")/../.."
-(($# > 0)) || set -- README.md docs/locks.md
+(($# > 0)) || set -- README.md docs/locks.md docs/groups.md docs/redis.md \
+    docs/events.md
 . test/support/server.sh
 
 # tour DOCUMENT: as lines "TYPE TEXT": c a command, m more of it, o output.

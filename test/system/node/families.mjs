@@ -212,6 +212,138 @@ async function together(label, connect, options) {
   });
 }
 
+// Groups, by each library's own multi().
+const begin = {
+  ioredis: (client) => {
+    const multi = client.multi();
+    return {
+      add: (...words) => multi.call(...words.map(String)),
+      exec: async () => (await multi.exec()).map(([error, value]) =>
+        error ?? plain(value)),
+    };
+  },
+  "node-redis": (client) => {
+    const multi = client.multi();
+    return {
+      add: (...words) => multi.addCommand(words.map(String)),
+      exec: async () => (await multi.exec()).map(plain),
+    };
+  },
+};
+
+async function groups(label, ask, client) {
+  const tag = label.replace(/\W+/g, "-");
+  const run = async (...commands) => {
+    const multi = begin[label.split(" ")[0]](client);
+    for (const words of commands) multi.add(...words);
+    try {
+      return await multi.exec();
+    } catch (error) {
+      return error.message;
+    }
+  };
+  const limit = ["LIMIT", `multi-${tag}`, "RATE", 2, "PER", 60000];
+  const reserve = (id, n) => ["RESERVE", `${id}-${tag}`, "ITEM", `cup-${tag}`, n];
+  await ask("STOCK", "SET", `cup-${tag}`, 5);
+  const all = await run(limit, ["LOCK", `multi-${tag}`, "OWNER", "me"],
+                        reserve("one", 2), ["CONFIRM", `one-${tag}`]);
+  verdict(`${label}: a group`,
+          all.length === 4 && same(all[0], { allowed: 1, remaining: 1 }) &&
+            same(all[1], { token: positive, count: 1 }) &&
+            same(all[3], { status: "CONFIRMED" }), JSON.stringify(all));
+  const refused = await run(limit, reserve("two", 3), reserve("three", 1));
+  verdict(`${label}: a refused group`,
+          String(refused).startsWith("EXECABORT command 3 of 3: SHORT "),
+          JSON.stringify(refused));
+  const spoiled = await run(reserve("two", 1), ["NOSUCH"]);
+  verdict(`${label}: a spoiled group`,
+          String(spoiled).includes("EXECABORT") ||
+            String(spoiled).includes("unknown command"),
+          JSON.stringify(spoiled));
+  const left = await ask("STOCK", "GET", `cup-${tag}`);
+  verdict(`${label}: nothing of a refused group`,
+          same(left, { available: 3, reserved: 0, sold: 2 }),
+          JSON.stringify(left));
+  const last = await ask(...limit);
+  verdict(`${label}: its limit cost nothing`,
+          same(last, { allowed: 1, remaining: 0 }), JSON.stringify(last));
+  const many = await Promise.all(Array.from({ length: 100 }, () =>
+    run(["STOCK", "ADD", `cup-${tag}`, 1], ["STOCK", "ADD", `cup-${tag}`, 1])));
+  verdict(`${label}: a hundred groups at once, in order`,
+          many.every((one, i) => one[1].total === 5 + 2 * (i + 1)),
+          JSON.stringify(many[0]));
+}
+
+// Subscribers, by each library's own calls.
+const subscriber = {
+  ioredis: async (client) => {
+    const sub = client.duplicate();
+    const heard = [];
+    sub.on("message", (channel, text) => heard.push([channel, text]));
+    sub.on("pmessage", (_, channel, text) => heard.push([channel, text]));
+    return { heard,
+             channel: (name) => sub.subscribe(name),
+             pattern: (name) => sub.psubscribe(name),
+             leave: async (names, patterns) => {
+               await sub.unsubscribe(...names);
+               await sub.punsubscribe(...patterns);
+               await sub.quit();
+             } };
+  },
+  "node-redis": async (client) => {
+    const sub = client.duplicate();
+    const heard = [];
+    const take = (text, channel) => heard.push([channel, text]);
+    sub.on("error", (error) => verdict("subscriber", false, error.message));
+    await sub.connect();
+    return { heard,
+             channel: (name) => sub.subscribe(name, take),
+             pattern: (name) => sub.pSubscribe(name, take),
+             leave: async (names, patterns) => {
+               await sub.unsubscribe(names);
+               await sub.pUnsubscribe(patterns);
+               await sub.close();
+             } };
+  },
+};
+
+async function events(label, ask, client) {
+  const name = `heard-${label.replace(/\W+/g, "-")}`;
+  const sub = await subscriber[label.split(" ")[0]](client);
+  const hears = async (count) => {
+    for (let i = 0; sub.heard.length < count && i < 100000; i++)
+      await ask("PING");
+    return sub.heard.splice(0);
+  };
+  await sub.channel(`hf:lock:${name}`);
+  await sub.pattern(`hf:[se]*:${name}`);
+  await sub.channel(name);
+  const held = await ask("LOCK", name, "OWNER", "me");
+  const granted = await hears(2);
+  verdict(`${label}: a lock is heard on two channels`,
+          granted.length === 2 && granted[0][0] === `hf:lock:${name}` &&
+            granted[1][0] === `hf:election:${name}` &&
+            granted.every(([, text]) => same(JSON.parse(text),
+              { seq: held.token, kind: "lock_granted", owner: "me", name })),
+          JSON.stringify(granted));
+  await ask("STOCK", "SET", name, 5);
+  const stocked = await hears(1);
+  verdict(`${label}: stock is heard by a pattern`,
+          stocked.length === 1 && stocked[0][0] === `hf:stock:${name}` &&
+            same(JSON.parse(stocked[0][1]), { total: 5, available: 5 }),
+          JSON.stringify(stocked));
+  const told = await ask("PUBLISH", name, "words");
+  const words = await hears(1);
+  verdict(`${label}: what clients publish is heard`,
+          told === 1 && same(words, [[name, "words"]]), JSON.stringify(words));
+  await sub.leave([name, `hf:lock:${name}`], [`hf:[se]*:${name}`]);
+  const page = await ask("EVENTS", "FROM", held.token, "MATCH", `*:${name}`);
+  verdict(`${label}: the feed goes on from a number`,
+          page.events?.length === 1 && page.gap === 0 &&
+            same(page.events[0], { kind: "stock_changed", sku: name }),
+          JSON.stringify(page));
+}
+
 const ways = [
   ["ioredis", withIoredis, {}],
   ["ioredis RESP2", withIoredis, { protocol: 2 }],
@@ -223,6 +355,8 @@ const ways = [
 for (const [label, connect, options] of ways) {
   try {
     await connect(options, (ask) => families(label, ask));
+    await connect(options, (ask, client) => groups(label, ask, client));
+    await connect(options, (ask, client) => events(label, ask, client));
     await together(label.replace(/\W+/g, "-"), connect, options);
   } catch (error) {
     verdict(`${label}: to the end`, false, error.stack);

@@ -49,14 +49,14 @@ POSTGRES := -isystem /usr/include/postgresql
 LIB_CFLAGS := -fPIC -fno-semantic-interposition -ftls-model=initial-exec
 LIB_LIBS := -lm
 STORES_LIBS := -lsqlite3 -lpq -lhiredis $(LIB_LIBS)
-APP_LIBS := -lxxhash -luring $(LIB_LIBS)
-LIBS := -luv -lxxhash -luring $(STORES_LIBS)
+APP_LIBS := -lxxhash -luring -lcrypto $(LIB_LIBS)
+LIBS := -luv -lxxhash -luring -lcrypto $(STORES_LIBS)
 
 LIB_DIRS := base sync exec flow meter keep
 INNER_DIRS := hold locks # in the library, too: see $(INNER)
 STEP_DIRS := $(LIB_DIRS) $(INNER_DIRS) stores
 FUZZ_DIRS := base sync exec journal resp # what the targets read with
-APP_DIRS := hold journal resp history server cli main
+APP_DIRS := hold journal resp history feed server cli main
 LIB_SRC := $(wildcard $(LIB_DIRS:%=src/%/*.c))
 INNER_SRC := $(wildcard $(INNER_DIRS:%=src/%/*.c))
 STORES_SRC := $(wildcard src/stores/*.c)
@@ -276,7 +276,8 @@ $(SIM): $(call obj,$(SIM_SRC)) $(APP) $(LIB)
 	    -Wl,--wrap=journal_io_wake_clear -Wl,--wrap=fopen -Wl,--wrap=getpid \
 	    -Wl,--wrap=getsockopt -Wl,--wrap=setsockopt \
 	    -Wl,--wrap=hf_limiter_open -Wl,--wrap=_exit -Wl,--wrap=ioctl \
-	    -Wl,--wrap=hold_apply -Wl,--wrap=clock_gettime \
+	    -Wl,--wrap=hold_apply -Wl,--wrap=feed_take \
+	    -Wl,--wrap=feed_start -Wl,--wrap=feed_close -Wl,--wrap=clock_gettime \
 	    -o $@ $^ $(APP_LIBS)
 
 # As a user would: the public headers and the library.

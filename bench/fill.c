@@ -76,7 +76,7 @@ int main(int argc, char **argv)
     struct journal_opts opts = {
         .dir = argv[1],
         .sync = JOURNAL_NONE,
-        .machine = server_machine(&seed),
+        .machine = server_machine(seed, NULL),
         .snapshot_bytes = UINT64_MAX,
     };
     char error[JOURNAL_ERROR_MAX];

@@ -36,6 +36,7 @@ measure(const struct command *found, const struct hold_command *command,
 
     server.answer_ns = now_us + 5000;
     metrics_events(&server.metrics, said);
+    events_tell(&server, said);
     if (command->kind == HOLD_LOCK)
         answer_note_grant(&server, took_ns);
 }
@@ -172,6 +173,12 @@ int main(int argc, char **argv)
         {"ping", ping, 0},
     };
     static struct hold_command command;
+    const char *untold = getenv("UNTOLD"); /* events are not kept */
+    const struct feed_opts opts = {.dir = getenv("TMPDIR") ? getenv("TMPDIR")
+                                                           : "/tmp",
+                                   .keep_bytes = 1 << 20,
+                                   .keep_ms = 1000};
+    char error[FEED_ERROR_MAX];
     if (argc != 3)
         drive_fail("usage", "instructions WORK N");
     uint64_t count = drive_number(argv[2]);
@@ -183,6 +190,12 @@ int main(int argc, char **argv)
     if (metrics_open(&server.metrics, &server) != HF_OK ||
         limits_open(&server.limits, &server) != HF_OK)
         drive_fail("server", "out of memory");
+    server.engine = engine;
+    if (untold == NULL && (hold_tell(engine) != HF_OK ||
+                           feed_open(&server.events.feed, &opts, error)))
+        drive_fail("feed", error);
+    if (untold == NULL)
+        feed_start(server.events.feed, 0);
     now_us = command.now_us;
     for (unsigned i = 0; i < KEYS; i++)
         request("STOCK SET bench:%08u 1000000000", i);
@@ -192,6 +205,10 @@ int main(int argc, char **argv)
         counted = works[i].counted;
         for (uint64_t j = 0; j < count; j++)
             works[i].run(j);
+        if (untold == NULL) {
+            feed_stop(server.events.feed, false);
+            feed_close(server.events.feed);
+        }
         metrics_close(&server.metrics);
         limits_close(&server.limits);
         hold_free(engine);

@@ -195,11 +195,6 @@ static inline enum hold_say hold_say(const struct hold_command *command)
 {
     return (enum hold_say)(command->flags >> HOLD_SAY_SHIFT & 0xf);
 }
-static inline bool hold_is_key(enum hold_kind kind)
-{
-    return (kind >= HOLD_KEY_SET && kind <= HOLD_KEY_EXPIRE) ||
-           (kind >= HOLD_KEY_GET && kind <= HOLD_KEY_SCAN);
-}
 static inline enum hold_policy hold_policy(const struct hold_command *command)
 {
     return policy_of(command->flags);

@@ -91,6 +91,7 @@ const struct subject hold_subjects[SUBJECTS] = {
 #define ADMIN         .admin = true
 #define EXACT         .exact = true
 #define ALONE         .alone = true
+#define KEY           .key = true
 #define ON(what)      .subject = &hold_subjects[SUBJECT_##what]
 #define DO(test, act) .check = test, .change = act
 #define NEED(fn)      .need = fn
@@ -252,13 +253,13 @@ const struct hold_operation hold_operations[HOLD_KINDS] = {
                      ON(RESERVATION), DO(ending_check, reservation_extend),
                      NEED(ending_need), SETTLE(reservation_settle)},
 
-    [HOLD_KEY_SET] = {CLASS_WRITE, "SET", "redis", ON(LOCK),
+    [HOLD_KEY_SET] = {CLASS_WRITE, "SET", "redis", KEY, ON(LOCK),
                       DO(key_set_check, key_set), NEED(key_set_need),
                       SETTLE(lock_settle_named)},
-    [HOLD_KEY_DEL] = {CLASS_WRITE, "DEL", "redis", ON(LOCK),
+    [HOLD_KEY_DEL] = {CLASS_WRITE, "DEL", "redis", KEY, ON(LOCK),
                       DO(key_del_check, key_del), NEED(key_need),
                       SETTLE(lock_settle_named)},
-    [HOLD_KEY_EXPIRE] = {CLASS_WRITE, "EXPIRE", "redis", ON(LOCK),
+    [HOLD_KEY_EXPIRE] = {CLASS_WRITE, "EXPIRE", "redis", KEY, ON(LOCK),
                          DO(key_expire_check, key_expire), NEED(key_need),
                          SETTLE(lock_settle_named)},
     [HOLD_GROUP] = {CLASS_WRITE, "EXEC", "group",
@@ -297,10 +298,10 @@ const struct hold_operation hold_operations[HOLD_KINDS] = {
          "map: edges (list of maps: owner session name mode waited_ms note by "
          "holder tree) cursor (0: that was all); DOT: text",
          OPTIONS(PAGE | HOLD_BIT(ARG_DOT)), RUN(lock_waitgraph)},
-    [HOLD_KEY_GET] = {CLASS_READ, "GET", WORDS(WORD_NAME), ON(LOCK),
+    [HOLD_KEY_GET] = {CLASS_READ, "GET", KEY, WORDS(WORD_NAME), ON(LOCK),
                       RUN(key_get)},
-    [HOLD_KEY_COUNT] = {CLASS_READ, "EXISTS", RUN(key_count)},
-    [HOLD_KEY_SCAN] = {CLASS_LISTING, "SCAN", WORDS(WORD_PATTERN),
+    [HOLD_KEY_COUNT] = {CLASS_READ, "EXISTS", KEY, RUN(key_count)},
+    [HOLD_KEY_SCAN] = {CLASS_LISTING, "SCAN", KEY, WORDS(WORD_PATTERN),
                        RUN(key_scan)},
     [HOLD_SESSION_INFO] = {CLASS_READ, "SESSION INFO", "session",
                            "Shows a session",

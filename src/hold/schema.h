@@ -147,6 +147,7 @@ struct hold_operation {
     bool admin; /* only from the same machine */
     bool exact; /* depends on stock: all that is over must be swept first */
     bool alone; /* not in a group */
+    bool key;   /* it is about keys of Redis, whose flags are others */
     uint8_t words[HOLD_WORDS_MAX];
     uint32_t options;  /* bits of arguments */
     uint32_t required; /* of the options */
@@ -171,6 +172,12 @@ static inline bool hold_kind_is_write(enum hold_kind kind)
     enum hold_class class = hold_operations[kind].class;
 
     return class == CLASS_WRITE || class == CLASS_INTERNAL;
+}
+
+/* True for the kinds that are about keys (key.c). */
+static inline bool hold_is_key(enum hold_kind kind)
+{
+    return hold_operations[kind].key;
 }
 
 /* True for the kinds whose outcome always depends on everything that is due:

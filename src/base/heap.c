@@ -7,10 +7,8 @@
 
 #include "base/memory.h"
 
-#define WAYS    4u
-#define CAP_MIN 64u
-/* From here on little is to spare: the system moves what is as large without a
- * copy. A small one that grew in small steps would leave holes behind. */
+#define WAYS      4u
+#define CAP_MIN   64u
 #define CAP_LARGE 4096u
 
 void hf_heap_init(struct hf_heap *heap,
@@ -36,6 +34,11 @@ void hf_heap_clear(struct hf_heap *heap)
     heap->count = 0;
 }
 
+uint64_t hf_heap_grown(uint64_t cap)
+{
+    return cap + cap / (cap < CAP_LARGE ? 2 : 8);
+}
+
 enum hf_status hf_heap_make_room(struct hf_heap *heap, uint64_t count)
 {
     uint64_t cap = heap->cap ? heap->cap : CAP_MIN;
@@ -43,7 +46,7 @@ enum hf_status hf_heap_make_room(struct hf_heap *heap, uint64_t count)
     if (count + 1 <= heap->cap)
         return HF_OK;
     while (cap < count + 1)
-        cap += cap / (cap < CAP_LARGE ? 2 : 8);
+        cap = hf_heap_grown(cap);
     if (cap > UINT32_MAX)
         return HF_NOMEM;
     struct hf_heap_entry *entries =
@@ -54,11 +57,6 @@ enum hf_status hf_heap_make_room(struct hf_heap *heap, uint64_t count)
     heap->entries = entries;
     heap->cap = (uint32_t)cap;
     return HF_OK;
-}
-
-static bool before(const struct hf_heap_entry *a, const struct hf_heap_entry *b)
-{
-    return a->when != b->when ? a->when < b->when : a->tie < b->tie;
 }
 
 static void place(struct hf_heap *heap, uint32_t position,
@@ -81,7 +79,7 @@ static uint32_t rise(struct hf_heap *heap, uint32_t position,
 {
     while (position > 1) {
         uint32_t parent = parent_of(position);
-        if (!before(&entry, &heap->entries[parent]))
+        if (!hf_heap_before(&entry, &heap->entries[parent]))
             break;
         place(heap, position, heap->entries[parent]);
         position = parent;
@@ -100,10 +98,11 @@ static void sink(struct hf_heap *heap, uint32_t position,
             break;
         uint32_t least = (uint32_t)first;
         for (uint32_t i = 1; i < WAYS && first + i <= heap->count; i++) {
-            if (before(&heap->entries[first + i], &heap->entries[least]))
+            if (hf_heap_before(&heap->entries[first + i],
+                               &heap->entries[least]))
                 least = (uint32_t)first + i;
         }
-        if (!before(&heap->entries[least], &entry))
+        if (!hf_heap_before(&heap->entries[least], &entry))
             break;
         place(heap, position, heap->entries[least]);
         position = least;
@@ -142,4 +141,13 @@ void hf_heap_change(struct hf_heap *heap, uint32_t position, uint64_t when,
 
     if (rise(heap, position, entry) == position)
         sink(heap, position, entry);
+}
+
+bool hf_heap_is_sound(const struct hf_heap *heap)
+{
+    for (uint32_t i = 2; i <= heap->count; i++) {
+        if (hf_heap_before(&heap->entries[i], &heap->entries[parent_of(i)]))
+            return false;
+    }
+    return true;
 }

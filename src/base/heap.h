@@ -44,6 +44,10 @@ void hf_heap_destroy(struct hf_heap *heap);
 /* Empties it, tells nobody, keeps the memory. */
 void hf_heap_clear(struct hf_heap *heap);
 
+/* How much room follows so much: a large one has little to spare, since the
+ * system moves what is as large without a copy; a small one that grew in small
+ * steps would leave holes behind. */
+uint64_t hf_heap_grown(uint64_t cap);
 /* Makes room for so many entries. */
 enum hf_status hf_heap_make_room(struct hf_heap *heap, uint64_t count);
 /* True if a promise of `count` more entries needs no new memory. */
@@ -73,6 +77,15 @@ void hf_heap_remove(struct hf_heap *heap, uint32_t position);
 /* Gives the entry at `position` another time and tie. */
 void hf_heap_change(struct hf_heap *heap, uint32_t position, uint64_t when,
                     uint64_t tie);
+
+static inline bool hf_heap_before(const struct hf_heap_entry *a,
+                                  const struct hf_heap_entry *b)
+{
+    return a->when != b->when ? a->when < b->when : a->tie < b->tie;
+}
+
+/* Is every entry behind those above it? */
+bool hf_heap_is_sound(const struct hf_heap *heap);
 
 /* The entry that is due first, or NULL. */
 static inline const struct hf_heap_entry *

@@ -68,12 +68,15 @@ enum hf_status hf_texts_put(struct hf_texts *texts, struct hf_bytes bytes,
     if (bytes.len == 0)
         return HF_OK;
     uint32_t size_class = hf_texts_class(bytes.len);
-    /* The fitting size may have room only because others were promised it. */
+    /* The fitting size may have room only because others were promised it.
+     * Where it may be taken back, no memory is made. */
     if (bytes.len < bound) {
-        if (hf_slab_promise(&texts->slabs[size_class], 1) == HF_OK)
-            hf_slab_unpromise(&texts->slabs[size_class], 1);
-        else
+        struct hf_slab *fitting = &texts->slabs[size_class];
+        if ((fitting->undo->on && !hf_slab_has_room(fitting, 1)) ||
+            hf_slab_promise(fitting, 1) != HF_OK)
             size_class = hf_texts_class(bound);
+        else
+            hf_slab_unpromise(fitting, 1);
     }
     struct hf_slab *slab = &texts->slabs[size_class];
     uint32_t slot = hf_slab_take_raw(slab);

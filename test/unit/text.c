@@ -192,3 +192,29 @@ TEST(promised_memory_that_was_not_used_is_given_back)
     CHECK(bytes <= 3 * 128 * 1024);
     hf_texts_destroy(&texts);
 }
+
+/* What is taken back must leave no memory behind. */
+TEST(where_it_may_be_taken_back_a_short_text_takes_what_was_promised)
+{
+    struct hf_texts texts;
+    struct hf_text text;
+    struct hf_undo undo = {.on = false};
+    size_t bytes = 0;
+
+    hf_texts_init(&texts, &bytes);
+    for (size_t i = 0; i < HF_TEXT_CLASSES; i++)
+        texts.slabs[i].undo = &undo;
+    CHECK_EQ(hf_texts_promise(&texts, 1000), HF_OK);
+    hf_texts_unpromise(&texts, 1000);
+    CHECK_EQ(hf_undo_reserve(&undo, 1 << 16), HF_OK);
+    size_t before = bytes;
+    hf_undo_begin(&undo);
+    CHECK_EQ(hf_texts_put(&texts, hf_bytes("abc", 3), 1000, &text), HF_OK);
+    CHECK_EQ(text.size_class, hf_texts_class(1000));
+    CHECK_EQ(bytes, before);
+    hf_undo_back(&undo);
+    CHECK_EQ(hf_texts_put(&texts, hf_bytes("abc", 3), 1000, &text), HF_OK);
+    CHECK_EQ(text.size_class, hf_texts_class(3)); /* else memory is made */
+    hf_texts_destroy(&texts);
+    hf_undo_destroy(&undo);
+}

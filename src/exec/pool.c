@@ -270,3 +270,11 @@ struct hf_pool *hf_pool_default(void)
     pthread_once(&once, open_default);
     return default_pool;
 }
+
+/* Nobody closes it. What the thread sanitizer reports as a leak is a thread
+ * that has ended, of old age for instance, and was not joined. */
+__attribute__((destructor)) static void join_default(void)
+{
+    if (default_pool != NULL)
+        hf_pool_bury(default_pool);
+}

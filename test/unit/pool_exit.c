@@ -6,6 +6,7 @@
 #include "base/atomic.h"
 #include "base/memory.h"
 #include "base/thread.h"
+#include "exec/pool_state.h"
 #include "holdfast/pool.h"
 #include "support/test.h"
 
@@ -391,5 +392,26 @@ TEST(many_threads_submit_while_workers_are_lost)
         CHECK(stats_of(crowd.pool).threads_peak <= 3);
         end(crowd.pool);
         hf_pool_close(crowd.pool);
+    }
+}
+
+static bool has_gone(struct hf_pool *pool)
+{
+    hf_mutex_lock(&pool->mutex);
+    bool any = pool->gone != NULL;
+    hf_mutex_unlock(&pool->mutex);
+    return any;
+}
+
+/* The thread sanitizer reports it at the end of the process if it is not. */
+TEST(a_thread_of_the_default_pool_that_ended_is_joined_at_the_end)
+{
+    uint64_t deadline_ns = hf_clock_after_ms(hf_clock_system(), 60000);
+    struct hf_pool *pool = hf_pool_default();
+
+    CHECK_EQ(outcome_of(submit(pool, exits, NULL)).code, HF_POOL_EXITED);
+    while (!has_gone(pool)) {
+        CHECK(hf_clock_now_ns(hf_clock_system()) < deadline_ns);
+        sched_yield();
     }
 }

@@ -150,7 +150,8 @@ struct hf_locks_request {
                               * 0: none, or the thread's where ages count */
     const char *note;        /* told to others: why. NULL: none */
     uint32_t priority;       /* 0 first, at most HF_LOCKS_PRIORITY_MAX */
-    bool barge;              /* may pass those who wait, if it is free */
+    bool barge;              /* may pass those who wait, if it is free; not
+                              * where ages count */
     bool tree;               /* and all names below, as a/b is below a; not
                               * with permits */
     uint64_t ttl_ns;         /* lost after this time unless renewed, rounded up

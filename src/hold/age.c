@@ -83,7 +83,7 @@ static uint32_t find_related_senior(struct search *s, struct hf_bytes name,
     struct relatives r = relatives_of(s->e, name, wanted);
     uint32_t n;
 
-    while (!gives_up(s) && relatives_next(&r)) {
+    while (next_relative(s, &r)) {
         for (n = relative_grant(&r); n != 0; n = relative_next_grant(&r, n)) {
             if (is_other_senior(s, n))
                 return n;
@@ -92,7 +92,6 @@ static uint32_t find_related_senior(struct search *s, struct hf_bytes name,
             if (is_other_senior(s, n))
                 return n;
         }
-        s->steps += relatives_looked(&r);
     }
     return 0;
 }
@@ -109,13 +108,21 @@ static bool die(struct search *s, uint32_t i)
     return senior != 0 && refuse_younger(s, want_name(s, i), senior);
 }
 
-/* Does WOUNDWAIT take it away? */
+static uint64_t wound_end_us(const struct hold_engine *e)
+{
+    return e->now_us + e->bounds.wound_grace_ms * US_PER_MS;
+}
+
+/* Does WOUNDWAIT take it away? Not if that was done, unless by a REVOKE with
+ * more grace. */
 static bool is_junior(struct search *s, uint32_t number)
 {
     const struct part *part = part_at(s->e, number);
+    bool ends = part_is_sealed(s->e, part) &&
+                part_expires_us(s->e, part) <= wound_end_us(s->e);
 
     s->steps++;
-    return !part_is_over(s->e, part) && !part_is_sealed(s->e, part) &&
+    return !part_is_over(s->e, part) && !ends &&
            !is_requester(s, part_claim(s->e, part)) && !is_senior(s, part);
 }
 
@@ -142,7 +149,7 @@ static uint32_t each_junior(struct search *s, struct hf_bytes name,
     if (!has_relatives(e, wanted))
         return count;
     struct relatives r = relatives_of(e, name, wanted);
-    while (count <= HOLD_STEP_MAX && !gives_up(s) && relatives_next(&r)) {
+    while (count <= HOLD_STEP_MAX && next_relative(s, &r)) {
         for (n = relative_grant(&r); n != 0 && count <= HOLD_STEP_MAX;
              n = relative_next_grant(&r, n)) {
             if (!is_junior(s, n))
@@ -150,16 +157,13 @@ static uint32_t each_junior(struct search *s, struct hf_bytes name,
             found(s, n);
             count++;
         }
-        s->steps += relatives_looked(&r);
     }
     return count;
 }
 
 static void wound_one(struct search *s, uint32_t number)
 {
-    struct hold_engine *e = s->e;
-
-    grant_seal(e, number, e->now_us + e->bounds.wound_grace_ms * US_PER_MS);
+    grant_seal(s->e, number, wound_end_us(s->e));
 }
 
 static void leave_one(struct search *s, uint32_t number)

@@ -6,7 +6,7 @@
 const struct hold_bound hold_bound_rows[HOLD_BOUNDS_COUNT] = {
     {"locks_max", "locks-max", 10000000, RECORDS_MAX, "locks held at once"},
     {"waiters_max", "waiters-max", HOLD_QUEUE_MAX, HOLD_QUEUE_MAX,
-     "clients in the queue of one lock"},
+     "clients in the queue of one lock, or of one product"},
     {"products_max", "products-max", 100000000, RECORDS_MAX, "products"},
     {"reservations_max", "reservations-max", 10000000, RECORDS_MAX,
      "reservations, with ended ones still remembered"},
@@ -25,6 +25,15 @@ const struct hold_bound hold_bound_rows[HOLD_BOUNDS_COUNT] = {
      "how long a holder keeps a lock that an older one takes from it"},
     {"tree_names_max", "tree-names-max", 10000, 1000000,
      "names in use below one that is locked with TREE"},
+    {"classes_max", "classes-max", 100, 1000, "classes of reservations"},
+    {"reserve_ttl_ms", "reserve-ttl-ms", 600000, HOLD_TTL_MAX_MS,
+     "TTL of a reservation that has none, and no class that has one"},
+    {"grace_ms", "grace-ms", 0, HOLD_TTL_MAX_MS,
+     "how long after its end a reservation may still be confirmed"},
+    {"extends_max", "extends-max", 0, UINT32_MAX,
+     "how often a reservation may be extended; 0: any number of times"},
+    {"extend_total_ms", "extend-total-ms", 0, HOLD_TTL_MAX_MS,
+     "how long a reservation may be extended to last in all; 0: any time"},
 };
 
 struct hold_bounds hold_bounds_default(void)

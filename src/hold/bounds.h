@@ -17,7 +17,13 @@
 #define HOLD_ID_MAX      128u       /* bytes: reservation, request */
 #define HOLD_OWNER_MAX   256u       /* bytes */
 #define HOLD_REASON_MAX  256u       /* bytes */
+#define HOLD_ATTRS_MAX   16u        /* attributes of one product */
+#define HOLD_ATTRS_BYTES 1024u      /* of them, with 4 bytes for each */
+#define HOLD_ATTR_MAX    64u        /* bytes: name of an attribute */
 #define HOLD_ITEMS_MAX   128u       /* different products in one reservation */
+#define HOLD_PLACES_MAX  10u        /* places that one reservation names */
+#define HOLD_MEMBERS_MAX 100u       /* reservations in one group of them */
+#define HOLD_EXPECT_MAX  16u        /* announced of one product */
 #define HOLD_GROUP_MAX   128u       /* commands in one group */
 #define HOLD_GROUP_BYTES 32768u     /* of them, as records */
 #define HOLD_SET_MAX     64u        /* names in one set of locks */
@@ -64,6 +70,12 @@ struct hold_bounds {
     uint64_t sessions_max;
     uint64_t wound_grace_ms; /* from WOUNDWAIT's wound to the end */
     uint64_t tree_names_max; /* in use below a TREE */
+    uint64_t classes_max;    /* of reservations */
+    /* of reservations without a class: */
+    uint64_t reserve_ttl_ms;  /* TTL, if it is not given */
+    uint64_t grace_ms;        /* in which one that expired may be confirmed */
+    uint64_t extends_max;     /* how often one may be extended; 0: any */
+    uint64_t extend_total_ms; /* from its creation on, at most; 0: any */
 };
 
 #define HOLD_BOUNDS_COUNT (sizeof(struct hold_bounds) / sizeof(uint64_t))
@@ -72,7 +84,7 @@ struct hold_bounds {
 struct hold_bound {
     const char *name;    /* in records and refusals */
     const char *setting; /* as users write it */
-    uint64_t usual;      /* what an engine starts with */
+    uint64_t usual;      /* what an engine starts with; 0: it may be 0 */
     uint64_t max;        /* more is taken for it */
     const char *help;
 };

@@ -43,7 +43,7 @@ static enum hf_status check_reservations(struct checker *checker)
     for (uint32_t i = e->ended.first; i != 0;
          i = reservation_at(e, i)->listed.links.next) {
         const struct reservation *r = reservation_at(e, i);
-        if (r->status == RESERVATION_PENDING || r->ended_us < last_us)
+        if (!reservation_has_ended(r) || r->ended_us < last_us)
             return check_broken(checker,
                                 "the list of ended reservations is wrong");
         last_us = r->ended_us;
@@ -51,17 +51,22 @@ static enum hf_status check_reservations(struct checker *checker)
             break;
     }
     if (checker->pending != e->pending ||
-        ended + e->pending != hf_index_count(&e->reservations))
+        ended + e->pending + e->booked + hf_index_count(&e->buyers) !=
+            hf_index_count(&e->reservations))
         return check_broken(
-            checker, "%u reservations, but %llu pending and %llu ended",
+            checker,
+            "%u reservations, but %llu pending, %llu ended, "
+            "%llu booked and %u waiting",
             hf_index_count(&e->reservations),
-            (unsigned long long)checker->pending, (unsigned long long)ended);
+            (unsigned long long)checker->pending, (unsigned long long)ended,
+            (unsigned long long)e->booked, hf_index_count(&e->buyers));
     return HF_OK;
 }
 
 static enum hf_status check_products(struct checker *checker)
 {
     const struct hold_engine *e = checker->e;
+    uint32_t lows = 0;
 
     for (uint32_t i = 1; i < hf_index_top(&e->products); i++) {
         const struct product *p = hf_index_used(&e->products, i);
@@ -84,7 +89,16 @@ static enum hf_status check_products(struct checker *checker)
         if (hf_index_find(&e->products, sku) != i || p->version > e->seq)
             return check_broken(checker, "product %.*s is not in order",
                                 HF_SHOW(sku));
+        if (!attributes_are_whole(hf_text_bytes(&e->texts, p->attributes)))
+            return check_broken(checker,
+                                "the attributes of product %.*s are not in "
+                                "order",
+                                HF_SHOW(sku));
+        lows += p->low > 0;
     }
+    if (lows != e->lows)
+        return check_broken(checker, "%u products have a threshold, not %u",
+                            lows, e->lows);
     return HF_OK;
 }
 
@@ -120,7 +134,9 @@ static enum hf_status check_requests(struct checker *checker)
         if (q == NULL || q->waiter == 0)
             continue;
         waiting++;
-        if (waiter_at(e, q->waiter)->request != i)
+        uint32_t number = q->waiter & ~WAITS_FOR_STOCK;
+        if ((number != q->waiter ? buyer_at(e, number)->request
+                                 : waiter_at(e, number)->request) != i)
             return check_broken(checker, "a request and its waiter disagree");
     }
     enum hf_status status = check_answered(checker, e->done.first, true, &done);
@@ -144,23 +160,24 @@ static enum hf_status check_heap(struct checker *checker)
     uint64_t expected = checker->singles + hf_index_count(&e->sets) +
                         hf_index_count(&e->waiters) +
                         hf_index_count(&e->sessions) + e->marks.used +
-                        e->pending;
+                        e->pending + hf_index_count(&e->buyers) + e->booked +
+                        checker->expects;
 
-    if (e->due.count != expected)
+    if (hf_agenda_count(&e->due) != expected)
         return check_broken(checker, "%u things are due, expected %llu",
-                            e->due.count, (unsigned long long)expected);
-    for (uint32_t i = 2; i <= e->due.count; i++) {
-        if (e->due.entries[i].when < e->due.entries[(i - 2) / 4 + 1].when)
-            return check_broken(checker, "the heap is out of order at %u", i);
-    }
-    return HF_OK;
+                            hf_agenda_count(&e->due),
+                            (unsigned long long)expected);
+    return hf_agenda_is_sound(&e->due)
+               ? HF_OK
+               : check_broken(checker, "what is due is out of order");
 }
 
 enum hf_status hold_check(const struct hold_engine *e, char *error)
 {
     static enum hf_status (*const checks[])(struct checker *) = {
-        check_graph, check_reservations, check_products, check_requests,
-        check_heap};
+        check_graph,    check_reservations, check_products, check_places,
+        check_quotas,   check_bundles,      check_waitlist, check_expects,
+        check_requests, check_heap};
     struct checker checker = {.e = e, .error = error};
     enum hf_status status = HF_OK;
 

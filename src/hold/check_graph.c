@@ -2,7 +2,9 @@
 #include <stdarg.h>
 
 #include "hold/check_parts.h"
+#include "hold/expect.h"
 #include "hold/tree.h"
+#include "hold/waitlist.h"
 
 #define ERROR_BYTES 256
 
@@ -21,16 +23,17 @@ enum hf_status check_broken(const struct checker *checker, const char *format,
 static bool is_in_heap(const struct hold_engine *e, uint32_t position,
                        enum due_kind kind, uint32_t number)
 {
-    return position != 0 && position <= e->due.count &&
-           e->due.entries[position].ref ==
-               ((uint32_t)kind << DUE_SHIFT | number);
+    const struct hf_heap_entry *entry = hf_agenda_at(&e->due, position);
+
+    return entry != NULL &&
+           entry->ref == ((uint32_t)kind << DUE_SHIFT | number);
 }
 
 bool check_in_heap(const struct hold_engine *e, uint32_t position,
                    enum due_kind kind, uint32_t number, uint64_t when)
 {
     return is_in_heap(e, position, kind, number) &&
-           e->due.entries[position].when == when;
+           hf_agenda_when(&e->due, position) == when;
 }
 
 /* What is summed up while the locks are walked. */
@@ -356,10 +359,13 @@ enum hf_status check_graph(struct checker *checker)
     }
     if (status != HF_OK)
         return status;
-    if (sums.parts != e->parts.used || sums.waited != e->waited_parts ||
-        sums.bytes != e->waited_bytes || sums.held != e->held ||
-        sums.marks != e->marks.used || e->serve.first != 0 ||
-        sums.trees != e->trees.used)
+    struct told_room room = waitlist_sums(e);
+    struct told_room booked = expect_sums(e);
+    if (sums.parts != e->parts.used ||
+        sums.waited + room.events + booked.events != e->waited_parts ||
+        sums.bytes + room.event_bytes + booked.event_bytes != e->waited_bytes ||
+        sums.held != e->held || sums.marks != e->marks.used ||
+        e->serve.first != 0 || sums.trees != e->trees.used)
         return check_broken(checker, "the sums over all locks are wrong");
     if (!path_check(e, sums.paths))
         return check_broken(checker, "the names are not in order");

@@ -10,6 +10,7 @@ struct checker {
     uint64_t *reserved; /* by product number, summed from reservations */
     uint64_t pending;
     uint64_t singles; /* grants that are in no set */
+    uint64_t expects; /* products with an arrival that is not late */
 };
 
 /* Writes what is wrong; always HF_CORRUPT. */
@@ -21,5 +22,12 @@ bool check_in_heap(const struct hold_engine *e, uint32_t position,
 
 /* Locks, parts, sets, waiters, holders and sessions. */
 enum hf_status check_graph(struct checker *checker);
+/* Buyers and queues of products. */
+enum hf_status check_waitlist(struct checker *checker);
+enum hf_status check_places(struct checker *checker);
+/* Behind the products. */
+enum hf_status check_quotas(struct checker *checker);
+enum hf_status check_bundles(struct checker *checker);
+enum hf_status check_expects(struct checker *checker);
 
 #endif

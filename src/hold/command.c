@@ -37,8 +37,30 @@ const struct hold_arg hold_args[HOLD_ARGS] = {
     [ARG_COUNT] = {"COUNT", "n", .type = TYPE_NUMBER, AT(count), .min = 1,
                    .max = HOLD_LIST_MAX},
     [ARG_ITEM] = {"ITEM", "sku qty", .many = true,
+                  .form = "ITEM sku qty [MIN n] [ITEM sku qty [MIN n] ...]",
+                  .type = TYPE_ITEM, AT(items), .min = 1,
+                  .max = HOLD_ITEMS_MAX},
+    [ARG_PART] = {"ITEM", "sku qty", .many = true,
                   .form = "ITEM sku qty [ITEM sku qty ...]", .type = TYPE_ITEM,
                   AT(items), .max = HOLD_ITEMS_MAX},
+    [ARG_MINS] = {"minimums", .type = TYPE_MINS, AT(items)},
+    [ARG_OWNERS] = {"owners", .type = TYPE_OWNERS, AT(items)},
+    [ARG_GROUP] = {"GROUP", "id", .type = TYPE_TEXT, AT(bundle),
+                   .max = HOLD_ID_MAX},
+    [ARG_CLASS] = {"CLASS", "name", .type = TYPE_TEXT, AT(class),
+                   .max = HOLD_ID_MAX},
+    [ARG_EXTENDS] = {"EXTENDS", "n", .type = TYPE_NUMBER, AT(count),
+                     .max = UINT32_MAX},
+    [ARG_LIFE] = {"LIFE", "ms", .type = TYPE_NUMBER, AT(maxhold_ms),
+                  .max = HOLD_TTL_MAX_MS},
+    [ARG_BEST] = {"BEST", "", .type = TYPE_FLAG, AT(flags), .min = HOLD_BEST},
+    [ARG_PREORDER] = {"PREORDER", "", .type = TYPE_FLAG, AT(flags),
+                      .min = HOLD_PREORDER},
+    [ARG_ARRIVES] = {"AT", "ms", .type = TYPE_NUMBER, AT(delay_ms), .min = 1,
+                     .max = HOLD_TTL_MAX_MS},
+    [ARG_ID] = {"ID", "id", .type = TYPE_TEXT, AT(name), .max = HOLD_ID_MAX},
+    [ARG_STAY] = {"WAIT", "ms", .type = TYPE_NUMBER, AT(delay_ms), .min = 1,
+                  .max = HOLD_TTL_MAX_MS},
     [ARG_SHARED] = {"SHARED", "", .type = TYPE_FLAG, AT(flags),
                     .min = HOLD_SHARED},
     [ARG_FOREVER] = {"FOREVER", "", .type = TYPE_FLAG, AT(flags),
@@ -47,7 +69,7 @@ const struct hold_arg hold_args[HOLD_ARGS] = {
                    .min = HOLD_BARGE},
     [ARG_BIND] = {"BIND", "", .type = TYPE_FLAG, AT(flags), .min = HOLD_BIND},
     [ARG_FLAGS] = {"flags", .type = TYPE_NUMBER, AT(flags), .strict = true,
-                   .max = HOLD_FLAGS_ALL},
+                   .max = HOLD_FLAGS_ALL | HOLD_SPLIT_MASK | HOLD_PREORDER},
     [ARG_SESSION] = {"SESSION", "id", .type = TYPE_NUMBER, AT(session),
                      .max = INT64_MAX - 1},
     [ARG_PERMITS] = {"PERMITS", "n OF max", .type = TYPE_PERMITS, AT(permits),
@@ -74,9 +96,18 @@ const struct hold_arg hold_args[HOLD_ARGS] = {
     [ARG_VALUE] = {"VALUE", "value", .type = TYPE_TEXT, AT(note),
                    .max = HOLD_NOTE_MAX},
     [ARG_TREE] = {"TREE", "", .type = TYPE_FLAG, AT(flags), .min = HOLD_TREE},
+    [ARG_IF] = {"IF", "version", .type = TYPE_VERSION, AT(token),
+                .max = INT64_MAX - 1},
+    [ARG_REF] = {"REF", "text", .type = TYPE_TEXT, AT(note),
+                 .max = HOLD_NOTE_MAX},
     [ARG_DOT] = {"DOT", "", .type = TYPE_FLAG, AT(flags), .min = HOLD_DOT},
     [ARG_TITLE] = {"NAME", "text", .type = TYPE_TEXT, AT(note),
                    .max = HOLD_NOTE_MAX},
+    [ARG_PLACE] = {"PLACE", "place", .many = true,
+                   .form = "PLACE place [PLACE place ...]", .type = TYPE_PLACE,
+                   AT(note), .max = HOLD_NOTE_MAX},
+    [ARG_SPLIT] = {"SPLIT", "NONE|FEWEST|ORDER|MOST", .type = TYPE_CHOICE,
+                   AT(flags), .min = HOLD_SPLIT_SHIFT},
 };
 
 const struct hold_arg hold_words[HOLD_WORDS] = {
@@ -87,6 +118,8 @@ const struct hold_arg hold_words[HOLD_WORDS] = {
     [WORD_ID] = {"id", .type = TYPE_TEXT, AT(name), .max = HOLD_ID_MAX},
     [WORD_NEW_ID] = {"id", .form = "id|*", .type = TYPE_NEW_ID, AT(name),
                      .max = HOLD_ID_MAX},
+    [WORD_GROUP] = {"group", .type = TYPE_TEXT, AT(name), .max = HOLD_ID_MAX},
+    [WORD_CLASS] = {"name", .type = TYPE_TEXT, AT(name), .max = HOLD_ID_MAX},
     [WORD_PATTERN] = {"pattern", .type = TYPE_TEXT, .optional = true, AT(name),
                       .max = HOLD_NAME_MAX},
     [WORD_TOKEN] = {"token", .type = TYPE_NUMBER, AT(token), .min = 1,
@@ -98,6 +131,17 @@ const struct hold_arg hold_words[HOLD_WORDS] = {
     [WORD_CHANGE] = {"n", .type = TYPE_CHANGE, AT(amount)},
     [WORD_SKUS] = {"sku", .form = "sku [sku ...]", .type = TYPE_SKUS, AT(items),
                    .many = true, .max = HOLD_ITEMS_MAX},
+    [WORD_LOW] = {"n", .type = TYPE_NUMBER, AT(amount), .strict = true,
+                  .max = HOLD_STOCK_MAX},
+    [WORD_UNITS] = {"n", .type = TYPE_NUMBER, AT(amount), .strict = true,
+                    .min = 1, .max = HOLD_STOCK_MAX},
+    [WORD_ATTRIBUTE] = {"name", .type = TYPE_TEXT, AT(reason),
+                        .max = HOLD_ATTR_MAX},
+    [WORD_VALUE] = {"value", .type = TYPE_TEXT, .optional = true, .empty = true,
+                    AT(note), .max = HOLD_NOTE_MAX},
+    [WORD_WANTED] = {"sku", .form = "sku qty", .type = TYPE_ITEM, AT(items),
+                     .max = 1},
+    [WORD_QUEUE] = {"sku", .type = TYPE_TEXT, AT(note), .max = HOLD_SKU_MAX},
     [WORD_SKIP] = {"skip", .type = TYPE_NUMBER, AT(amount), .strict = true,
                    .max = INT64_MAX},
 };
@@ -124,13 +168,36 @@ static char *put_counted(char *out, const struct hold_command *command)
     return hold_put_items(out + 2, command);
 }
 
+static char *put_mins(char *out, const struct hold_command *command)
+{
+    hf_put_u16(out, (uint16_t)command->item_count);
+    out += 2;
+    for (uint32_t i = 0; i < command->item_count; i++, out += 8)
+        hf_put_u64(out, command->items[i].least);
+    return out;
+}
+
+static char *put_owners(char *out, const struct hold_command *command)
+{
+    hf_put_u16(out, (uint16_t)command->item_count);
+    out += 2;
+    for (uint32_t i = 0; i < command->item_count; i++)
+        out = hold_put_text(out, hold_owner_at(command, i));
+    return out;
+}
+
 /* Writes an argument, unless it is 0 or empty; returns where it ends. */
 static inline char *put_arg(char *out, const struct hold_arg *arg,
                             const struct hold_command *command)
 {
     switch (arg->type) {
     case TYPE_FLAG: /* in flags */
+    case TYPE_NONE:
         return out;
+    case TYPE_MINS:
+        return command->mins ? put_mins(out, command) : out;
+    case TYPE_OWNERS:
+        return command->owners ? put_owners(out, command) : out;
     case TYPE_TEXT: {
         struct hf_bytes text = *(const struct hf_bytes *)place_of(arg, command);
         assert(text.len <= arg->max);
@@ -153,14 +220,13 @@ static inline bool has_others(const struct hold_command *c)
 {
     return (c->cursor | c->count | c->item_count | c->flags | c->session |
             c->permits | c->maxhold_ms | c->delay_ms | c->done_ms |
-            c->grace_ms | c->note.len) != 0;
+            c->grace_ms | c->note.len | c->class.len | c->bundle.len) != 0;
 }
 
 /* What most records are: a LOCK and an UNLOCK without options. What they have
  * is known, so that they are written and read with fewer instructions. */
-#define PLAIN_LOCK \
-    (HOLD_BIT(ARG_NAME) | HOLD_BIT(ARG_OWNER) | HOLD_BIT(ARG_TTL))
-#define PLAIN_UNLOCK (HOLD_BIT(ARG_NAME) | HOLD_BIT(ARG_TOKEN))
+#define PLAIN_LOCK   (1u << ARG_NAME | 1u << ARG_OWNER | 1u << ARG_TTL)
+#define PLAIN_UNLOCK (1u << ARG_NAME | 1u << ARG_TOKEN)
 
 /* Writes an argument, and in the mask that it is there. */
 static inline char *put_noted(char *at, unsigned bit,
@@ -227,17 +293,25 @@ size_t hold_encode(const struct hold_command *command, char *out)
     return (size_t)(at - out);
 }
 
-static inline enum hf_status get_text(struct hf_bytes record, size_t *at,
-                                      size_t max, struct hf_bytes *out)
+static inline enum hf_status get_any_text(struct hf_bytes record, size_t *at,
+                                          size_t max, struct hf_bytes *out)
 {
     if (record.len - *at < 2)
         return HF_CORRUPT;
     size_t len = hf_get_u16(record.data + *at);
-    if (len == 0 || len > max || record.len - *at - 2 < len)
+    if (len > max || record.len - *at - 2 < len)
         return HF_CORRUPT;
     *out = hf_bytes(record.data + *at + 2, len);
     *at += 2 + len;
     return HF_OK;
+}
+
+static inline enum hf_status get_text(struct hf_bytes record, size_t *at,
+                                      size_t max, struct hf_bytes *out)
+{
+    return get_any_text(record, at, max, out) != HF_OK || out->len == 0
+               ? HF_CORRUPT
+               : HF_OK;
 }
 
 static enum hf_status get_number(struct hf_bytes record, size_t *at,
@@ -250,14 +324,27 @@ static enum hf_status get_number(struct hf_bytes record, size_t *at,
     return HF_OK;
 }
 
-static enum hf_status get_items(struct hf_bytes record, size_t *at,
-                                struct hold_command *command)
+/* How many items follow: as many as what came before had. */
+static enum hf_status get_count(struct hf_bytes record, size_t *at,
+                                const struct hold_command *command,
+                                uint32_t *out)
 {
     if (record.len - *at < 2)
         return HF_CORRUPT;
-    uint32_t count = hf_get_u16(record.data + *at);
+    *out = hf_get_u16(record.data + *at);
     *at += 2;
-    if (count == 0 || count > HOLD_ITEMS_MAX)
+    return *out == 0 || *out > HOLD_ITEMS_MAX ||
+                   (command->item_count > 0 && *out != command->item_count)
+               ? HF_CORRUPT
+               : HF_OK;
+}
+
+static enum hf_status get_items(struct hf_bytes record, size_t *at,
+                                struct hold_command *command)
+{
+    uint32_t count;
+
+    if (get_count(record, at, command, &count) != HF_OK)
         return HF_CORRUPT;
     for (uint32_t i = 0; i < count; i++) {
         struct hold_item *item = &command->items[i];
@@ -269,12 +356,47 @@ static enum hf_status get_items(struct hf_bytes record, size_t *at,
     return HF_OK;
 }
 
+/* They come before the items. */
+static enum hf_status get_mins(struct hf_bytes record, size_t *at,
+                               struct hold_command *command)
+{
+    uint32_t count;
+
+    if (get_count(record, at, command, &count) != HF_OK)
+        return HF_CORRUPT;
+    for (uint32_t i = 0; i < count; i++) {
+        if (get_number(record, at, &command->items[i].least) != HF_OK)
+            return HF_CORRUPT;
+    }
+    command->mins = true;
+    command->item_count = count; /* until the items are read */
+    return HF_OK;
+}
+
+/* They come before the items, too. */
+static enum hf_status get_owners(struct hf_bytes record, size_t *at,
+                                 struct hold_command *command)
+{
+    uint32_t count;
+
+    if (get_count(record, at, command, &count) != HF_OK || count > HOLD_SET_MAX)
+        return HF_CORRUPT;
+    for (uint32_t i = 0; i < count; i++) {
+        if (get_any_text(record, at, HOLD_OWNER_MAX,
+                         hold_own_owner(command, i)) != HF_OK)
+            return HF_CORRUPT;
+    }
+    command->owners = true;
+    command->item_count = count;
+    return HF_OK;
+}
+
 /* What the engine's arithmetic and promises rely on, whoever wrote the record:
  * its words and what is required are there. `mask` is what it has. */
 static enum hf_status check_words(const struct hold_command *c, uint32_t mask)
 {
     const struct hold_operation *operation = &hold_operations[c->kind];
-    uint32_t must = operation->required;
+    uint64_t must = operation->required;
 
     bool in_session =
         c->session != 0 && (operation->options & HOLD_BIT(ARG_SESSION)) != 0;
@@ -291,68 +413,16 @@ static enum hf_status check_words(const struct hold_command *c, uint32_t mask)
          i++) {
         const struct hold_arg *word = &hold_words[operation->words[i]];
         if (word->type == TYPE_TEXT || word->type == TYPE_NEW_ID) {
-            size_t len = c->name.len;
+            size_t len = ((const struct hf_bytes *)place_of(word, c))->len;
             if (len > word->max ||
                 (len == 0 && word->type == TYPE_TEXT && !word->optional))
                 return HF_CORRUPT;
         } else if ((word->strict && number_of(word, c) > word->max) ||
-                   (word->type == TYPE_SKUS && c->item_count == 0)) {
+                   (word->type == TYPE_SKUS && c->item_count == 0) ||
+                   (word->type == TYPE_ITEM &&
+                    (c->item_count != 1 || c->name.len > HOLD_ID_MAX))) {
             return HF_CORRUPT;
         }
-    }
-    return HF_OK;
-}
-
-/* Each name of a set comes once, in order. */
-static enum hf_status check_names(const struct hold_command *c)
-{
-    if (c->item_count > HOLD_SET_MAX)
-        return HF_CORRUPT;
-    for (uint32_t i = 0; i < c->item_count; i++) {
-        uint64_t mode = c->items[i].quantity;
-        if ((mode != HOLD_PART_EXCLUSIVE && mode != HOLD_PART_SHARED) ||
-            (i > 0 &&
-             hf_bytes_compare(c->items[i - 1].sku, c->items[i].sku) >= 0))
-            return HF_CORRUPT;
-    }
-    return HF_OK;
-}
-
-/* A key, or several that are new, or are ended or renewed, each once. */
-static enum hf_status check_keys(const struct hold_command *c)
-{
-    bool several = c->kind != HOLD_KEY_SET ||
-                   (c->flags & ~(uint64_t)(HOLD_SAY_MASK | HOLD_AT)) == HOLD_NX;
-
-    if ((c->name.len > 0) == (c->item_count > 0) || hold_say(c) >= SAYS ||
-        (c->item_count > 0 && (!several || c->permits != 0)) ||
-        (c->permits != 0 && (c->flags & HOLD_AT) != 0))
-        return HF_CORRUPT;
-    return check_names(c);
-}
-
-/* Reserved quantities are summed up without an overflow check later on: each
- * item is at least 1, at most the most units a product can have, and each
- * product comes once, in order. */
-static enum hf_status check_items(const struct hold_command *c)
-{
-    uint32_t options = hold_operations[c->kind].options;
-
-    if ((options & HOLD_BIT(ARG_MEMBER)) != 0)
-        return check_names(c);
-    if (hold_is_key(c->kind) && hold_kind_is_write(c->kind))
-        return check_keys(c);
-    if (hold_is_key(c->kind))
-        return hold_say(c) < SAYS ? HF_OK : HF_CORRUPT;
-    if ((options & HOLD_BIT(ARG_ITEM)) == 0)
-        return HF_OK;
-    for (uint32_t i = 0; i < c->item_count; i++) {
-        uint64_t quantity = c->items[i].quantity;
-        if (c->items[i].sku.len > HOLD_SKU_MAX || quantity == 0 ||
-            quantity > (uint64_t)HOLD_STOCK_MAX ||
-            (i > 0 &&
-             hf_bytes_compare(c->items[i - 1].sku, c->items[i].sku) >= 0))
-            return HF_CORRUPT;
     }
     return HF_OK;
 }
@@ -367,7 +437,12 @@ static inline enum hf_status get_arg(struct hf_bytes record, size_t *at,
 
     switch (arg->type) {
     case TYPE_FLAG:
+    case TYPE_NONE:
         return HF_CORRUPT;
+    case TYPE_MINS:
+        return get_mins(record, at, command);
+    case TYPE_OWNERS:
+        return get_owners(record, at, command);
     case TYPE_TEXT:
         return get_text(record, at, arg->max, (void *)place);
     case TYPE_ITEM:
@@ -390,7 +465,7 @@ get_args(struct hf_bytes record, uint32_t mask, struct hold_command *command,
 
 #pragma GCC unroll 8
     for (unsigned bit = 0; bit < USUAL_ARGS; bit++) {
-        if ((mask & HOLD_BIT(bit)) != 0 &&
+        if ((mask & 1u << bit) != 0 &&
             get_arg(record, &at, &hold_args[bit], command) != HF_OK)
             return HF_CORRUPT;
     }
@@ -428,12 +503,14 @@ decode_other(struct hf_bytes record, struct hold_command *command)
     command->kind = (enum hold_kind)kind;
     command->told = (head >> 8 & 1u << TOLD_BIT) != 0;
     if (get_args(record, mask, command, &end) != HF_OK ||
+        ((command->mins || command->owners) && (mask & 1u << ARG_ITEM) == 0) ||
+        (command->owners && kind != HOLD_KEY_SET) ||
         (kind != HOLD_GROUP && end != record.len) ||
         check_words(command, mask) != HF_OK ||
         hold_find_wrong(command) != HOLD_RIGHT)
         return HF_CORRUPT;
     if (kind != HOLD_GROUP)
-        return check_items(command);
+        return hold_check_items(command);
     command->group = hf_bytes(record.data + end, record.len - end);
     return hold_group_check(command->group, command->count);
 }
@@ -458,22 +535,42 @@ enum hf_status hold_decode(struct hf_bytes record, struct hold_command *command)
     }
 }
 
+/* One item, of which all is wanted. */
+static enum hold_wrong find_wrong_preorder(const struct hold_command *c)
+{
+    if (c->wait_ms > 0 || c->mins || c->note.len > 0 || c->bundle.len > 0 ||
+        (c->flags & (HOLD_BEST | HOLD_SPLIT_MASK)) != 0)
+        return WRONG_BOOK_SOME;
+    return c->item_count > 1 ? WRONG_BOOK_MANY : HOLD_RIGHT;
+}
+
 enum hold_wrong hold_find_other_wrong(const struct hold_command *c)
 {
     enum hold_policy policy = hold_policy(c);
     uint64_t permits = c->permits & UINT32_MAX;
     uint64_t of = c->permits >> 32;
-
     uint64_t flags = hold_is_key(c->kind) ? HOLD_KEY_FLAGS : HOLD_LOCK_FLAGS;
 
-    if ((c->flags & ~flags) != 0)
+    if (c->kind == HOLD_RESERVE) {
+        enum hold_wrong wrong = hold_may_book(c) ? find_wrong_preorder(c)
+                                                 : hold_find_wrong_places(c);
+        if (wrong != HOLD_RIGHT)
+            return wrong;
+        flags |= HOLD_SPLIT_MASK | HOLD_PREORDER;
+    }
+    if ((c->flags & HOLD_BEST) != 0 && c->kind != HOLD_RESERVE)
+        return WRONG_BEST;
+    if ((c->flags & ~(flags | HOLD_BEST)) != 0)
         return WRONG_KEY;
+    if (c->wait_ms > 0 && c->bundle.len > 0)
+        return WRONG_WAIT_GROUP;
+    if (c->wait_ms > 0 && (c->mins || (c->flags & HOLD_BEST) != 0))
+        return WRONG_WAIT_SOME;
     if (c->wait_ms > 0 && (c->flags & HOLD_FOREVER) != 0)
         return WRONG_TWO_WAITS;
     if (c->permits != 0 && (c->flags & HOLD_SHARED) != 0)
         return WRONG_TWO_MODES;
-    if (c->permits != 0 &&
-        (permits == 0 || permits > of || of > HOLD_PERMITS_MAX))
+    if (c->permits != 0 && (permits - 1 >= of || of > HOLD_PERMITS_MAX))
         return WRONG_PERMITS_OF;
     if ((policy == POLICY_WAITDIE || policy == POLICY_WOUNDWAIT) &&
         c->session == 0)
@@ -483,71 +580,4 @@ enum hold_wrong hold_find_other_wrong(const struct hold_command *c)
     if (c->permits != 0 && (c->flags & HOLD_TREE) != 0)
         return WRONG_TREE;
     return HOLD_RIGHT;
-}
-
-/* Opens a gap for an item that is to stand at `i`. */
-static struct hold_item *open_gap(struct hold_command *command, uint32_t i)
-{
-    memmove(&command->items[i + 1], &command->items[i],
-            (command->item_count - i) * sizeof command->items[0]);
-    command->item_count++;
-    return &command->items[i];
-}
-
-enum hf_status hold_add_name(struct hold_command *command, struct hf_bytes name,
-                             bool shared)
-{
-    uint32_t i = 0;
-
-    for (; i < command->item_count; i++) {
-        int order = hf_bytes_compare(command->items[i].sku, name);
-        if (order == 0)
-            return HF_INVALID;
-        if (order > 0)
-            break;
-    }
-    if (command->item_count == HOLD_SET_MAX)
-        return HF_FULL;
-    *open_gap(command, i) = (struct hold_item){
-        name, shared ? HOLD_PART_SHARED : HOLD_PART_EXCLUSIVE};
-    return HF_OK;
-}
-
-enum hf_status hold_add_item(struct hold_command *command, struct hf_bytes sku,
-                             uint64_t quantity)
-{
-    uint32_t i = 0;
-
-    for (; i < command->item_count; i++) {
-        struct hold_item *item = &command->items[i];
-        int order = hf_bytes_compare(item->sku, sku);
-        if (order == 0) {
-            if (__builtin_add_overflow(item->quantity, quantity, &quantity) ||
-                quantity > (uint64_t)HOLD_STOCK_MAX)
-                return HF_INVALID;
-            item->quantity = quantity;
-            return HF_OK;
-        }
-        if (order > 0)
-            break;
-    }
-    if (quantity > (uint64_t)HOLD_STOCK_MAX)
-        return HF_INVALID;
-    if (command->item_count == HOLD_ITEMS_MAX)
-        return HF_FULL;
-    *open_gap(command, i) = (struct hold_item){sku, quantity};
-    return HF_OK;
-}
-
-bool hold_next_item(struct hf_bytes items, size_t *at, struct hold_item *out)
-{
-    if (*at == items.len)
-        return false;
-    const char *place = items.data + *at;
-    size_t len = hf_get_u16(place);
-    out->sku = hf_bytes(place + 2, len);
-    out->quantity = hf_get_u64(place + 2 + len);
-    *at += 2 + len + 8;
-    assert(*at <= items.len);
-    return true;
 }

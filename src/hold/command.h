@@ -10,7 +10,8 @@
  *                  of its own
  *       12    ...  the arguments, in the order of their bits:
  *                  numbers as 8 bytes; texts as 2 bytes length and the bytes;
- *                  items as 2 bytes count, then per item a text and a number
+ *                  items as 2 bytes count, then per item a text and a number;
+ *                  what is before them about each of them in the same way
  *      ...    ...  of HOLD_GROUP: the commands, as group.h has them
  *
  * All little endian. What is 0 or empty is left out, so a record has
@@ -28,10 +29,12 @@
 #include "hold/bounds.h"
 #include "hold/kinds.h"
 
-/* In a set of locks: a name, and HOLD_PART_EXCLUSIVE or HOLD_PART_SHARED. */
+/* In a set of locks: a name, and HOLD_PART_EXCLUSIVE or HOLD_PART_SHARED. Of
+ * keys with an owner each: a name, and which of the client's keys it was. */
 struct hold_item {
     struct hf_bytes sku;
     uint64_t quantity;
+    uint64_t least; /* that will do; only if the command has `mins` */
 };
 enum { HOLD_PART_EXCLUSIVE = 1, HOLD_PART_SHARED = 2 };
 
@@ -57,13 +60,14 @@ enum { HOLD_PART_EXCLUSIVE = 1, HOLD_PART_SHARED = 2 };
 #define HOLD_EQUAL        0x2000u  /* only if its value is `reason` */
 #define HOLD_KEEPTTL      0x4000u  /* it ends when the one before would have */
 #define HOLD_AT           0x8000u  /* `ttl_ms` is a time: since 1970 */
+#define HOLD_BEST         0x10000u /* of RESERVE: what there is will do */
 #define HOLD_ADDED        0x20000u /* `ttl_ms` is added to what is left */
 #define HOLD_OWN          0x40000u /* one with the same value is renewed */
 #define HOLD_SAY_SHIFT    20u      /* enum hold_say */
 #define HOLD_SAY_MASK     0xf00000u
 #define HOLD_KEY_FLAGS    0xf6f800u
 #define HOLD_LOCK_FLAGS   0x7ffu /* of all others */
-#define HOLD_FLAGS_ALL    (HOLD_LOCK_FLAGS | HOLD_KEY_FLAGS)
+#define HOLD_FLAGS_ALL    (HOLD_LOCK_FLAGS | HOLD_KEY_FLAGS | HOLD_BEST)
 #define HOLD_PRIORITY_MAX 3u /* the last */
 enum hold_policy {
     POLICY_DETECT,
@@ -71,6 +75,13 @@ enum hold_policy {
     POLICY_WOUNDWAIT,
     POLICY_NONE
 };
+
+/* From how many of its places a RESERVE takes its units: see split.c. */
+enum hold_split { SPLIT_NONE, SPLIT_FEWEST, SPLIT_ORDER, SPLIT_MOST };
+#define HOLD_SPLIT_SHIFT 24u
+#define HOLD_SPLIT_MASK  0x3000000u
+
+#define HOLD_PREORDER 0x8000000u /* of RESERVE: what is to arrive will do */
 
 /* What is told of a key. A change was made, to so many; or there was no key; or
  * there was another. */
@@ -85,8 +96,10 @@ enum hold_say {
     SAY_PTTL,     /* ms, of a question as the rest: -1 no end, -2 no key */
     SAY_TTL,      /* s */
     SAY_TYPE,
-    SAY_PAIR, /* list: value and ms, or null */
-    SAY_ALL,  /* of HOLD_KEY_SCAN: all, or a refusal */
+    SAY_PAIR,  /* list: value and ms, or null */
+    SAY_ALL,   /* of HOLD_KEY_SCAN: all, or a refusal */
+    SAY_FIRST, /* of HOLD_KEY_SET with NX: list: 1, how many; list: 0, which
+                * of the client's keys was the first, its name */
     SAYS,
 };
 
@@ -115,11 +128,16 @@ struct hold_command {
     uint64_t delay_ms;
     uint64_t done_ms;
     uint64_t grace_ms;
-    struct hf_bytes note;  /* or result, or the name of a session */
-    struct hf_bytes group; /* of HOLD_GROUP: see group.h */
-    bool told; /* of a LOCK: its client was told TIMEOUT; see engine.h */
+    struct hf_bytes note;   /* or result, or the name of a session */
+    struct hf_bytes group;  /* of HOLD_GROUP: see group.h */
+    struct hf_bytes class;  /* of a reservation */
+    struct hf_bytes bundle; /* the group of reservations that it belongs to */
+    bool told;   /* of one that may wait: TIMEOUT was told; see engine.h */
+    bool mins;   /* less will do of some items */
+    bool owners; /* each item has its own: see hold_owner_at() */
     uint32_t item_count;
     struct hold_item items[HOLD_ITEMS_MAX];
+    char places[HOLD_NOTE_MAX]; /* of hold_add_place() */
 };
 
 /* Empties it, but for the items beyond item_count. */
@@ -139,10 +157,11 @@ static inline void hold_command_clear(struct hold_command *command)
 }
 
 /* The longest record. */
-#define HOLD_RECORD_MAX                                               \
-    (12u + 5 * 2 + HOLD_NAME_MAX + HOLD_OWNER_MAX + HOLD_REASON_MAX + \
-     HOLD_ID_MAX + HOLD_NOTE_MAX + 13 * 8 + 2 +                       \
-     HOLD_ITEMS_MAX * (2 + HOLD_SKU_MAX + 8)) /* more than a group has */
+#define HOLD_RECORD_MAX                                                     \
+    (12u + 7 * 2 + HOLD_NAME_MAX + HOLD_OWNER_MAX + HOLD_REASON_MAX +       \
+     3 * HOLD_ID_MAX + HOLD_NOTE_MAX + 13 * 8 + 4 +                         \
+     HOLD_ITEMS_MAX * (2 + HOLD_SKU_MAX + 16) /* more than a group has */ + \
+     HOLD_SET_MAX * (2 + HOLD_OWNER_MAX))
 
 /* Where the part begins that two repetitions of a command share. */
 #define HOLD_RECORD_BODY 8u
@@ -159,16 +178,34 @@ static inline void hold_record_untell(char *record)
     record[11] = (char)(record[11] & 0x7f);
 }
 
+/* Where the owner of an item stands: behind all that a set may have. */
+static inline struct hf_bytes *hold_own_owner(struct hold_command *command,
+                                              uint32_t item)
+{
+    _Static_assert(2 * HOLD_SET_MAX <= HOLD_ITEMS_MAX, "no room for owners");
+    return &command->items[HOLD_SET_MAX + item].sku;
+}
+/* Who is to hold an item of a set. */
+static inline struct hf_bytes hold_owner_at(const struct hold_command *command,
+                                            uint32_t item)
+{
+    return command->owners ? command->items[HOLD_SET_MAX + item].sku
+                           : command->owner;
+}
+
 /* At most so many bytes are written by encode. */
 static inline size_t hold_record_bound(const struct hold_command *command)
 {
-    size_t bytes = 12 + 5 * 2 + 13 * 8 + command->name.len +
+    size_t bytes = 12 + 7 * 2 + 13 * 8 + command->name.len +
                    command->owner.len + command->reason.len +
-                   command->request.len + command->note.len;
+                   command->request.len + command->note.len +
+                   command->class.len + command->bundle.len;
 
     for (uint32_t i = 0; i < command->item_count; i++)
-        bytes += 2 + command->items[i].sku.len + 8;
-    return bytes + 2 + command->group.len;
+        bytes += 2 + command->items[i].sku.len + 16;
+    for (uint32_t i = 0; command->owners && i < command->item_count; i++)
+        bytes += 2 + hold_owner_at(command, i).len;
+    return bytes + 4 + command->group.len;
 }
 /* Writes the record to `out`, which has room; returns its length. */
 size_t hold_encode(const struct hold_command *command, char *out);
@@ -182,6 +219,11 @@ enum hf_status hold_decode(struct hf_bytes record,
 static inline bool hold_may_wait(const struct hold_command *command)
 {
     return command->wait_ms > 0 || (command->flags & HOLD_FOREVER) != 0;
+}
+/* May it come to wait for stock? */
+static inline bool hold_may_queue(const struct hold_command *command)
+{
+    return command->wait_ms > 0 || command->kind == HOLD_WAITLIST_JOIN;
 }
 static inline enum hold_policy policy_of(uint64_t flags)
 {
@@ -199,9 +241,23 @@ static inline enum hold_policy hold_policy(const struct hold_command *command)
 {
     return policy_of(command->flags);
 }
+/* Does it pass those who wait? Not where age decides: they would come to wait
+ * for a senior, or for a junior that they did not wound. */
+static inline bool hold_barges(const struct hold_command *command)
+{
+    enum hold_policy policy = hold_policy(command);
+
+    return (command->flags & HOLD_BARGE) != 0 && policy != POLICY_WAITDIE &&
+           policy != POLICY_WOUNDWAIT;
+}
 static inline uint32_t hold_priority(const struct hold_command *command)
 {
     return priority_of(command->flags);
+}
+
+static inline enum hold_split hold_split(const struct hold_command *command)
+{
+    return (enum hold_split)(command->flags >> HOLD_SPLIT_SHIFT & 3);
 }
 
 /* What does not go together, or is missing. */
@@ -214,15 +270,31 @@ enum hold_wrong {
     WRONG_RESULT,     /* RESULT without DONE */
     WRONG_TREE,       /* TREE and PERMITS */
     WRONG_KEY,        /* what is for keys only, or what is not for them */
+    WRONG_BEST,       /* BEST, of another than RESERVE */
+    WRONG_WAIT_SOME,  /* WAIT, and BEST or MIN */
+    WRONG_SPLIT,      /* SPLIT without PLACE */
+    WRONG_PLACE_SOME, /* PLACE, and WAIT, BEST or MIN */
+    WRONG_TOO_SPLIT,  /* SPLIT into more items than may be */
+    WRONG_PLACE_LONG, /* sku@place is too long */
+    WRONG_PLACE_LIST, /* not as hold_add_place() makes it */
+    WRONG_WAIT_GROUP, /* WAIT, and GROUP */
+    WRONG_BOOK_SOME,  /* PREORDER, and WAIT, BEST, MIN, PLACE, GROUP */
+    WRONG_BOOK_MANY,  /* PREORDER of several items */
 };
+/* Of a RESERVE, which takes all from its places, or nothing, and at once. */
+enum hold_wrong hold_find_wrong_places(const struct hold_command *command);
 enum hold_wrong hold_find_other_wrong(const struct hold_command *command);
 static inline enum hold_wrong
 hold_find_wrong(const struct hold_command *command)
 {
-    if ((command->flags | command->permits | command->note.len) == 0)
+    if ((command->flags | command->permits | command->note.len |
+         command->bundle.len | command->mins) == 0)
         return HOLD_RIGHT; /* as a rule */
     return hold_find_other_wrong(command);
 }
+
+/* Of a record: are its items, names or keys as they may be? */
+enum hf_status hold_check_items(const struct hold_command *command);
 
 /* Adds a name to a set, whose names are kept sorted. HF_FULL: too many;
  * HF_INVALID: it is there. */
@@ -232,6 +304,40 @@ enum hf_status hold_add_name(struct hold_command *command, struct hf_bytes name,
  * sku once. HF_FULL: too many different ones; HF_INVALID: the sum overflows. */
 enum hf_status hold_add_item(struct hold_command *command, struct hf_bytes sku,
                              uint64_t quantity);
+/* The same, of which `least` will do. */
+enum hf_status hold_add_some(struct hold_command *command, struct hf_bytes sku,
+                             uint64_t quantity, uint64_t least);
+
+/* Adds a place to those of a RESERVE, which stand in `note` in the order given,
+ * parted by '@'. HF_FULL: too many, or too long together; HF_INVALID: it is
+ * there, empty, or has a '@'. */
+enum hf_status hold_add_place(struct hold_command *command,
+                              struct hf_bytes place);
+/* Walks them: false at the end. */
+bool hold_next_place(struct hf_bytes places, size_t *at, struct hf_bytes *out);
+bool hold_has_place(struct hf_bytes places, struct hf_bytes place);
+/* How many there are, and the longest of them; 0: they are no list. */
+uint32_t hold_count_places(struct hf_bytes places, size_t *longest);
+/* Does a RESERVE say from which places? */
+static inline bool hold_is_placed(const struct hold_command *command)
+{
+    return command->note.len > 0 && command->kind == HOLD_RESERVE;
+}
+/* Will units do that are to arrive? */
+static inline bool hold_may_book(const struct hold_command *command)
+{
+    return (command->flags & HOLD_PREORDER) != 0;
+}
+/* The most items that the reservation of a RESERVE may have. */
+static inline uint32_t hold_most_items(const struct hold_command *command)
+{
+    size_t longest;
+
+    return !hold_is_placed(command) || hold_split(command) == SPLIT_NONE
+               ? command->item_count
+               : command->item_count *
+                     hold_count_places(command->note, &longest);
+}
 
 /* Writes a text with its length, and the items of a command; each returns
  * where it ends. */
@@ -241,15 +347,20 @@ static inline char *hold_put_text(char *out, struct hf_bytes text)
     memcpy(out + 2, text.data, text.len);
     return out + 2 + text.len;
 }
-static inline char *hold_put_items(char *out,
-                                   const struct hold_command *command)
+static inline char *hold_put_list(char *out, const struct hold_item *items,
+                                  uint32_t count)
 {
-    for (uint32_t i = 0; i < command->item_count; i++) {
-        out = hold_put_text(out, command->items[i].sku);
-        hf_put_u64(out, command->items[i].quantity);
+    for (uint32_t i = 0; i < count; i++) {
+        out = hold_put_text(out, items[i].sku);
+        hf_put_u64(out, items[i].quantity);
         out += 8;
     }
     return out;
+}
+static inline char *hold_put_items(char *out,
+                                   const struct hold_command *command)
+{
+    return hold_put_list(out, command->items, command->item_count);
 }
 
 /* Walks what hold_put_items() wrote: false at the end. */

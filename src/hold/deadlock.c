@@ -216,7 +216,7 @@ static bool follow_relatives(struct search *s, struct hf_bytes name,
     const struct hold_engine *e = s->e;
     struct relatives r = relatives_of(e, name, wanted);
 
-    while (!gives_up(s) && relatives_next(&r)) {
+    while (next_relative(s, &r)) {
         for (uint32_t n = relative_grant(&r); n != 0;
              n = relative_next_grant(&r, n)) {
             if (follow(s, part_at(e, n), wanted, from))
@@ -225,7 +225,6 @@ static bool follow_relatives(struct search *s, struct hf_bytes name,
         for (uint32_t n = relative_wait(&r); n != 0;
              n = relative_next_wait(&r, n))
             meet(s, part_at(e, n)->group, from);
-        s->steps += relatives_looked(&r);
     }
     return false;
 }
@@ -350,7 +349,7 @@ static bool relatives_stop(struct search *s, struct hf_bytes name,
     const struct hold_engine *e = s->e;
     struct relatives r = relatives_of(e, name, wanted);
 
-    while (!gives_up(s) && relatives_next(&r)) {
+    while (next_relative(s, &r)) {
         for (uint32_t n = relative_grant(&r); n != 0;
              n = relative_next_grant(&r, n)) {
             if (!part_is_over(e, part_at(e, n)) && is_kept(s, part_at(e, n)))
@@ -361,7 +360,6 @@ static bool relatives_stop(struct search *s, struct hf_bytes name,
             if (is_stuck(s, part_at(e, n)->group))
                 return true;
         }
-        s->steps += relatives_looked(&r);
     }
     return false;
 }

@@ -29,6 +29,15 @@ static inline bool gives_up(const struct search *s)
 {
     return s->steps > HOLD_DETECT_MAX;
 }
+/* Goes on among related names. What was looked at is counted, also if nothing
+ * was found. */
+static inline bool next_relative(struct search *s, struct relatives *r)
+{
+    bool found = !gives_up(s) && relatives_next(r);
+
+    s->steps += relatives_looked(r);
+    return found;
+}
 
 /* Counts the steps as work, once, at the end; refuses a request for which it
  * gave up. */

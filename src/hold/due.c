@@ -1,5 +1,8 @@
 /* due.c - what falls due, in the order of time. */
+#include "hold/expect.h"
 #include "hold/locks.h"
+#include "hold/request.h"
+#include "hold/waitlist.h"
 
 #include <assert.h>
 
@@ -20,6 +23,10 @@ static uint32_t *place_of(struct hold_engine *e, uint32_t ref)
         return &session_edit(e, number)->due;
     case DUE_MARK:
         return &mark_edit(e, number)->due;
+    case DUE_BUYER:
+        return &buyer_edit(e, number)->due;
+    case DUE_ARRIVAL:
+        return &expect_edit(e, number)->due;
     default:
         return &reservation_edit(e, number)->due;
     }
@@ -32,7 +39,7 @@ static void moved(void *context, uint32_t ref, uint32_t position)
 
 void due_init(struct hold_engine *e)
 {
-    hf_heap_init(&e->due, moved, e, &e->memory_bytes);
+    hf_agenda_init(&e->due, moved, e, &e->memory_bytes);
 }
 
 void due_add(struct hold_engine *e, enum due_kind kind, uint32_t number,
@@ -41,7 +48,7 @@ void due_add(struct hold_engine *e, enum due_kind kind, uint32_t number,
     assert(number <= DUE_NUMBER);
     struct hf_heap_entry entry = {when_us, tie,
                                   (uint32_t)kind << DUE_SHIFT | number};
-    enum hf_status status = hf_heap_add(&e->due, entry);
+    enum hf_status status = hf_agenda_add(&e->due, entry);
     assert(status == HF_OK); /* promised */
     (void)status;
 }
@@ -49,9 +56,9 @@ void due_add(struct hold_engine *e, enum due_kind kind, uint32_t number,
 enum hf_status due_load(struct hold_engine *e, enum due_kind kind,
                         uint32_t number, uint64_t when, uint64_t tie)
 {
-    if (hf_heap_promise(&e->due) != HF_OK)
+    if (hf_agenda_promise(&e->due) != HF_OK)
         return HF_NOMEM;
-    hf_heap_unpromise(&e->due);
+    hf_agenda_unpromise(&e->due);
     due_add(e, kind, number, when, tie);
     return HF_OK;
 }
@@ -65,6 +72,7 @@ __attribute__((noinline)) static void handle(struct hold_engine *e,
         [DUE_GRANT] = grant_expire,   [DUE_SET] = set_expire,
         [DUE_WAITER] = waiter_expire, [DUE_SESSION] = session_expire,
         [DUE_MARK] = mark_expire,     [DUE_RESERVATION] = reservation_expire,
+        [DUE_BUYER] = buyer_expire,   [DUE_ARRIVAL] = arrival_late,
     };
 
     expire[ref >> DUE_SHIFT](e, ref & DUE_NUMBER);
@@ -75,7 +83,7 @@ static uint64_t ended_due_us(const struct hold_engine *e)
     if (e->ended.first == 0)
         return UINT64_MAX;
     return reservation_at(e, e->ended.first)->ended_us +
-           e->bounds.ended_keep_ms * US_PER_MS;
+           max_u64(e->bounds.ended_keep_ms, e->grace_ms) * US_PER_MS;
 }
 
 static uint64_t answered_due_us(const struct hold_engine *e)
@@ -92,7 +100,7 @@ void due_sweep(struct hold_engine *e)
 
     e->steps = e->walked = 0;
     while (e->steps < HOLD_STEP_MAX &&
-           (first = hf_heap_first(&e->due)) != NULL &&
+           (first = hf_agenda_first(&e->due)) != NULL &&
            first->when <= e->now_us) {
         handle(e, first->ref);
         e->steps++;
@@ -106,7 +114,20 @@ void due_sweep(struct hold_engine *e)
 
 uint64_t hold_due_us(const struct hold_engine *e)
 {
-    const struct hf_heap_entry *first = hf_heap_first(&e->due);
+    const struct hf_heap_entry *first = hf_agenda_first(&e->due);
+
+    return first == NULL ? UINT64_MAX : first->when;
+}
+
+static bool is_reservation(uint32_t ref)
+{
+    return ref >> DUE_SHIFT == DUE_RESERVATION;
+}
+
+uint64_t hold_pending_due_us(const struct hold_engine *e, uint64_t now_us)
+{
+    const struct hf_heap_entry *first =
+        hf_agenda_find(&e->due, now_us, is_reservation, HOLD_STEPS_MAX);
 
     return first == NULL ? UINT64_MAX : first->when;
 }

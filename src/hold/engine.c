@@ -4,8 +4,12 @@
 #include <assert.h>
 
 #include "base/memory.h"
+#include "hold/bundle.h"
 #include "hold/part.h"
+#include "hold/places.h"
+#include "hold/request.h"
 #include "hold/tree.h"
+#include "hold/waitlist.h"
 
 static enum hf_status init_indexes(struct hold_engine *e)
 {
@@ -20,14 +24,18 @@ static enum hf_status init_indexes(struct hold_engine *e)
     hf_slab_init(&e->marks, sizeof(struct mark), &e->memory_bytes);
     hf_slab_init(&e->paths, sizeof(struct path), &e->memory_bytes);
     hf_slab_init(&e->trees, sizeof(struct tree), &e->memory_bytes);
+    hf_slab_init(&e->demands, sizeof(struct demand), &e->memory_bytes);
+    hf_slab_init(&e->members, sizeof(struct member), &e->memory_bytes);
+    hf_slab_init(&e->forks, sizeof(struct fork), &e->memory_bytes);
     return HF_OK;
 }
 
 /* What happens to records, and to where they are found, can be taken back. */
 static void init_undo(struct hold_engine *e)
 {
-    struct hf_slab *const slabs[] = {&e->parts, &e->terms, &e->marks, &e->paths,
-                                     &e->trees};
+    struct hf_slab *const slabs[] = {&e->parts, &e->terms,  &e->marks,
+                                     &e->paths, &e->trees,  &e->demands,
+                                     &e->forks, &e->members};
 
     for (size_t i = 0; i < SUBJECTS; i++)
         subject_index(e, &hold_subjects[i])->slab.undo = &e->undo;
@@ -35,7 +43,7 @@ static void init_undo(struct hold_engine *e)
         slabs[i]->undo = &e->undo;
     for (size_t i = 0; i < HF_TEXT_CLASSES; i++)
         e->texts.slabs[i].undo = &e->undo;
-    e->due.undo = &e->undo;
+    e->due.heap.undo = &e->undo;
 }
 
 struct hold_engine *hold_new(struct hf_hash_seed seed)
@@ -69,8 +77,11 @@ void hold_free(struct hold_engine *e)
     hf_slab_destroy(&e->marks);
     hf_slab_destroy(&e->paths);
     hf_slab_destroy(&e->trees);
+    hf_slab_destroy(&e->demands);
+    hf_slab_destroy(&e->forks);
+    hf_slab_destroy(&e->members);
     hf_texts_destroy(&e->texts);
-    hf_heap_destroy(&e->due);
+    hf_agenda_destroy(&e->due);
     past_free(e);
     out_destroy(e);
     hf_undo_destroy(&e->undo);
@@ -82,6 +93,7 @@ void run_bounds(struct hold_engine *e, const struct hold_command *c)
 {
     for (uint32_t i = 0; i < c->item_count; i++)
         hold_bounds_set(&e->bounds, c->items[i].sku, c->items[i].quantity);
+    classes_changed(e);
 }
 
 void run_tick(struct hold_engine *e, const struct hold_command *c)
@@ -107,6 +119,7 @@ void run_flush(struct hold_engine *e, const struct hold_command *c)
         answer_begin(e, waiter->ticket, HOLD_NOTHELD);
         answer_end(e);
     }
+    flush_buyers(e);
     mark_unpromise(e, e->delays);
     for (size_t i = 0; i < SUBJECTS; i++)
         hf_index_clear(subject_index(e, &hold_subjects[i]));
@@ -115,6 +128,8 @@ void run_flush(struct hold_engine *e, const struct hold_command *c)
     hf_slab_clear(&e->marks);
     hf_slab_clear(&e->paths);
     hf_slab_clear(&e->trees);
+    hf_slab_clear(&e->forks);
+    hf_slab_clear(&e->members);
     e->path_root = 0;
     memset(e->tree_lens, 0, sizeof e->tree_lens);
     e->tree_changes++;
@@ -124,15 +139,18 @@ void run_flush(struct hold_engine *e, const struct hold_command *c)
     e->waited_bytes = 0;
     e->serve = (struct list){0, 0};
     hf_texts_clear(&e->texts);
-    hf_heap_clear(&e->due);
+    hf_agenda_clear(&e->due);
     e->ended = (struct list){0, 0};
+    classes_changed(e);
     e->done = (struct list){0, 0};
     e->refused = (struct list){0, 0};
     e->refused_count = 0;
     e->pending = 0;
+    e->booked = 0;
     e->stock_total = 0;
     e->stock_reserved = 0;
     e->stock_sold = 0;
+    e->lows = 0;
     emit(e, EVENT_FLUSHED, hf_bytes("", 0), 0);
 }
 
@@ -183,17 +201,20 @@ static void give_up(struct hold_engine *e, const struct hold_command *c)
 void run_end_early(struct hold_engine *e, const struct hold_command *c)
 {
     bool told = c->kind == HOLD_TIMEOUT;
-    uint32_t waiter = 0;
+    bool waits = c->name.len == 0 && c->note.len == 0;
+    uint32_t waiter = waits ? waiter_find(e, c->token) : 0;
+    uint32_t buyer = waits && waiter == 0 ? buyer_find(e, c->token) : 0;
 
     if (c->name.len > 0)
         give_up(e, c);
-    else
-        waiter = waiter_find(e, c->token);
-    if (waiter != 0 && told)
-        waiter_time_out(e, waiter);
-    else if (waiter != 0)
-        waiter_drop(e, waiter);
+    if (c->note.len > 0)
+        reservation_give_up(e, c->note, c->token);
+    if (waiter != 0)
+        (told ? waiter_time_out : waiter_drop)(e, waiter);
+    if (buyer != 0)
+        (told ? buyer_time_out : buyer_drop)(e, buyer);
     serve_all(e);
+    waitlist_serve(e);
     if (told && c->request.len > 0)
         request_time_out(e, c->request);
 }
@@ -258,6 +279,8 @@ bool hold_is_exact(const struct hold_engine *e, const struct hold_command *c)
     if (c->request.len > 0 &&
         hf_index_count(&e->requests) >= e->bounds.requests_max)
         return true;
+    if (c->kind == HOLD_CONFIRM && reservation_may_be_late(e, c))
+        return true;
     return hold_kind_is_exact(c->kind) || is_crowded(e, c) ||
            (c->kind == HOLD_TICK && c->amount != 0);
 }
@@ -270,6 +293,7 @@ static void apply(struct hold_engine *e, const struct hold_command *c,
     e->now_us = max_u64(e->now_us, c->now_us);
     if (c->kind == HOLD_RESTART) {
         drop_waiters(e); /* before a lock that is over goes to one of them */
+        drop_buyers(e);
         sessions_unbind(e);
     }
     due_sweep(e); /* which needs no memory */
@@ -428,6 +452,8 @@ void hold_count(const struct hold_engine *e, struct hold_counts *out)
         .products = hf_index_count(&e->products),
         .reservations = hf_index_count(&e->reservations),
         .pending = e->pending,
+        .buyers = hf_index_count(&e->buyers),
+        .booked = e->booked,
         .fences = hf_index_count(&e->fences),
         .requests = hf_index_count(&e->requests),
         .requests_dropped = e->requests_dropped,

@@ -24,17 +24,19 @@
  *
  * HOLD_ABANDON undoes what was asked by somebody who is gone: the wait with
  * ticket `token` leaves its queue; with a name, the hold with that token is
- * given back instead, once.
+ * given back instead, once; with a note, the pending reservation of that id is
+ * cancelled, if `token` is the number of the event that it was made with.
  *
  * A client may be told TIMEOUT while the journal hangs, before the engine knows
  * of it. What was told stands:
  *
  *   - HOLD_TIMEOUT with a ticket as `token`: that wait ends now, as if its time
  *     were over. With a name and a token: the hold is given back, once. With a
- *     request: the answer kept for it becomes TIMEOUT, or its wait ends. What
- *     is not there (no such wait, hold or request) is left out.
- *   - A LOCK that is `told` is not carried out: TIMEOUT is kept for its REQ,
- *     unless that was answered before.
+ *     note and a number: the reservation is cancelled. With a request:
+ *     the answer kept for it becomes TIMEOUT, or its wait ends. What is not
+ *     there (no such wait, hold, reservation or request) is left out.
+ *   - A LOCK or RESERVE that is `told` is not carried out: TIMEOUT is kept for
+ *     its REQ, unless that was answered before.
  *
  * HOLD_RESTART has the flag HOLD_GRAPH. What follows one without it was written
  * by a server that had no deadlocks and other rules for queues, and is replayed
@@ -75,20 +77,24 @@ enum hold_subject hold_event_subject(enum hold_event_kind kind);
 /* Texts follow each other in memory, as far as they are not empty. */
 struct hold_event {
     uint64_t seq;
-    uint64_t token;     /* of a lock's: of the grant; of a fence: the newest */
+    uint64_t token;     /* of a lock's: of the grant; of a fence: the newest;
+                         * of STOCK_LIMIT: the limit */
     uint64_t age_us;    /* how long the hold or reservation that ended with it
                          * had lasted; HOLD_NO_AGE: none ended */
-    uint64_t total;     /* of a product that changed */
+    uint64_t total;     /* of a product that changed, or is low */
     uint64_t available; /* the same */
     uint64_t lag_us;    /* of an expiry: how long after its time */
     enum hold_event_kind kind;
     uint8_t mode;         /* of a lock's: 0 exclusive, 1 shared, 2 counting */
     struct hf_bytes name; /* lock, resource, sku, reservation or session */
     /* Only with hold_tell(): */
-    struct hf_bytes owner; /* of a lock's or a reservation's */
+    struct hf_bytes owner; /* of a lock's or a reservation's; of a product
+                            * REF, or the value of an attribute */
     struct hf_bytes note;  /* of a lock that is granted its note, or the value
-                            * of a leader; else the reason */
+                            * of a leader; of an attribute its name; else the
+                            * reason */
     struct hf_bytes items; /* of a reservation: as hold_put_items() has them */
+    struct hf_bytes group; /* the same: the name of its group */
 };
 
 /* What one call gave. Valid until the next call on the same engine. */
@@ -145,9 +151,9 @@ const struct hold_out *hold_answer_now(struct hold_engine *engine,
 
 /* Answers a command of the kinds that need no journal. NULL: time must pass
  * first, because the answer depends on something that is due at the command's
- * time and was not swept: for one lock or reservation its own end, else
- * anything. Apply a record (HOLD_TICK) until hold_is_behind() is false, and ask
- * with the time of hold_now_us(). */
+ * time and was not swept: for one lock, or a reservation that does not wait,
+ * its own end, else anything. Apply a record (HOLD_TICK) until hold_is_behind()
+ * is false, and ask with the time of hold_now_us(). */
 const struct hold_out *hold_ask(struct hold_engine *engine,
                                 const struct hold_command *command);
 
@@ -186,10 +192,18 @@ uint64_t hold_reenters(const struct hold_engine *engine,
 uint64_t hold_token_of(const struct hold_engine *engine, struct hf_bytes name,
                        uint64_t session, struct hf_bytes owner);
 
+/* The number of the event that the pending reservation was made with; 0: it is
+ * not pending. */
+uint64_t hold_reserved_by(const struct hold_engine *engine, struct hf_bytes id);
+
 /* When the next thing falls due, or UINT64_MAX. */
 uint64_t hold_next_due_us(const struct hold_engine *engine);
 /* When the next hold, wait or reservation is over, or UINT64_MAX. */
 uint64_t hold_due_us(const struct hold_engine *engine);
+/* When the oldest pending reservation was over, of those that are by `now_us`;
+ * UINT64_MAX: none is. It looks at HOLD_STEPS_MAX things at most, those that
+ * fall due early among them. */
+uint64_t hold_pending_due_us(const struct hold_engine *engine, uint64_t now_us);
 /* True if a hold, wait or reservation is over at hold_now_us() but not swept:
  * the last sweep reached its bound. */
 bool hold_is_behind(const struct hold_engine *engine);
@@ -213,6 +227,8 @@ struct hold_counts {
     uint64_t products;
     uint64_t reservations; /* with the ended ones still remembered */
     uint64_t pending;      /* reservations */
+    uint64_t buyers;       /* requests that wait for stock */
+    uint64_t booked;       /* reservations of what is to arrive */
     uint64_t fences;
     uint64_t requests;
     uint64_t requests_dropped; /* refusals, forgotten early to make room */

@@ -160,7 +160,7 @@ uint32_t grant_start(struct hold_engine *e, const struct hold_command *c,
     struct part *part = part_edit(e, number);
 
     part->claim.session = wanted->session;
-    keep_text(e, c->owner, &part->claim.owner);
+    keep_text(e, wanted->owner, &part->claim.owner);
     if (has_terms(c)) {
         part->claim.terms = claim_terms(e, c);
         enum hf_status status = claim_promise(e, &part->claim, 1);
@@ -226,10 +226,10 @@ void grant_set_expiry(struct hold_engine *e, uint32_t number,
     if (part->group != 0) {
         struct set *set = set_edit(e, part->group);
         set->expires_us = expires_us;
-        hf_heap_change(&e->due, set->due, expires_us, set->token);
+        hf_agenda_change(&e->due, set->due, expires_us, set->token);
         return;
     }
-    hf_heap_change(&e->due, part->due, expires_us, part->token);
+    hf_agenda_change(&e->due, part->due, expires_us, part->token);
 }
 
 static uint64_t delay_of(const struct hold_engine *e, const struct claim *claim)
@@ -268,7 +268,7 @@ void grant_end(struct hold_engine *e, uint32_t number, bool clean)
     struct part *part = part_edit(e, number);
 
     assert(part->group == 0);
-    hf_heap_remove(&e->due, part->due);
+    hf_agenda_remove(&e->due, part->due);
     if (part->claim.session != 0)
         session_leave(e, part->claim.session, number);
     claim_delay(e, &part->claim, part->lock, part->tree, clean);

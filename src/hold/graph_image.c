@@ -413,7 +413,9 @@ enum hf_status set_load(struct hold_engine *e, struct reader *in)
 /* What preparing its command would have reserved. */
 static enum hf_status reserve_waiter(struct hold_engine *e, size_t owner_len)
 {
-    if (out_reserve(e, hf_index_count(&e->waiters) + 2) != HF_OK ||
+    if (out_reserve(
+            e, hf_index_count(&e->waiters) + hf_index_count(&e->buyers) + 2,
+            e->waited_answers) != HF_OK ||
         out_reserve_events(e, e->waited_parts + HOLD_SET_MAX,
                            e->waited_bytes + HOLD_SET_MAX * HOLD_NAME_MAX) !=
             HF_OK ||

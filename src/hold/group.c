@@ -17,6 +17,7 @@
 #include <assert.h>
 
 #include "hold/locks.h"
+#include "hold/waitlist.h"
 
 /* What one command may come to note: a record and its places in lists, in the
  * heap and in tables; of a set or a reservation, so much for each item. More is
@@ -25,9 +26,12 @@
 #define UNDO_COMMAND_BYTES (8u * 1024)
 #define UNDO_ITEM_BYTES    (2u * 1024)
 #define UNDO_WAIT_BYTES    1024u
-
-/* Of the body: what must be left for the reply of the next command. */
-#define REPLY_ROOM (64u * 1024)
+/* All groups of reservations that one step ends: each of a few items, as a
+ * rule. */
+#define UNDO_MEMBERS_BYTES (HOLD_MEMBERS_MAX * 2 * UNDO_COMMAND_BYTES)
+#define UNDO_RESERVATION_BYTES                                              \
+    (HOLD_ITEMS_MAX * (2 + HOLD_SKU_MAX + 8 + sizeof(struct product) + 16 + \
+                       2 * HOLD_OWNER_MAX))
 
 /* How a list begins, and a map of three numbers. */
 #define LIST_HEAD_BYTES 5u
@@ -99,9 +103,16 @@ static bool next_command(struct hf_bytes group, size_t *at,
 static size_t undo_bound(const struct hold_command *c)
 {
     bool by_token = c->kind == HOLD_UNLOCKSET || c->kind == HOLD_RENEWSET;
-    size_t items = by_token ? HOLD_SET_MAX : c->item_count;
+    size_t items = by_token                  ? HOLD_SET_MAX
+                   : c->kind == HOLD_RESERVE ? hold_most_items(c)
+                                             : c->item_count;
 
-    return UNDO_COMMAND_BYTES + items * UNDO_ITEM_BYTES;
+    /* a reservation's items may be replaced, which are one text */
+    size_t text = c->kind == HOLD_CONFIRM || c->kind == HOLD_CANCEL
+                      ? UNDO_RESERVATION_BYTES
+                      : 0;
+
+    return UNDO_COMMAND_BYTES + items * UNDO_ITEM_BYTES + text;
 }
 
 /* The same of all who wait, each of whom is ended, or listed to be served,
@@ -115,7 +126,8 @@ static bool ends_something(enum hold_kind kind)
 {
     return kind == HOLD_UNLOCK || kind == HOLD_UNLOCKSET ||
            kind == HOLD_RESIGN || kind == HOLD_DOWNGRADE ||
-           kind == HOLD_KEY_SET || kind == HOLD_KEY_DEL;
+           kind == HOLD_KEY_SET || kind == HOLD_KEY_DEL ||
+           kind == HOLD_GROUP_CANCEL || kind == HOLD_ARRIVE;
 }
 
 static void forget_first(struct hold_engine *e, struct hf_bytes group,
@@ -133,6 +145,7 @@ enum hf_status group_prepare(struct hold_engine *e, struct hf_bytes group)
     size_t at = 0;
     size_t before = 0;
     bool ends = false;
+    bool members = false;
 
     if (out_reserve_group(e) != HF_OK)
         return HF_NOMEM;
@@ -143,9 +156,13 @@ enum hf_status group_prepare(struct hold_engine *e, struct hf_bytes group)
         }
         undo_bytes += undo_bound(&e->member);
         ends = ends || ends_something(e->member.kind);
+        members = members || e->member.kind == HOLD_GROUP_CONFIRM ||
+                  e->member.kind == HOLD_GROUP_CANCEL;
     }
     if (ends)
         undo_bytes += undo_waits(e);
+    if (members)
+        undo_bytes += UNDO_MEMBERS_BYTES;
     if (hf_undo_reserve(&e->undo, undo_bytes) == HF_OK)
         return HF_OK;
     forget_first(e, group, at);
@@ -209,6 +226,8 @@ static void run_member(struct hold_engine *e, const struct hold_command *c)
 {
     const struct hold_operation *operation = &hold_operations[c->kind];
 
+    if (e->serve_idle)
+        serve_drop_idle(e);
     if (operation->class != CLASS_WRITE) {
         operation->run(e, c);
         return;
@@ -224,8 +243,8 @@ static bool try_member(struct hold_engine *e, const struct hold_command *c)
 {
     size_t before = e->body.len;
 
-    if (e->body.cap - e->body.len < REPLY_ROOM)
-        return !refuse_overload(e, "group-reply", e->body.cap - REPLY_ROOM);
+    if (e->body.len > HOLD_GROUP_REPLIES_MAX)
+        return !refuse_overload(e, "group-reply", HOLD_GROUP_REPLIES_MAX);
     promise_expect(e, c);
     run_member(e, c);
     if (e->out.code != HOLD_OK)
@@ -272,6 +291,7 @@ void group_run(struct hold_engine *e, const struct hold_command *c,
     bool done = true;
 
     (void)target;
+    e->body.cap += HOLD_GROUP_REPLIES_MAX; /* as ever for each command */
     hf_undo_begin(&e->undo);
     hf_undo_note(&e->undo, &e->seq, HOLD_STATE_BYTES);
     reply_list(&e->body, (uint32_t)c->count);
@@ -284,6 +304,7 @@ void group_run(struct hold_engine *e, const struct hold_command *c,
         for (size_t i = 0; i < SUBJECTS; i++)
             hf_index_catch_up(subject_index(e, &hold_subjects[i]));
         serve_all(e);
+        waitlist_serve(e);
     } else {
         hf_undo_back(&e->undo);
         e->tree_changes++; /* what was found out meanwhile is not so any more */
@@ -296,6 +317,7 @@ void group_run(struct hold_engine *e, const struct hold_command *c,
         e->answer_bodies.len = bodies_len;
         abort_group(e, facts, position, c->count);
     }
+    e->body.cap -= HOLD_GROUP_REPLIES_MAX;
     promise_expect(e, c); /* of the members something else was */
 }
 

@@ -13,6 +13,8 @@
 #define HOLD_GROUP_HEAD 4u
 /* The longest reply of a question in a group. */
 #define HOLD_GROUP_READ_MAX (8u * 1024)
+/* With so many bytes of replies a group takes no further command. */
+#define HOLD_GROUP_REPLIES_MAX (192u * 1024)
 
 /* The next record of a group that is one, from `*at` on; false at its end. */
 bool hold_group_next(struct hf_bytes group, size_t *at, struct hf_bytes *out);

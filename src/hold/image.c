@@ -5,7 +5,7 @@
  * of the walk, and that order depends on slab numbers; where the order is part
  * of the state (queues, the lists by time), the place goes into the hash.
  *
- *   H  format seq now bounds... locks products reservations
+ *   H  format seq now class_last count bounds... locks products reservations
  *
  * The head; the entries of records are as their rows in `hold_subjects` say.
  */
@@ -35,9 +35,11 @@ static enum hf_status walk_head(struct walk *walk)
     char *at = e->body.data;
 
     *at++ = IMAGE_HEAD;
-    at = image_put(at, e->old_queues ? IMAGE_OLD_QUEUES : IMAGE_FORMAT);
+    at = image_put(at, IMAGE_FORMAT | (e->old_queues ? IMAGE_OLD_QUEUES : 0));
     at = image_put(at, e->seq);
     at = image_put(at, e->now_us);
+    at = image_put(at, e->class_last);
+    at = image_put(at, HOLD_BOUNDS_COUNT);
     for (size_t i = 0; i < HOLD_BOUNDS_COUNT; i++)
         at = image_put(at, *hold_bound(&e->bounds, i));
     at = image_put(at, hf_index_count(&e->locks));

@@ -5,7 +5,8 @@
  * sorted sets of semaphores stand for. Such a grant has no session and is
  * marked as a key: what LOCK made is not to be changed here.
  *
- * A command names one key, or several, which are changed together.
+ * A command names one key, or several, which are changed together. Those that
+ * are set have one value, or one each: hold_owner_at().
  */
 #include "hold/tree.h"
 
@@ -35,6 +36,12 @@ static struct hf_bytes name_at(const struct hold_command *c, uint32_t i)
     return c->item_count > 0 ? c->items[i].sku : c->name;
 }
 
+/* Which of the client's keys it was. */
+static uint64_t place_at(const struct hold_command *c, uint32_t i)
+{
+    return c->owners ? c->items[i].quantity : 1 + i;
+}
+
 /* The lock of that name; 0: not in use. */
 static uint32_t lock_of(const struct hold_engine *e,
                         const struct hold_command *c, uint32_t i,
@@ -57,11 +64,6 @@ static uint32_t grant_named(const struct hold_engine *e,
                            : grant_of(e, lock_at(e, lock), 0, holder);
 }
 
-static bool is_held(const struct hold_engine *e, uint32_t lock)
-{
-    return lock != 0 && lock_at(e, lock)->granted > 0;
-}
-
 /* When it ends, also by its session; UINT64_MAX: never. */
 static uint64_t end_of(const struct hold_engine *e, const struct part *part)
 {
@@ -73,8 +75,7 @@ static uint64_t end_of(const struct hold_engine *e, const struct part *part)
     return end_us;
 }
 
-/* As PTTL tells it. */
-static int64_t rest_ms(const struct hold_engine *e, uint32_t grant)
+int64_t key_rest_ms(const struct hold_engine *e, uint32_t grant)
 {
     if (grant == 0)
         return -2;
@@ -89,7 +90,7 @@ static struct hf_bytes value_of(const struct hold_engine *e, uint32_t grant)
 
 /* ---- What is told. ---- */
 
-static bool refuse_type(struct hold_engine *e, uint32_t lock)
+bool key_refuse_type(struct hold_engine *e, uint32_t lock)
 {
     const struct part *part = part_at(e, lock_at(e, lock)->grants.first);
     struct hf_buf *body = refuse(e, HOLD_WRONGTYPE, 2);
@@ -106,7 +107,7 @@ static void say_rest(struct hold_engine *e, enum found found, uint32_t grant)
     reply_number(&e->body, found == FOUND_RIGHT  ? 1
                            : found == FOUND_LATE ? 0
                                                  : -1);
-    reply_number(&e->body, rest_ms(e, grant));
+    reply_number(&e->body, key_rest_ms(e, grant));
 }
 
 /* The answer, before a change; `count` is how many keys it is made to. */
@@ -137,6 +138,11 @@ static void say(struct hold_engine *e, const struct hold_command *c,
         return;
     case SAY_REST:
         say_rest(e, found, grant);
+        return;
+    case SAY_FIRST: /* the other one is said in refuse_set() */
+        reply_list(&e->body, 2);
+        reply_number(&e->body, 1);
+        reply_number(&e->body, (int64_t)count);
         return;
     case SAY_OK_ZERO:
         zero = true;
@@ -169,11 +175,33 @@ void key_set_need(struct hold_engine *e, const struct hold_command *c,
     for (uint32_t i = 0; i < count; i++) {
         need_record(e, need, &e->locks, name_at(c, i).len);
         need_item(need, &e->parts);
-        need_text(e, need, c->owner.len);
+        need_text(e, need, hold_owner_at(c, i).len);
         tree_need(e, need, name_is_path(name_at(c, i)), 0);
     }
     need->due = count;
     need->reply_len += 2 * HOLD_NAME_MAX + HOLD_OWNER_MAX;
+}
+
+static struct wanted wants(const struct hold_engine *e,
+                           const struct hold_command *c, uint32_t i)
+{
+    struct wanted wanted = command_wants(e, c, 0);
+
+    wanted.owner = hold_owner_at(c, i);
+    return wanted;
+}
+
+/* It was revoked or wounded, and ends before that: a client that is told that
+ * it has it for so long would go on when another has it. */
+static bool ends_before(const struct hold_engine *e,
+                        const struct hold_command *c, uint32_t grant)
+{
+    const struct part *part = part_at(e, grant);
+
+    return part_is_sealed(e, part) &&
+           ((c->flags & HOLD_ADDED) != 0 ||
+            claim_expires_us(e, part_claim(e, part), part_acquired_us(e, part),
+                             c->ttl_ms) > part_expires_us(e, part));
 }
 
 /* The part of look_to_set() for a name that is held. */
@@ -186,7 +214,8 @@ static enum found look_at_held(const struct hold_engine *e,
     if ((c->flags & HOLD_NX) != 0)
         return (c->flags & HOLD_OWN) != 0 && part->key &&
                        part->mode == MODE_EXCLUSIVE &&
-                       hf_bytes_equal(value, c->owner)
+                       hf_bytes_equal(value, c->owner) &&
+                       !ends_before(e, c, lock_at(e, lock)->grants.first)
                    ? FOUND_RIGHT
                    : FOUND_OTHER;
     if (part->mode != MODE_EXCLUSIVE)
@@ -215,43 +244,51 @@ static bool is_null(const struct hold_command *c)
 }
 
 static enum found look_to_set(const struct hold_engine *e,
-                              const struct hold_command *c,
-                              struct hf_bytes name, uint32_t lock)
+                              const struct hold_command *c, uint32_t i,
+                              uint32_t lock)
 {
-    struct wanted wanted = command_wants(e, c, 0);
-    bool held = is_held(e, lock) && c->permits == 0;
+    struct wanted wanted = wants(e, c, i);
+    bool held = key_is_held(e, lock) && c->permits == 0;
     uint32_t own = c->permits == 0 ? 0 : grant_named(e, c, lock);
     enum found found = FOUND_RIGHT;
 
     if (own != 0)
         return part_at(e, own)->key &&
-                       part_at(e, own)->permits == wanted.permits
+                       part_at(e, own)->permits == wanted.permits &&
+                       !ends_before(e, c, own)
                    ? FOUND_RIGHT
                    : FOUND_OTHER;
     if (held)
         found = look_at_held(e, c, lock);
     else if ((c->flags & (HOLD_XX | HOLD_EQUAL)) != 0)
         return FOUND_NONE;
-    if (found != FOUND_RIGHT || is_open(e, name, lock, &wanted, held))
+    if (found != FOUND_RIGHT || is_open(e, name_at(c, i), lock, &wanted, held))
         return found;
     return is_null(c) ? FOUND_OTHER : FOUND_BUSY;
 }
 
 /* Says why it is not done; what a NX does not get is no error. */
 static bool refuse_set(struct hold_engine *e, const struct hold_command *c,
-                       enum found found, struct hf_bytes name, uint32_t lock)
+                       enum found found, uint32_t i, uint32_t lock)
 {
-    struct wanted wanted = command_wants(e, c, 0);
-    uint32_t grant = is_held(e, lock) ? lock_at(e, lock)->grants.first : 0;
+    struct wanted wanted = wants(e, c, i);
+    uint32_t grant = key_is_held(e, lock) ? lock_at(e, lock)->grants.first : 0;
     bool shows = hold_say(c) == SAY_VALUE && grant != 0;
 
     if (found == FOUND_BUSY)
         return (lock != 0 && refuse_done(e, lock)) ||
-               refuse_busy(e, name, lock, &wanted, false);
+               refuse_busy(e, name_at(c, i), lock, &wanted, false);
     if (found == FOUND_WRONG ||
         (shows && part_at(e, grant)->mode != MODE_EXCLUSIVE))
-        return refuse_type(e, lock);
-    say(e, c, found, 0, grant);
+        return key_refuse_type(e, lock);
+    if (hold_say(c) != SAY_FIRST) {
+        say(e, c, found, 0, grant);
+        return true;
+    }
+    reply_list(&e->body, 3);
+    reply_number(&e->body, 0);
+    reply_number(&e->body, (int64_t)place_at(c, i));
+    reply_text(&e->body, name_at(c, i));
     return true;
 }
 
@@ -280,13 +317,20 @@ static bool refuse_bounds(struct hold_engine *e, const struct hold_command *c,
 bool key_set_check(struct hold_engine *e, const struct hold_command *c,
                    struct target at)
 {
+    enum found why = FOUND_RIGHT;
+    uint32_t first = 0; /* in the client's order */
+
     for (uint32_t i = 0; i < name_count(c); i++) {
-        uint32_t lock = lock_of(e, c, i, at);
-        enum found found = look_to_set(e, c, name_at(c, i), lock);
-        if (found != FOUND_RIGHT)
-            return refuse_set(e, c, found, name_at(c, i), lock);
+        enum found found = look_to_set(e, c, i, lock_of(e, c, i, at));
+        if (found != FOUND_RIGHT &&
+            (why == FOUND_RIGHT || place_at(c, i) < place_at(c, first))) {
+            why = found;
+            first = i;
+        }
     }
-    return refuse_bounds(e, c, at);
+    return why != FOUND_RIGHT
+               ? refuse_set(e, c, why, first, lock_of(e, c, first, at))
+               : refuse_bounds(e, c, at);
 }
 
 /* Ends a key in favour of another one; its lock stays. */
@@ -298,9 +342,10 @@ static void end_replaced(struct hold_engine *e, uint32_t lock, uint32_t grant)
 }
 
 static void set_one(struct hold_engine *e, const struct hold_command *c,
-                    struct hf_bytes name, uint32_t lock)
+                    uint32_t i, uint32_t lock)
 {
-    struct wanted wanted = command_wants(e, c, 0);
+    struct wanted wanted = wants(e, c, i);
+    struct hf_bytes name = name_at(c, i);
     uint32_t grant = grant_named(e, c, lock);
     uint64_t end_us = UINT64_MAX;
 
@@ -335,7 +380,7 @@ void key_set(struct hold_engine *e, const struct hold_command *c,
     say(e, c, FOUND_RIGHT, told_count(c),
         grant_named(e, c, lock_of(e, c, 0, at)));
     for (uint32_t i = 0; i < count; i++)
-        set_one(e, c, name_at(c, i), lock_of(e, c, i, at));
+        set_one(e, c, i, lock_of(e, c, i, at));
     serve_all(e);
 }
 
@@ -347,14 +392,14 @@ static enum found look_at(const struct hold_engine *e,
     uint32_t grant = grant_named(e, c, lock);
     bool counting = c->permits != 0;
 
-    if (!is_held(e, lock))
+    if (!key_is_held(e, lock))
         return FOUND_NONE;
     const struct part *part = part_at(e, lock_at(e, lock)->grants.first);
     if (part->mode != (counting ? MODE_COUNTING : MODE_EXCLUSIVE))
         return FOUND_WRONG;
     if (grant == 0)
         return FOUND_NONE;
-    if (c->grace_ms > 0 && rest_ms(e, grant) < (int64_t)c->grace_ms)
+    if (c->grace_ms > 0 && key_rest_ms(e, grant) < (int64_t)c->grace_ms)
         return FOUND_LATE;
     if ((c->flags & HOLD_EQUAL) != 0 &&
         !hf_bytes_equal(value_of(e, grant), c->reason))
@@ -371,7 +416,7 @@ bool key_del_check(struct hold_engine *e, const struct hold_command *c,
     for (uint32_t i = 0; i < name_count(c); i++) {
         found = look_at(e, c, lock_of(e, c, i, at));
         if (found == FOUND_WRONG)
-            return refuse_type(e, lock_of(e, c, i, at));
+            return key_refuse_type(e, lock_of(e, c, i, at));
         any = any || found == FOUND_RIGHT;
     }
     if (any)
@@ -408,12 +453,13 @@ static enum found look_to_expire(const struct hold_engine *e,
                                  const struct hold_command *c, uint32_t lock)
 {
     enum found found = look_at(e, c, lock);
+    uint32_t grant = grant_named(e, c, lock);
     bool needs_end = c->ttl_ms == 0 || (c->flags & HOLD_XX) != 0;
 
-    if (found == FOUND_RIGHT && needs_end &&
-        rest_ms(e, grant_named(e, c, lock)) < 0)
+    if (found == FOUND_RIGHT && needs_end && key_rest_ms(e, grant) < 0)
         return FOUND_NONE;
-    return found;
+    return found == FOUND_RIGHT && ends_before(e, c, grant) ? FOUND_OTHER
+                                                            : found;
 }
 
 bool key_expire_check(struct hold_engine *e, const struct hold_command *c,
@@ -425,7 +471,7 @@ bool key_expire_check(struct hold_engine *e, const struct hold_command *c,
         if (found == FOUND_RIGHT)
             continue;
         if (found == FOUND_WRONG)
-            return refuse_type(e, lock);
+            return key_refuse_type(e, lock);
         say(e, c, found, 0, grant_named(e, c, lock));
         return true;
     }
@@ -444,137 +490,10 @@ void key_expire(struct hold_engine *e, const struct hold_command *c,
         const struct part *part = part_at(e, grant);
         uint64_t ttl_ms = c->ttl_ms;
         if ((c->flags & HOLD_ADDED) != 0)
-            ttl_ms += (uint64_t)rest_ms(e, grant);
+            ttl_ms += (uint64_t)key_rest_ms(e, grant);
         if (ttl_ms > HOLD_TTL_MAX_MS)
             ttl_ms = HOLD_TTL_MAX_MS;
         emit_lock(e, EVENT_LOCK_RENEWED, part, part->token, 0);
         grant_renew(e, grant, ttl_ms);
     }
-}
-
-/* ---- Questions. ---- */
-
-static enum hold_key_type type_of(const struct hold_engine *e,
-                                  const struct lock *lock)
-{
-    return part_at(e, lock->grants.first)->mode == MODE_EXCLUSIVE ? KEY_STRING
-                                                                  : KEY_ZSET;
-}
-
-/* Of a key that is not there. */
-static void say_none(struct hold_engine *e, enum hold_say say)
-{
-    if (say == SAY_PTTL || say == SAY_TTL)
-        reply_number(&e->body, -2);
-    else if (say == SAY_TYPE)
-        reply_text(&e->body, hf_bytes_text("none"));
-    else
-        reply_null(&e->body);
-}
-
-void key_get(struct hold_engine *e, const struct hold_command *c)
-{
-    uint32_t lock = hf_index_find(&e->locks, c->name);
-    enum hold_say say = hold_say(c);
-
-    if (!is_held(e, lock)) {
-        say_none(e, say);
-        return;
-    }
-    uint32_t grant = lock_at(e, lock)->grants.first;
-    bool is_string = type_of(e, lock_at(e, lock)) == KEY_STRING;
-    int64_t rest = rest_ms(e, grant);
-    if (say == SAY_TYPE) {
-        reply_text(&e->body, hf_bytes_text(is_string ? "string" : "zset"));
-    } else if (say == SAY_PTTL) {
-        reply_number(&e->body, rest);
-    } else if (say == SAY_TTL) {
-        reply_number(&e->body, rest < 0 ? rest : (rest + 500) / 1000);
-    } else if (!is_string) {
-        refuse_type(e, lock);
-    } else {
-        if (say == SAY_PAIR)
-            reply_list(&e->body, 2);
-        reply_text(&e->body, value_of(e, grant));
-        if (say == SAY_PAIR)
-            reply_number(&e->body, rest);
-    }
-}
-
-void key_count(struct hold_engine *e, const struct hold_command *c)
-{
-    int64_t count = 0;
-
-    for (uint32_t i = 0; i < c->item_count; i++)
-        count += is_held(e, hf_index_find(&e->locks, c->items[i].sku));
-    reply_number(&e->body, c->item_count > 0 ? count : e->held);
-}
-
-/* Free numbers that are passed for the work of one name. */
-#define FREE_PER_STEP 16
-
-/* Is it one that is asked for? */
-static bool is_listed(const struct hold_engine *e, const struct hold_command *c,
-                      const struct lock *lock, uint64_t *steps)
-{
-    if (lock == NULL || lock->granted == 0 ||
-        (c->amount != KEY_ANY && (int64_t)type_of(e, lock) != c->amount))
-        return false;
-    return c->name.len == 0 ||
-           hf_bytes_match_steps(c->name, hf_index_name(&e->locks, lock), steps);
-}
-
-/* Writes names from the cursor on; returns where to go on, 0: that was all.
- */
-static uint32_t list_names(struct hold_engine *e, const struct hold_command *c)
-{
-    uint64_t most = c->count > 0 && c->count <= HOLD_LIST_MAX
-                        ? c->count
-                        : HOLD_LIST_MAX + 1; /* is one too many */
-    uint32_t top = hf_index_top(&e->locks);
-    uint32_t number = c->cursor < top ? (uint32_t)c->cursor : top;
-    uint32_t count = 0;
-    uint64_t steps = 0;
-
-    reply_list(&e->body, 0);
-    size_t count_at = e->body.len - 4;
-    for (number += number == 0;
-         number < top && steps < HOLD_STEPS_MAX && count < most &&
-         e->body.cap - e->body.len >= 2 * HOLD_NAME_MAX;
-         number++) {
-        const struct lock *lock = hf_index_used(&e->locks, number);
-        steps += lock != NULL || number % FREE_PER_STEP == 0;
-        if (!is_listed(e, c, lock, &steps))
-            continue;
-        reply_text(&e->body, hf_index_name(&e->locks, lock));
-        count++;
-    }
-    e->out.work += steps;
-    hf_put_u32(e->body.data + count_at, count);
-    return number < top || count > HOLD_LIST_MAX ? number : 0;
-}
-
-/* The page follows its cursor, whose digits are known when it was written. */
-void key_scan(struct hold_engine *e, const struct hold_command *c)
-{
-    struct hf_buf *body = &e->body;
-    char digits[20] = "";
-
-    if (hold_say(c) == SAY_ALL) {
-        if (list_names(e, c) != 0) {
-            body->len = 0;
-            refuse_overload(e, "keys", HOLD_LIST_MAX);
-        }
-        return;
-    }
-    reply_list(body, 2);
-    size_t head = body->len;
-    reply_text(body, hf_bytes(digits, sizeof digits));
-    size_t from = body->len;
-    size_t len = hf_print_u64(digits, list_names(e, c));
-    size_t page = body->len - from;
-    body->len = head;
-    reply_text(body, hf_bytes(digits, len));
-    memmove(body->data + body->len, body->data + from, page);
-    body->len += page;
 }

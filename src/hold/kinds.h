@@ -25,42 +25,64 @@ enum hold_kind {
     HOLD_UNLOCKSET = 17,     /* token */
     HOLD_RENEWSET = 18,      /* token ttl */
     HOLD_REVOKE = 19,        /* name token grace */
-    HOLD_STOCK_SET = 20,     /* name amount */
-    HOLD_STOCK_ADD = 21,     /* name amount (signed) reason */
-    HOLD_STOCK_DEL = 22,     /* name */
-    HOLD_RESERVE = 30,       /* name (empty: make one) items ttl owner */
-    HOLD_CONFIRM = 31,       /* name */
-    HOLD_CANCEL = 32,        /* name reason */
+    HOLD_STOCK_SET = 20,     /* name amount token (IF) reason note (REF) */
+    HOLD_STOCK_ADD = 21,     /* the same; the amount is signed */
+    HOLD_STOCK_DEL = 22,     /* name token (IF) */
+    HOLD_STOCK_LOW = 24,     /* name amount (0: none) */
+    HOLD_STOCK_ATTR = 25,    /* name reason (the attribute) note (its value;
+                              * empty: remove it) */
+    HOLD_STOCK_LIMIT = 26,   /* name amount (0: none) */
+    HOLD_RESERVE = 30,       /* name (empty: make one) items minimums ttl owner
+                              * class flags (BEST, SPLIT, PREORDER) wait count
+                              * (PRIORITY) note (the places: see places.h)
+                              * bundle */
+    HOLD_CONFIRM = 31,       /* name items (none: all) */
+    HOLD_CANCEL = 32,        /* name items (none: all) reason */
     HOLD_EXTEND = 33,        /* name ttl */
-    HOLD_SESSION_OPEN = 40,  /* ttl flags (BIND) note (its name) */
-    HOLD_SESSION_KEEP = 41,  /* token: the id */
-    HOLD_SESSION_CLOSE = 42, /* token: the id */
-    HOLD_ELECT = 44,         /* as HOLD_LOCK; note: the value */
-    HOLD_RESIGN = 45,        /* name token */
-    HOLD_PROCLAIM = 46,      /* name token note */
-    HOLD_SESSION_LEFT = 43,  /* token: the connection of a bound one is gone */
-    HOLD_KEY_SET = 47,       /* name or items owner ttl flags permits; reason:
-                              * the value to compare with; count: see key.c */
-    HOLD_KEY_DEL = 48,       /* name or items flags reason permits */
-    HOLD_KEY_EXPIRE = 49,    /* the same, and ttl (0: none) */
-    HOLD_GROUP = 50,         /* count, and the commands: see group.h */
-    HOLD_SAID = 60,          /* in a group: an answer, in note, that was given
-                              * elsewhere; token: to what */
+    HOLD_GROUP_CONFIRM = 34, /* name (of a group of reservations) */
+    HOLD_GROUP_CANCEL = 35,  /* the same, reason */
+    HOLD_CLASS_SET = 36,     /* name ttl grace count (EXTENDS) maxhold (LIFE) */
+    HOLD_CLASS_DEL = 37,     /* name */
+    HOLD_WAITLIST_JOIN = 38, /* as HOLD_RESERVE, one item; delay: how long it
+                              * stays, 0: for ever */
+    HOLD_WAITLIST_LEAVE = 39, /* note (the sku) name (the id) */
+    HOLD_SESSION_OPEN = 40,   /* ttl flags (BIND) note (its name) */
+    HOLD_SESSION_KEEP = 41,   /* token: the id */
+    HOLD_SESSION_CLOSE = 42,  /* token: the id */
+    HOLD_ELECT = 44,          /* as HOLD_LOCK; note: the value */
+    HOLD_RESIGN = 45,         /* name token */
+    HOLD_PROCLAIM = 46,       /* name token note */
+    HOLD_SESSION_LEFT = 43,   /* token: the connection of a bound one is gone */
+    HOLD_KEY_SET = 47,    /* name or items owner or owners ttl flags permits;
+                           * reason: the value to compare with; count: see
+                           * key.c */
+    HOLD_KEY_DEL = 48,    /* name or items flags reason permits */
+    HOLD_KEY_EXPIRE = 49, /* the same, and ttl (0: none) */
+    HOLD_GROUP = 50,      /* count, and the commands: see group.h */
+    HOLD_EXPECT = 55,     /* name amount delay (AT) note (REF) */
+    HOLD_ARRIVE = 56,     /* name amount reason note (REF) */
+    HOLD_SAID = 60,       /* in a group: an answer, in note, that was given
+                           * elsewhere; token: to what */
     /* answered without the journal */
-    HOLD_LOCK_INFO = 65,    /* name */
-    HOLD_LOCK_LIST = 66,    /* name (pattern) cursor count */
-    HOLD_STOCK_GET = 67,    /* items (names) */
-    HOLD_STOCK_LIST = 68,   /* name (pattern) cursor count */
-    HOLD_RESERVATION = 69,  /* name */
-    HOLD_HELD = 70,         /* name token */
-    HOLD_SESSION_INFO = 71, /* token: the id */
-    HOLD_SESSION_LIST = 72, /* cursor count */
-    HOLD_LEADER = 73,       /* name */
-    HOLD_EXPLAIN = 74,      /* name */
-    HOLD_WAITGRAPH = 75,    /* flags (DOT) cursor count */
-    HOLD_KEY_GET = 76,      /* name flags */
-    HOLD_KEY_COUNT = 77,    /* items (names; none: all that there are) */
-    HOLD_KEY_SCAN = 78,     /* name (pattern) cursor count flags amount */
+    HOLD_LOCK_INFO = 65,     /* name */
+    HOLD_LOCK_LIST = 66,     /* name (pattern) cursor count */
+    HOLD_STOCK_GET = 67,     /* items (names) */
+    HOLD_STOCK_LIST = 68,    /* name (pattern) cursor count */
+    HOLD_RESERVATION = 69,   /* name */
+    HOLD_HELD = 70,          /* name token */
+    HOLD_SESSION_INFO = 71,  /* token: the id */
+    HOLD_SESSION_LIST = 72,  /* cursor count */
+    HOLD_LEADER = 73,        /* name */
+    HOLD_EXPLAIN = 74,       /* name */
+    HOLD_WAITGRAPH = 75,     /* flags (DOT) cursor count */
+    HOLD_KEY_GET = 76,       /* name flags */
+    HOLD_KEY_COUNT = 77,     /* items (names; none: all that there are) */
+    HOLD_KEY_SCAN = 78,      /* name (pattern) cursor count flags amount */
+    HOLD_CLASS_LIST = 79,    /* cursor count */
+    HOLD_WAITLIST_LIST = 81, /* name (the sku) cursor count */
+    HOLD_GROUP_SHOW = 82,    /* name cursor count */
+    HOLD_STOCK_PLACES = 84,  /* name (the sku) cursor count */
+    HOLD_EXPECTED = 89,      /* name (the sku) cursor count */
     HOLD_KINDS
 };
 
@@ -72,9 +94,16 @@ enum hold_subject {
     SUBJECT_WAITER,
     SUBJECT_HOLDER, /* who waits */
     SUBJECT_PRODUCT,
+    SUBJECT_PLACES, /* of a sku that has some */
+    SUBJECT_QUOTA,  /* of a product with a limit */
+    SUBJECT_SHARE,  /* what an owner has of one */
     SUBJECT_RESERVATION,
+    SUBJECT_BUYER,  /* who waits for stock */
+    SUBJECT_BUNDLE, /* a group of reservations */
+    SUBJECT_EXPECT, /* announced arrivals of a product, and bookings */
     SUBJECT_FENCE,
     SUBJECT_REQUEST,
+    SUBJECT_CLASS, /* of reservations */
     SUBJECTS,
     SUBJECT_ALL = SUBJECTS
 };
@@ -105,7 +134,21 @@ enum hold_subject {
     EVENT(CANCELLED, RESERVATION, "cancelled")                     \
     EVENT(EXTENDED, RESERVATION, "extended")                       \
     EVENT(RESERVATION_EXPIRED, RESERVATION, "reservation_expired") \
-    EVENT(FLUSHED, ALL, "flushed")
+    EVENT(FLUSHED, ALL, "flushed")                                 \
+    EVENT(REDUCED, RESERVATION, "reduced")                         \
+    EVENT(STOCK_LOW, PRODUCT, "stock_low")                         \
+    EVENT(STOCK_REFILLED, PRODUCT, "stock_refilled")               \
+    EVENT(STOCK_ATTRIBUTES, PRODUCT, "stock_attributes")           \
+    EVENT(OFFERED, RESERVATION, "offered")                         \
+    EVENT(CLASS_SET, CLASS, "class_set")                           \
+    EVENT(CLASS_DELETED, CLASS, "class_deleted")                   \
+    EVENT(CONFIRMED_LATE, RESERVATION, "confirmed_late")           \
+    EVENT(STOCK_LIMIT, PRODUCT, "stock_limit")                     \
+    EVENT(ARRIVAL_EXPECTED, PRODUCT, "arrival_expected")           \
+    EVENT(ARRIVAL_LATE, PRODUCT, "arrival_late")                   \
+    EVENT(ARRIVAL_SHORT, PRODUCT, "arrival_short")                 \
+    EVENT(BOOKED, RESERVATION, "booked")                           \
+    EVENT(BOOKING_CANCELLED, RESERVATION, "booking_cancelled")
 
 #define HOLD_EVENT_KIND(kind, subject, name) EVENT_##kind,
 enum hold_event_kind { HOLD_EVENTS(HOLD_EVENT_KIND) HOLD_EVENT_COUNT };

@@ -95,4 +95,18 @@ static inline void list_remove(struct chain chain, struct list *list,
     set_link(chain, prev_of(chain, list, links->next), links->prev);
 }
 
+/* Positions are counted so far. */
+#define POSITION_MAX 1000u
+
+/* The first has the position 1. */
+static inline uint32_t list_position(struct chain chain, uint32_t number)
+{
+    uint32_t position = 1;
+
+    for (uint32_t n = links_of(chain, number)->prev;
+         n != 0 && position < POSITION_MAX; n = links_of(chain, n)->prev)
+        position++;
+    return position;
+}
+
 #endif

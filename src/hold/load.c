@@ -5,9 +5,12 @@
  */
 #include <assert.h>
 
+#include "hold/bundle.h"
+#include "hold/expect.h"
 #include "hold/image.h"
 #include "hold/image_parts.h"
 #include "hold/locks.h"
+#include "hold/waitlist.h"
 
 uint64_t read_number(struct reader *in)
 {
@@ -45,20 +48,28 @@ static enum hf_status add_named(struct reader *in, struct hf_index *index,
 static enum hf_status load_head(struct hold_engine *e, struct reader *in)
 {
     uint64_t format = read_number(in);
-    bool is_old = format == IMAGE_OLD;
+    uint64_t count = format == IMAGE_OLD ? OLD_BOUNDS : GRAPH_BOUNDS;
 
-    if (e->loading || format < IMAGE_OLD || format > IMAGE_OLD_QUEUES)
+    if (e->loading || format < IMAGE_OLD ||
+        format > (IMAGE_FORMAT | IMAGE_OLD_QUEUES))
         return HF_CORRUPT;
     e->loading = true;
     e->load_format = format;
     e->seq = read_number(in);
     e->now_us = read_number(in);
-    for (size_t i = 0; i < (is_old ? OLD_BOUNDS : HOLD_BOUNDS_COUNT); i++)
+    if (format >= IMAGE_FORMAT) {
+        e->class_last = (uint32_t)read_number(in);
+        count = read_number(in);
+    }
+    if (count > HOLD_BOUNDS_COUNT)
+        return HF_CORRUPT;
+    for (size_t i = 0; i < count; i++)
         *hold_bound(&e->bounds, i) = read_number(in);
     hf_index_expect(&e->locks, read_number(in));
     hf_index_expect(&e->products, read_number(in));
     hf_index_expect(&e->reservations, read_number(in));
-    e->old_queues = format != IMAGE_FORMAT;
+    e->old_queues = (format & IMAGE_OLD_QUEUES) != 0;
+    classes_changed(e);
     return HF_OK;
 }
 
@@ -71,6 +82,22 @@ static void put_number(char *place, unsigned bytes, uint64_t number)
         *(uint32_t *)(void *)place = (uint32_t)number;
 }
 
+/* How many numbers and texts the entry has. */
+static void count_fields(const struct hold_engine *e,
+                         const struct subject *subject, int *numbers,
+                         int *texts)
+{
+    bool before = e->load_format <= IMAGE_BEFORE && subject->before.numbers > 0;
+    int number_max = before ? subject->before.numbers : SUBJECT_NUMBERS;
+    int text_max = before ? subject->before.texts : SUBJECT_TEXTS;
+
+    *numbers = *texts = 0;
+    while (*numbers < number_max && subject->numbers[*numbers].bytes > 0)
+        ++*numbers;
+    while (*texts < text_max && subject->texts[*texts] > 0)
+        ++*texts;
+}
+
 static enum hf_status load_record(struct hold_engine *e, struct reader *in,
                                   const struct subject *subject)
 {
@@ -81,27 +108,31 @@ static enum hf_status load_record(struct hold_engine *e, struct reader *in,
     struct hf_bytes name = hf_bytes(id, sizeof id);
     uint64_t link = 0;
     uint32_t number;
+    int number_count;
+    int text_count;
 
-    for (int i = 0; i < SUBJECT_NUMBERS && subject->numbers[i].bytes > 0; i++)
+    count_fields(e, subject, &number_count, &text_count);
+
+    for (int i = 0; i < number_count; i++)
         numbers[i] = read_number(in);
     if (subject->named)
         name = read_text(in);
     else
         hf_put_u64(id, numbers[0]);
-    for (int i = 0; i < SUBJECT_TEXTS && subject->texts[i] > 0; i++)
+    for (int i = 0; i < text_count; i++)
         texts[i] = read_text(in);
     enum hf_status status = add_named(in, index, name, &number);
     if (status != HF_OK)
         return status;
     char *record = hf_index_at(index, number);
-    for (int i = 0; i < SUBJECT_NUMBERS && subject->numbers[i].bytes > 0; i++) {
+    for (int i = 0; i < number_count; i++) {
         if (subject->numbers[i].place == 0)
             link = numbers[i];
         else
             put_number(record + subject->numbers[i].place,
                        subject->numbers[i].bytes, numbers[i]);
     }
-    for (int i = 0; i < SUBJECT_TEXTS && subject->texts[i] > 0; i++) {
+    for (int i = 0; i < text_count; i++) {
         if (hf_texts_put(&e->texts, texts[i], texts[i].len,
                          (void *)(record + subject->texts[i])) != HF_OK)
             return HF_NOMEM;
@@ -115,11 +146,10 @@ static enum hf_status load_entry(struct hold_engine *e, struct reader *in,
     static const struct {
         char kind;
         subject_load_fn *load;
-    } own[] = {{IMAGE_HEAD, load_head},
-               {'G', grant_load},
-               {'T', set_load},
-               {'W', waiter_load},
-               {'M', mark_load}};
+    } own[] = {
+        {IMAGE_HEAD, load_head}, {'G', grant_load},  {'T', set_load},
+        {'W', waiter_load},      {'M', mark_load},   {'B', buyer_load},
+        {'U', bundle_load},      {'E', expect_load}, {'K', booking_load}};
 
     if (e->loading && e->load_format == IMAGE_OLD &&
         (kind == 'L' || kind == 'W'))

@@ -184,7 +184,7 @@ static bool check_used(struct hold_engine *e, const struct hold_command *c,
     if (has_relatives(e, &wanted) &&
         refuse_tree_names(e, c->name, number, &wanted))
         return true;
-    bool barge = (c->flags & HOLD_BARGE) != 0;
+    bool barge = hold_barges(c);
     if (is_free(e, number, &wanted, barge) &&
         is_related_free(e, c->name, &wanted, barge))
         return lock->granted >= e->bounds.holders_max &&
@@ -203,7 +203,7 @@ __attribute__((noinline)) static bool check_new(struct hold_engine *e,
 {
     uint32_t session = c->session == 0 ? 0 : session_find(e, c->session);
     struct wanted wanted = command_wants(e, c, session);
-    bool barge = (c->flags & HOLD_BARGE) != 0;
+    bool barge = hold_barges(c);
     uint32_t none = 0;
 
     if (hf_index_count(&e->locks) >= e->bounds.locks_max)
@@ -252,7 +252,7 @@ static void take_used(struct hold_engine *e, const struct hold_command *c,
 {
     const struct lock *lock = lock_at(e, number);
     uint32_t own = grant_of(e, lock, wanted->session, c->owner);
-    bool barge = (c->flags & HOLD_BARGE) != 0;
+    bool barge = hold_barges(c);
 
     if (own != 0) {
         grant_reenter(e, own, c->ttl_ms);
@@ -271,8 +271,7 @@ __attribute__((noinline)) static void take_related(struct hold_engine *e,
                                                    const struct wanted *wanted,
                                                    uint32_t hash)
 {
-    bool free =
-        is_related_free(e, c->name, wanted, (c->flags & HOLD_BARGE) != 0);
+    bool free = is_related_free(e, c->name, wanted, hold_barges(c));
     uint32_t number = lock_add(e, hash, c->name, e->spent.path);
 
     assert(number != 0); /* promised */
@@ -354,7 +353,7 @@ bool unlock_check(struct hold_engine *e, const struct hold_command *c,
 static inline void end_plain(struct hold_engine *e, uint32_t number,
                              struct part *part, uint32_t lock)
 {
-    hf_heap_remove(&e->due, part->due);
+    hf_agenda_remove(&e->due, part->due);
     hf_texts_drop(&e->texts, part->claim.owner);
     hf_slab_give_at(&e->parts, number, part);
     e->held--;
@@ -485,7 +484,7 @@ bool lock_is_over(const struct hold_engine *e, uint32_t number)
         return false;
     const struct lock *lock = lock_at(e, number);
     if (lock->mark != 0 &&
-        (e->due.entries[mark_at(e, lock->mark)->due].when <= e->now_us))
+        hf_agenda_when(&e->due, mark_at(e, lock->mark)->due) <= e->now_us)
         return true;
     for (uint32_t n = lock->grants.first; n != 0;
          n = part_at(e, n)->place.next) {

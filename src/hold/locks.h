@@ -101,6 +101,7 @@ uint32_t waiter_find(const struct hold_engine *e, uint64_t ticket);
 /* serve.c - the names whose queues are to be looked at */
 void serve_later(struct hold_engine *e, uint32_t lock);
 void serve_listed(struct hold_engine *e);
+void serve_drop_idle(struct hold_engine *e);
 static inline void serve_all(struct hold_engine *e)
 {
     if (e->serve.first != 0 && !e->undo.on) /* a group serves at its end */
@@ -165,6 +166,15 @@ hold_run_fn lock_leader;
 hold_need_fn key_set_need, key_need;
 hold_check_fn key_set_check, key_del_check, key_expire_check;
 hold_change_fn key_set, key_del, key_expire;
+static inline bool key_is_held(const struct hold_engine *e, uint32_t lock)
+{
+    return lock != 0 && lock_at(e, lock)->granted > 0;
+}
+/* As PTTL tells it; `grant` 0: no such key. */
+int64_t key_rest_ms(const struct hold_engine *e, uint32_t grant);
+bool key_refuse_type(struct hold_engine *e, uint32_t lock);
+
+/* key_ask.c */
 hold_run_fn key_get, key_count, key_scan;
 
 /* lock_show.c */

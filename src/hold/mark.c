@@ -6,10 +6,10 @@ enum hf_status mark_promise(struct hold_engine *e, uint32_t count)
     if (hf_slab_promise(&e->marks, count) != HF_OK)
         return HF_NOMEM;
     for (uint32_t i = 0; i < count; i++) {
-        if (hf_heap_promise(&e->due) == HF_OK)
+        if (hf_agenda_promise(&e->due) == HF_OK)
             continue;
         while (i-- > 0)
-            hf_heap_unpromise(&e->due);
+            hf_agenda_unpromise(&e->due);
         hf_slab_unpromise(&e->marks, count);
         return HF_NOMEM;
     }
@@ -23,7 +23,7 @@ void mark_unpromise(struct hold_engine *e, uint32_t count)
     e->delays -= count;
     hf_slab_unpromise(&e->marks, count);
     for (uint32_t i = 0; i < count; i++)
-        hf_heap_unpromise(&e->due);
+        hf_agenda_unpromise(&e->due);
 }
 
 uint64_t mark_due_us(const struct mark *mark)
@@ -56,7 +56,7 @@ static struct mark *mark_of(struct hold_engine *e, uint32_t lock_number)
 
 static void schedule(struct hold_engine *e, const struct mark *mark)
 {
-    hf_heap_change(&e->due, mark->due, mark_due_us(mark), mark->order);
+    hf_agenda_change(&e->due, mark->due, mark_due_us(mark), mark->order);
 }
 
 void mark_close(struct hold_engine *e, uint32_t lock_number, uint64_t until_us,
@@ -129,7 +129,7 @@ void mark_settle(struct hold_engine *e, uint32_t number)
         schedule(e, mark);
     } else {
         lock_edit(e, lock)->mark = 0;
-        hf_heap_remove(&e->due, mark->due);
+        hf_agenda_remove(&e->due, mark->due);
         hf_slab_give(&e->marks, number);
     }
     if (!below && !opens)

@@ -8,6 +8,7 @@
 
 #include "base/little.h"
 #include "base/memory.h"
+#include "hold/group.h"
 #include "hold/state.h"
 
 /* The longest body: a list stops short of it, a reservation fits well. */
@@ -15,22 +16,34 @@
 
 /* Events other than grants to those who waited, and the bytes of the names that
  * they can bear: what ends in the steps of a sweep, what a record ends, wounds
- * or grants itself. A set counts by its names. */
+ * or grants itself. A set counts by its names. Products that come to be low, or
+ * are not any more, count as steps of the sweep; besides, those of the last
+ * reservation that it ends, of one that is settled, and of the record itself.
+ */
 #define SETTLED_MAX (HOLD_SETTLE_MAX * HOLD_SET_MAX)
-#define EVENTS_BASE (3 * HOLD_STEP_MAX + 4 * HOLD_SET_MAX + SETTLED_MAX)
+#define LEVELS_MAX  (HOLD_STEP_MAX + 3 * HOLD_ITEMS_MAX)
+#define EVENTS_BASE \
+    (3 * HOLD_STEP_MAX + 4 * HOLD_SET_MAX + SETTLED_MAX + LEVELS_MAX)
 #define NAMES_BYTES (EVENTS_BASE * HOLD_NAME_MAX)
-/* The same of a group: each command may be about a set. */
-#define GROUP_EVENTS      (HOLD_GROUP_MAX * (HOLD_SET_MAX + 1))
-#define GROUP_NAMES_BYTES (GROUP_EVENTS * HOLD_NAME_MAX)
+/* The same of a group: each command may be about a set, or a reservation; and
+ * all reservations of some groups of them may end. */
+#define GROUP_PARTS       (HOLD_GROUP_MAX + HOLD_MEMBERS_MAX)
+#define GROUP_EVENTS      (GROUP_PARTS * (HOLD_ITEMS_MAX + 1))
+#define GROUP_NAMES_BYTES (GROUP_PARTS * (HOLD_SET_MAX + 1) * HOLD_NAME_MAX)
+_Static_assert(HOLD_SET_MAX <= HOLD_ITEMS_MAX &&
+                   (HOLD_SET_MAX + 1) * HOLD_NAME_MAX >=
+                       HOLD_ID_MAX + HOLD_ITEMS_MAX * HOLD_SKU_MAX,
+               "a reservation has more names than a set");
 /* What an event has beyond its name, if all is to be told: of a lock, and of a
  * reservation. */
 #define LOCK_BYTES  (HOLD_OWNER_MAX + HOLD_NOTE_MAX)
 #define ITEMS_BYTES (HOLD_ITEMS_MAX * (2 + HOLD_SKU_MAX + 8))
 #define RESERVATION_BYTES \
-    (HOLD_ID_MAX + HOLD_OWNER_MAX + HOLD_REASON_MAX + ITEMS_BYTES)
+    (2 * HOLD_ID_MAX + HOLD_OWNER_MAX + HOLD_REASON_MAX + ITEMS_BYTES)
 #define TOLD_BYTES \
-    (EVENTS_BASE * LOCK_BYTES + (HOLD_STEP_MAX + 1) * RESERVATION_BYTES)
-#define GROUP_TOLD_BYTES (HOLD_GROUP_MAX * RESERVATION_BYTES)
+    (EVENTS_BASE * LOCK_BYTES + (HOLD_STEP_MAX + 2) * RESERVATION_BYTES)
+/* A CONFIRM in part is two events. */
+#define GROUP_TOLD_BYTES (2 * GROUP_PARTS * RESERVATION_BYTES)
 _Static_assert(RESERVATION_BYTES >= (HOLD_SET_MAX + 1) * LOCK_BYTES,
                "a set has more to tell than a reservation");
 /* The longest answer to those who waited for what is done. */
@@ -64,13 +77,14 @@ enum hold_subject hold_event_subject(enum hold_event_kind kind)
 
 enum hf_status out_init(struct hold_engine *e)
 {
-    if (fixed(&e->body, BODY_BYTES) != HF_OK ||
+    if (fixed(&e->body, HOLD_GROUP_REPLIES_MAX + BODY_BYTES) != HF_OK ||
         fixed(&e->event_names, NAMES_BYTES) != HF_OK ||
         fixed(&e->done_body, DONE_BYTES) != HF_OK ||
         fixed(&e->record, HOLD_RECORD_MAX) != HF_OK)
         return HF_NOMEM;
-    return out_reserve(e, 16) == HF_OK ? out_reserve_events(e, 16, 0)
-                                       : HF_NOMEM;
+    e->body.cap = BODY_BYTES; /* the rest is for groups */
+    return out_reserve(e, 16, 0) == HF_OK ? out_reserve_events(e, 16, 0)
+                                          : HF_NOMEM;
 }
 
 void out_destroy(struct hold_engine *e)
@@ -84,23 +98,36 @@ void out_destroy(struct hold_engine *e)
     hf_free(e->events);
 }
 
-enum hf_status out_reserve(struct hold_engine *e, size_t waiters)
+/* More memory for what the last call gave, which is over: nothing is copied. */
+static void *larger(void *old, size_t bytes)
 {
-    if (waiters > e->answer_cap) {
-        size_t cap = e->answer_cap ? e->answer_cap : 16;
-        while (cap < waiters)
-            cap *= 2;
-        void *answers = hf_realloc(e->answers, cap * sizeof *e->answers);
+    void *fresh = hf_alloc(bytes);
+
+    if (fresh != NULL)
+        hf_free(old);
+    return fresh;
+}
+
+enum hf_status out_reserve(struct hold_engine *e, size_t waiters, size_t bytes)
+{
+    size_t cap = e->answer_cap ? e->answer_cap : 16;
+
+    while (cap < waiters)
+        cap *= 2;
+    if (cap > e->answer_cap) {
+        void *answers = larger(e->answers, cap * sizeof *e->answers);
         if (answers == NULL)
             return HF_NOMEM;
         e->answers = answers;
-        void *bodies =
-            hf_realloc(e->answer_bodies.data, cap * HOLD_ANSWER_BYTES);
+        e->answer_cap = cap;
+    }
+    if (cap * HOLD_ANSWER_BYTES + bytes > e->answer_bodies.cap) {
+        size_t bodies_cap = cap * HOLD_ANSWER_BYTES + 2 * bytes;
+        void *bodies = larger(e->answer_bodies.data, bodies_cap);
         if (bodies == NULL)
             return HF_NOMEM;
         e->answer_bodies.data = bodies;
-        e->answer_bodies.cap = cap * HOLD_ANSWER_BYTES;
-        e->answer_cap = cap;
+        e->answer_bodies.cap = bodies_cap;
     }
     return HF_OK;
 }
@@ -116,7 +143,7 @@ enum hf_status out_reserve_events(struct hold_engine *e, size_t parts,
                  parts * LOCK_BYTES;
     if (parts + events > e->event_cap) {
         size_t cap = 2 * parts + events;
-        void *more = hf_realloc(e->events, cap * sizeof *e->events);
+        void *more = larger(e->events, cap * sizeof *e->events);
         if (more == NULL)
             return HF_NOMEM;
         e->events = more;
@@ -124,7 +151,7 @@ enum hf_status out_reserve_events(struct hold_engine *e, size_t parts,
     }
     if (name_bytes + bytes > e->event_names.cap) {
         size_t cap = 2 * name_bytes + bytes;
-        void *names = hf_realloc(e->event_names.data, cap);
+        void *names = larger(e->event_names.data, cap);
         if (names == NULL)
             return HF_NOMEM;
         e->event_names.data = names;
@@ -150,6 +177,7 @@ void out_reset(struct hold_engine *e)
 {
     e->body.len = 0;
     e->below = 0;
+    e->ended_members = 0;
     e->answer_bodies.len = 0;
     e->event_names.len = 0;
     e->out = (struct hold_out){
@@ -206,7 +234,7 @@ void answer_end(struct hold_engine *e)
     const char *end = e->answer_bodies.data + e->answer_bodies.len;
 
     answer->body.len = (size_t)(end - answer->body.data);
-    assert(answer->body.len <= HOLD_ANSWER_BYTES);
+    assert(e->answer_bodies.len <= e->answer_bodies.cap);
 }
 
 struct hf_buf *refuse(struct hold_engine *e, enum hold_code code,
@@ -226,8 +254,10 @@ bool refuse_overload(struct hold_engine *e, const char *limit, uint64_t maximum)
     return true;
 }
 
-/* The longest entry of a listing: a lock with its name and owner. */
-#define ENTRY_BYTES (HOLD_NAME_MAX + HOLD_OWNER_MAX + 128)
+/* The longest entry of a listing: a product with its attributes. */
+#define ENTRY_BYTES (HOLD_SKU_MAX + HOLD_ATTRS_BYTES + 2 * HOLD_ATTRS_MAX + 160)
+_Static_assert(ENTRY_BYTES >= HOLD_NAME_MAX + HOLD_OWNER_MAX + 128,
+               "a lock is longer than a product");
 
 void list_page(struct hold_engine *e, const struct hold_command *c,
                enum hold_field field, const struct hf_index *index,

@@ -63,7 +63,7 @@ static inline uint64_t part_token(const struct hold_engine *e,
 static inline uint64_t part_expires_us(const struct hold_engine *e,
                                        const struct part *part)
 {
-    return part->group == 0 ? e->due.entries[part->due].when
+    return part->group == 0 ? hf_agenda_when(&e->due, part->due)
                             : set_at(e, part->group)->expires_us;
 }
 

@@ -18,31 +18,6 @@ static bool is_name(uint32_t ref)
     return (ref & 1) != 0;
 }
 
-static uint32_t bit_of(struct hf_bytes name, uint32_t bit)
-{
-    uint32_t i = bit >> 4;
-    uint32_t k = bit & 15;
-
-    if (i >= name.len)
-        return 0;
-    return k == 0 ? 1 : (uint32_t)(unsigned char)name.data[i] >> (8 - k) & 1;
-}
-
-/* The first bit in which two names differ. */
-static uint32_t find_difference(struct hf_bytes a, struct hf_bytes b)
-{
-    size_t len = a.len < b.len ? a.len : b.len;
-    size_t i = 0;
-
-    while (i < len && a.data[i] == b.data[i])
-        i++;
-    assert(i < a.len || i < b.len); /* they are different names */
-    if (i == len)
-        return (uint32_t)i << 4;
-    unsigned x = (unsigned char)a.data[i] ^ (unsigned)(unsigned char)b.data[i];
-    return (uint32_t)i << 4 | (uint32_t)(__builtin_clz(x) - 23);
-}
-
 static struct hf_bytes name_of(const struct hold_engine *e, uint32_t number)
 {
     return lock_name(e, path_at(e, number)->lock);
@@ -79,7 +54,7 @@ static uint32_t descend(const struct hold_engine *e, struct hf_bytes name)
 
     while (!is_name(ref)) {
         const struct path *node = path_at(e, ref >> 1);
-        ref = node->under[bit_of(name, node->bit)];
+        ref = node->under[path_bit(name, node->bit)];
     }
     return ref;
 }
@@ -99,13 +74,13 @@ uint32_t path_add(struct hold_engine *e, uint32_t lock)
     }
     struct hf_bytes name = lock_name(e, lock);
     uint32_t ref = descend(e, name);
-    uint32_t bit = find_difference(name, name_of(e, ref >> 1));
+    uint32_t bit = path_difference(name, name_of(e, ref >> 1));
     uint32_t up = above_of(e, ref);
     while (up != 0 && path_at(e, up)->bit > bit) {
         ref = node_ref(up);
         up = path_at(e, up)->up;
     }
-    uint32_t side = bit_of(name, bit);
+    uint32_t side = path_bit(name, bit);
     path->bit = bit;
     hang(e, up, ref, node_ref(number));
     path->under[side] = name_ref(number);
@@ -163,8 +138,8 @@ uint32_t path_first(const struct hold_engine *e, struct hf_bytes name,
             break;
         uint32_t i = node->bit >> 4;
         ref = node->under[i < name.len
-                              ? bit_of(name, node->bit)
-                              : bit_of(hf_bytes("/", 1), node->bit & 15)];
+                              ? path_bit(name, node->bit)
+                              : path_bit(hf_bytes("/", 1), node->bit & 15)];
     }
     if (ref == 0)
         return 0;

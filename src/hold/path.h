@@ -44,6 +44,32 @@ static inline struct path *path_edit(struct hold_engine *e, uint32_t number)
                         sizeof(struct path));
 }
 
+/* The value of a bit of the name. */
+static inline uint32_t path_bit(struct hf_bytes name, uint32_t bit)
+{
+    uint32_t i = bit >> 4;
+    uint32_t k = bit & 15;
+
+    if (i >= name.len)
+        return 0;
+    return k == 0 ? 1 : (uint32_t)(unsigned char)name.data[i] >> (8 - k) & 1;
+}
+
+/* The first bit in which two names differ. */
+static inline uint32_t path_difference(struct hf_bytes a, struct hf_bytes b)
+{
+    size_t len = a.len < b.len ? a.len : b.len;
+    size_t i = 0;
+
+    while (i < len && a.data[i] == b.data[i])
+        i++;
+    assert(i < a.len || i < b.len); /* they are different names */
+    if (i == len)
+        return (uint32_t)i << 4;
+    unsigned x = (unsigned char)a.data[i] ^ (unsigned)(unsigned char)b.data[i];
+    return (uint32_t)i << 4 | (uint32_t)(__builtin_clz(x) - 23);
+}
+
 /* Adds the name of a lock; 0 without memory (never, if promised). */
 uint32_t path_add(struct hold_engine *e, uint32_t lock);
 void path_remove(struct hold_engine *e, uint32_t number);

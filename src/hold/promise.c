@@ -16,8 +16,9 @@
 /* Numbers, and texts that the engine itself has chosen. */
 #define PLAIN_REPLY_BYTES 128u
 
-/* Per item of a reservation: map, two fields, number, head of the text. */
-#define ITEM_REPLY_BYTES 24u
+/* Per item of a reservation, or of one that is short: map, four fields, three
+ * numbers, head of the text; some of it counts as a part of the items. */
+#define ITEM_REPLY_BYTES 32u
 
 size_t promise_reservation(size_t items_len, size_t count)
 {
@@ -45,6 +46,19 @@ static size_t shown_bound(const struct hold_engine *e,
                                                  : bound;
     }
     return bound;
+}
+
+/* A CONFIRM that comes late may be SHORT instead, which names a product
+ * twice; so may a command of a group, or QUOTA, which names the owner, too. */
+static size_t with_short(const struct hold_command *c, size_t bound)
+{
+    bool may = c->kind == HOLD_GROUP ||
+               (c->kind == HOLD_CONFIRM && bound > promise_reservation(0, 0));
+
+    if (!may)
+        return bound;
+    size_t more = HOLD_SKU_MAX + HOLD_OWNER_MAX;
+    return bound < HF_TEXT_MAX - more ? bound + more : HF_TEXT_MAX;
 }
 
 /* What most are: a LOCK that neither waits nor is kept for a REQ, without
@@ -83,6 +97,7 @@ static inline void find_need(struct hold_engine *e,
 {
     need->count = need->reserves = need->due = 0;
     need->waiter = need->shows = false;
+    need->answer_bytes = 0;
     need->path = path;
     need->reply_len = 0;
     if (!is_plain_lock(c)) {
@@ -99,7 +114,7 @@ static void give_back(struct hold_engine *e, const struct need *need)
     for (uint32_t i = 0; i < need->count; i++)
         hf_slab_unpromise(need->slabs[i], 1);
     for (uint32_t i = 0; i < need->due; i++)
-        hf_heap_unpromise(&e->due);
+        hf_agenda_unpromise(&e->due);
 }
 
 /* All of it, or nothing. */
@@ -111,14 +126,14 @@ static enum hf_status promise(struct hold_engine *e, const struct need *need)
     while (got < need->count && hf_slab_promise(need->slabs[got], 1) == HF_OK)
         got++;
     while (got == need->count && due < need->due &&
-           hf_heap_promise(&e->due) == HF_OK)
+           hf_agenda_promise(&e->due) == HF_OK)
         due++;
     if (got == need->count && due == need->due)
         return HF_OK;
     while (got-- > 0)
         hf_slab_unpromise(need->slabs[got], 1);
     while (due-- > 0)
-        hf_heap_unpromise(&e->due);
+        hf_agenda_unpromise(&e->due);
     return HF_NOMEM;
 }
 
@@ -129,7 +144,7 @@ static bool fits(const struct hold_engine *e, const struct need *need)
         if (!hf_slab_has_room(need->slabs[i], 1))
             return false;
     }
-    return need->due == 0 || hf_heap_has_room(&e->due, need->due);
+    return need->due == 0 || hf_agenda_has_room(&e->due, need->due);
 }
 
 /* True if applying it takes no memory. */
@@ -152,13 +167,13 @@ static inline bool promise_plain(struct hold_engine *e,
     /* name and owner may be of one size */
     if (!hf_slab_has_room(&e->locks.slab, 1) ||
         !hf_slab_has_room(&e->parts, 1) || !hf_slab_has_room(name, 2) ||
-        !hf_slab_has_room(owner, 2) || !hf_heap_has_room(&e->due, 1))
+        !hf_slab_has_room(owner, 2) || !hf_agenda_has_room(&e->due, 1))
         return false;
     e->locks.slab.promised++;
     e->parts.promised++;
     name->promised++;
     owner->promised++;
-    e->due.promised++;
+    e->due.heap.promised++;
     return true;
 }
 
@@ -169,7 +184,7 @@ static inline void spend_plain(struct hold_engine *e,
     hf_slab_unpromise(&e->parts, 1);
     hf_slab_unpromise(hf_texts_slab(&e->texts, c->name.len), 1);
     hf_slab_unpromise(hf_texts_slab(&e->texts, c->owner.len), 1);
-    hf_heap_unpromise(&e->due);
+    hf_agenda_unpromise(&e->due);
     e->spent.count = 0;
     e->spent.shows = e->spent.path = false;
 }
@@ -178,20 +193,28 @@ __attribute__((noinline)) static enum hf_status
 prepare_other(struct hold_engine *e, const struct hold_command *c)
 {
     struct need need;
+    bool bundle = c->kind == HOLD_GROUP_CONFIRM || c->kind == HOLD_GROUP_CANCEL;
+
+    if (bundle && out_reserve_group(e) != HF_OK) /* it tells as much */
+        return HF_NOMEM;
     find_need(e, c, &need, hf_bytes_have(c->name, '/'));
     if (need.shows) {
         need.reply_len = c->kind == HOLD_GROUP ? group_reply_bound(e, c->group)
                                                : shown_bound(e, c);
         if (need.reply_len > HF_TEXT_MAX)
             return HF_INVALID;
+        need.reply_len = with_short(c, need.reply_len);
         need_text(e, &need, need.reply_len);
     }
     if (e->memory_max > 0 && e->memory_bytes >= e->memory_max &&
         !fits(e, &need))
         return HF_NOMEM;
-    size_t waiters = (size_t)e->waiters.slab.used + e->waiters.slab.promised;
+    size_t waiters = (size_t)e->waiters.slab.used + e->waiters.slab.promised +
+                     e->buyers.slab.used + e->buyers.slab.promised;
     if (need.waiter &&
-        (out_reserve(e, waiters + 2) != HF_OK ||
+        (out_reserve(e, waiters + 2,
+                     e->waited_answers + e->promised_answers +
+                         need.answer_bytes) != HF_OK ||
          out_reserve_events(e, e->waited_parts + e->promised_parts + need.names,
                             e->waited_bytes + e->promised_bytes +
                                 need.name_bytes) != HF_OK))
@@ -204,6 +227,7 @@ prepare_other(struct hold_engine *e, const struct hold_command *c)
     if (need.waiter) {
         e->promised_parts += need.names;
         e->promised_bytes += need.name_bytes;
+        e->promised_answers += need.answer_bytes;
     }
     if (need.shows)
         e->showing[hf_texts_class(need.reply_len)]++;
@@ -276,6 +300,7 @@ spend_other(struct hold_engine *e, const struct hold_command *c, bool path)
     if (e->spent.waiter) {
         e->promised_parts -= e->spent.names;
         e->promised_bytes -= e->spent.name_bytes;
+        e->promised_answers -= e->spent.answer_bytes;
     }
     if (e->spent.reserves > 0) {
         assert(e->reserving[e->spent.reserves - 1] > 0); /* it was prepared */

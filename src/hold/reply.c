@@ -98,12 +98,19 @@ void reply_field_text(struct hf_buf *out, enum hold_field field,
     reply_text(out, text);
 }
 
+void reply_texts(struct hf_buf *out, uint32_t count)
+{
+    reply_count(out, REPLY_TEXTS, count);
+}
+
 void reply_skip(struct hf_bytes body, size_t *at)
 {
     for (uint64_t left = 1; left > 0; left--) {
         struct reply_node node = reply_next(body, at);
         if (node.kind == REPLY_LIST)
             left += node.count;
+        if (node.kind == REPLY_TEXTS)
+            left += 2 * (uint64_t)node.count;
         for (uint32_t i = 0; node.kind == REPLY_MAP && i < node.count; i++) {
             (void)reply_next_field(body, at);
             reply_skip(body, at);

@@ -10,6 +10,8 @@
  *   OK      K  of a command in a group that has nothing else to tell
  *   list    L  4 bytes count, then so many values
  *   map     M  4 bytes count, then so many times: 1 byte field, value
+ *   texts   D  4 bytes count, then so many times two texts: a map whose keys
+ * are the users' own
  *
  * For HOLD_OK the value is the answer; for a refusal it is a map with the
  * facts. Little endian.
@@ -25,7 +27,7 @@
 #include "base/little.h"
 
 /* How it ended: the code, and its name as clients see it. The engine gives
- * those up to WRONGTYPE, only a server the others. */
+ * those up to QUOTA, only a server the others. */
 #define HOLD_CODES(CODE)                                                       \
     CODE(OK, "OK")                                                             \
     CODE(WAITING, "WAITING")   /* no answer yet: it comes under the ticket */  \
@@ -38,7 +40,8 @@
     CODE(STATE, "STATE")       /* not possible in this state */                \
     CODE(EXPIRED, "EXPIRED")   /* the reservation's time is over */            \
     CODE(NOTFOUND, "NOTFOUND") /* no such product or reservation */            \
-    CODE(CONFLICT, "CONFLICT") /* the same id with other arguments */          \
+    CODE(CONFLICT, "CONFLICT") /* the same id with other arguments, or another \
+                                * version */                                   \
     CODE(OVERLOADED, "OVERLOADED") /* a named limit is reached */              \
     CODE(MOVED, "CONFLICT")        /* a newer connection asked the same REQ */ \
     CODE(AGAIN, "AGAIN")       /* not done yet: apply the same record again */ \
@@ -47,6 +50,7 @@
     CODE(DONE, "DONE")         /* the work of this lock was done */            \
     CODE(ABORTED, "EXECABORT") /* a command of a group was refused */          \
     CODE(WRONGTYPE, "WRONGTYPE") /* a lock that is no key of SET */            \
+    CODE(QUOTA, "QUOTA")         /* more than one owner may have */            \
     CODE(ERR, "ERR")             /* not a request, or of no command */         \
     CODE(NOPERM, "NOPERM")       /* not from there */                          \
     CODE(NOPROTO, "NOPROTO")     /* no such protocol */                        \
@@ -56,7 +60,7 @@
 #define HOLD_CODE_OF(code, name) HOLD_##code,
 enum hold_code {
     HOLD_CODES(HOLD_CODE_OF) HOLD_ALL_CODES,
-    HOLD_CODE_COUNT = HOLD_WRONGTYPE + 1 /* of those that the engine gives */
+    HOLD_CODE_COUNT = HOLD_QUOTA + 1 /* of those that the engine gives */
 };
 #undef HOLD_CODE_OF
 
@@ -130,7 +134,31 @@ enum hold_code {
     FIELD(BY, "by")                          \
     FIELD(HOLDER, "holder")                  \
     FIELD(TREE, "tree")                      \
-    FIELD(RELATED, "related")
+    FIELD(RELATED, "related")                \
+    FIELD(LOW, "low")                        \
+    FIELD(ATTRIBUTES, "attributes")          \
+    FIELD(FAILED, "failed")                  \
+    FIELD(CONNECTED, "connected")            \
+    FIELD(CLASS, "class")                    \
+    FIELD(CLASSES, "classes")                \
+    FIELD(GRACE_MS, "grace_ms")              \
+    FIELD(EXTENDS, "extends")                \
+    FIELD(LIFE_MS, "life_ms")                \
+    FIELD(PLACE, "place")                    \
+    FIELD(PLACES, "places")                  \
+    FIELD(HAS, "has")                        \
+    FIELD(GROUP, "group")                    \
+    FIELD(RESERVATIONS, "reservations")      \
+    FIELD(EXPECTED, "expected")              \
+    FIELD(BOOKED, "booked")                  \
+    FIELD(UNCOVERED, "uncovered")            \
+    FIELD(EXPECTED_MS, "expected_ms")        \
+    FIELD(ANNOUNCED, "announced")            \
+    FIELD(SERVED, "served")                  \
+    FIELD(ARRIVALS, "arrivals")              \
+    FIELD(BOOKINGS, "bookings")              \
+    FIELD(REF, "ref")                        \
+    FIELD(LATE, "late")
 
 #define HOLD_FIELD_OF(field, name) FIELD_##field,
 enum hold_field { HOLD_FIELDS(HOLD_FIELD_OF) HOLD_FIELD_COUNT };
@@ -149,6 +177,8 @@ void reply_null(struct hf_buf *out);
 void reply_ok(struct hf_buf *out);
 void reply_list(struct hf_buf *out, uint32_t count);
 void reply_map(struct hf_buf *out, uint32_t count);
+/* A map of texts: so many pairs of texts follow. */
+void reply_texts(struct hf_buf *out, uint32_t count);
 void reply_field_number(struct hf_buf *out, enum hold_field field,
                         int64_t number);
 void reply_field_text(struct hf_buf *out, enum hold_field field,
@@ -162,8 +192,9 @@ enum reply_kind {
     REPLY_TEXT = 'T',
     REPLY_NULL = '0',
     REPLY_OK = 'K',
-    REPLY_LIST = 'L', /* `count` values follow */
-    REPLY_MAP = 'M',  /* `count` times a field and a value follow */
+    REPLY_LIST = 'L',  /* `count` values follow */
+    REPLY_MAP = 'M',   /* `count` times a field and a value follow */
+    REPLY_TEXTS = 'D', /* `count` times two texts follow */
 };
 
 struct reply_node {
@@ -191,6 +222,7 @@ static inline struct reply_node reply_next(struct hf_bytes body, size_t *at)
         break;
     case REPLY_LIST:
     case REPLY_MAP:
+    case REPLY_TEXTS:
         node.count = hf_get_u32(place);
         *at += 5;
         break;

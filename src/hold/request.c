@@ -11,6 +11,8 @@
 
 #include "hold/group.h"
 #include "hold/locks.h"
+#include "hold/request.h"
+#include "hold/waitlist.h"
 
 /* How requests are listed. */
 #define REQUESTS(e) CHAIN(e->requests.slab, request, listed.links)
@@ -180,14 +182,29 @@ bool request_admit(struct hold_engine *e, struct hf_bytes id)
            !refuse_full(e);
 }
 
+static bool waits_for_stock(const struct request *request)
+{
+    return (request->waiter & WAITS_FOR_STOCK) != 0;
+}
+
+/* Where the wait of a request notes whose it is. */
+static uint32_t *request_of(struct hold_engine *e, uint32_t waiter)
+{
+    return (waiter & WAITS_FOR_STOCK) != 0
+               ? &buyer_edit(e, waiter & ~WAITS_FOR_STOCK)->request
+               : &waiter_edit(e, waiter)->request;
+}
+
 bool request_resume(struct hold_engine *e, const struct hold_command *c)
 {
     uint32_t number = hf_index_find(&e->requests, c->request);
 
     if (number == 0 || request_at(e, number)->waiter == 0)
         return false;
+    struct request *request = request_edit(e, number);
     e->out.code = HOLD_WAITING;
-    e->out.ticket = waiter_move(e, request_edit(e, number));
+    e->out.ticket = waits_for_stock(request) ? buyer_move(e, request)
+                                             : waiter_move(e, request);
     return true;
 }
 
@@ -203,15 +220,23 @@ static struct hf_bytes without_cycle(struct hold_engine *e)
     return hf_buf_bytes(&kept);
 }
 
+/* A wait is answered later, when nothing may fail: its slot is taken now, with
+ * bytes that will be overwritten. */
+static struct hf_bytes blank_answer(struct hold_engine *e)
+{
+    size_t len = HOLD_ANSWER_BYTES;
+
+    if ((e->waiter_added & WAITS_FOR_STOCK) != 0)
+        len = buyer_answer_bytes(e, e->waiter_added & ~WAITS_FOR_STOCK);
+    memset(e->body.data, 0, len);
+    return hf_bytes(e->body.data, len);
+}
+
 void request_store(struct hold_engine *e, const struct hold_command *c,
                    struct hf_bytes record)
 {
-    /* A wait is answered later, when nothing may fail: its slot is taken now,
-     * with bytes that will be overwritten. */
-    static const char blank[HOLD_ANSWER_BYTES] = {0};
     bool waiting = e->out.code == HOLD_WAITING;
-    struct hf_bytes reply =
-        waiting ? hf_bytes(blank, sizeof blank) : hf_buf_bytes(&e->body);
+    struct hf_bytes reply = waiting ? blank_answer(e) : hf_buf_bytes(&e->body);
 
     if (e->out.code == HOLD_DEADLOCK)
         reply = without_cycle(e);
@@ -226,7 +251,7 @@ void request_store(struct hold_engine *e, const struct hold_command *c,
     request->fingerprint = fingerprint_of(e, c, record);
     if (waiting) {
         request->waiter = e->waiter_added;
-        waiter_edit(e, e->waiter_added)->request = number;
+        *request_of(e, request->waiter) = number;
         return;
     }
     request->code = e->out.code;
@@ -257,7 +282,10 @@ void request_time_out(struct hold_engine *e, struct hf_bytes id)
     if (number == 0)
         return;
     struct request *request = request_edit(e, number);
-    if (request->waiter != 0) {
+    if (waits_for_stock(request)) {
+        buyer_time_out(e, request->waiter & ~WAITS_FOR_STOCK);
+        waitlist_serve(e);
+    } else if (request->waiter != 0) {
         waiter_time_out(e, request->waiter);
         serve_all(e);
     } else if (request->code != HOLD_TIMED_OUT) {
@@ -289,9 +317,12 @@ enum hf_status request_loaded(struct hold_engine *e, uint32_t number,
         return HF_OK;
     }
     request->waiter = waiter_find(e, link);
+    uint32_t buyer = request->waiter == 0 ? buyer_find(e, link) : 0;
+    if (buyer != 0)
+        request->waiter = buyer | WAITS_FOR_STOCK;
     if (request->waiter == 0)
         return HF_CORRUPT;
-    waiter_edit(e, request->waiter)->request = number;
+    *request_of(e, request->waiter) = number;
     return HF_OK;
 }
 
@@ -304,5 +335,7 @@ uint64_t request_link(const struct hold_engine *e, const void *record)
 {
     uint32_t waiter = ((const struct request *)record)->waiter;
 
+    if ((waiter & WAITS_FOR_STOCK) != 0)
+        return buyer_at(e, waiter & ~WAITS_FOR_STOCK)->ticket;
     return waiter == 0 ? 0 : waiter_at(e, waiter)->ticket;
 }

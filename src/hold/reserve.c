@@ -4,29 +4,34 @@
  *      |------cancel---> CANCELLED    reserved -> available
  *      '------time-----> EXPIRED      reserved -> available
  *
- * Nothing leaves an ended state. Ended ones are remembered for a while, so
- * that a late question or a repeated id gets a true answer.
+ * One that waits for stock is WAITING first, one of stock that is to arrive
+ * BOOKED; neither sets anything aside: see waitlist.h and expect.h.
+ *
+ * Nothing leaves an ended state but by a CONFIRM in the time of grace. Ended
+ * ones are remembered for a while, so that a late question or a repeated id
+ * gets a true answer. How they end is in ending.c.
  */
 #include <assert.h>
 
 #include "base/little.h"
-#include "hold/state.h"
-
-/* How reservations are listed. */
-#define RESERVATIONS(e) CHAIN(e->reservations.slab, reservation, listed.links)
+#include "hold/bundle.h"
+#include "hold/expect.h"
+#include "hold/places.h"
+#include "hold/quota.h"
+#include "hold/reserve.h"
 
 /* Crockford's digits: no I, L, O, U to be misread. */
 static const char digits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
 #define TIME_DIGITS 10u
 
-static const char *status_name(uint32_t status)
+const char *reservation_status(const struct reservation *r)
 {
     static const char *const names[] = {"PENDING", "CONFIRMED", "CANCELLED",
-                                        "EXPIRED"};
+                                        "EXPIRED", "WAITING",   "BOOKED"};
 
-    assert(status <= RESERVATION_EXPIRED);
-    return names[status];
+    assert(r->status <= RESERVATION_BOOKED);
+    return names[r->status];
 }
 
 static void put_digits(char *out, uint32_t count, uint64_t number)
@@ -53,37 +58,16 @@ static size_t items_bytes(const struct hold_command *c)
 {
     size_t bytes = 0;
 
+    if (hold_is_placed(c))
+        return split_bytes(c);
     for (uint32_t i = 0; i < c->item_count; i++)
         bytes += 2 + c->items[i].sku.len + 8;
     return bytes;
 }
 
-static struct hf_bytes items_of(const struct hold_engine *e,
-                                const struct reservation *r)
+void write_reservation(const struct hold_engine *e, struct hf_buf *body,
+                       const struct reservation *r, uint32_t more)
 {
-    return hf_text_bytes(&e->texts, r->items);
-}
-
-static bool same_items(const struct hold_engine *e, const struct reservation *r,
-                       const struct hold_command *c)
-{
-    struct hf_bytes items = items_of(e, r);
-    struct hold_item item;
-    size_t at = 0;
-
-    for (uint32_t i = 0; i < c->item_count; i++) {
-        if (!hold_next_item(items, &at, &item) ||
-            item.quantity != c->items[i].quantity ||
-            !hf_bytes_equal(item.sku, c->items[i].sku))
-            return false;
-    }
-    return at == items.len;
-}
-
-static void reply_reservation(struct hold_engine *e,
-                              const struct reservation *r, uint32_t more)
-{
-    struct hf_buf *body = &e->body;
     uint64_t left_us =
         r->status == RESERVATION_PENDING ? r->expires_us - e->now_us : 0;
     struct hold_item item;
@@ -91,7 +75,7 @@ static void reply_reservation(struct hold_engine *e,
 
     reply_map(body, 4 + more);
     reply_field_text(body, FIELD_ID, hf_index_name(&e->reservations, r));
-    reply_field_text(body, FIELD_STATUS, hf_bytes_text(status_name(r->status)));
+    reply_field_text(body, FIELD_STATUS, hf_bytes_text(reservation_status(r)));
     reply_field_number(body, FIELD_EXPIRES_MS, (int64_t)(left_us / US_PER_MS));
     reply_field(body, FIELD_ITEMS);
     for (size_t at = 0; hold_next_item(items_of(e, r), &at, &item);)
@@ -104,45 +88,19 @@ static void reply_reservation(struct hold_engine *e,
     }
 }
 
-static bool refuse_id(struct hold_engine *e, enum hold_code code,
-                      struct hf_bytes id)
+bool refuse_id(struct hold_engine *e, enum hold_code code, struct hf_bytes id)
 {
     reply_field_text(refuse(e, code, 1), FIELD_ID, id);
     return true;
 }
 
-static uint64_t available(const struct product *product)
+bool refuse_status(struct hold_engine *e, const struct reservation *r,
+                   struct hf_bytes id)
 {
-    return product->total - product->reserved - product->sold;
-}
+    struct hf_buf *body = refuse(e, HOLD_STATE, 2);
 
-/* Answers with the first product that is missing, else the first that is
- * short. */
-static bool refuse_items(struct hold_engine *e, const struct hold_command *c)
-{
-    const struct product *lacking = NULL;
-    uint32_t lacking_item = 0;
-
-    for (uint32_t i = 0; i < c->item_count; i++) {
-        uint32_t number = hf_index_find(&e->products, c->items[i].sku);
-        if (number == 0) {
-            reply_field_text(refuse(e, HOLD_NOTFOUND, 1), FIELD_SKU,
-                             c->items[i].sku);
-            return true;
-        }
-        const struct product *product = product_at(e, number);
-        if (lacking == NULL && available(product) < c->items[i].quantity) {
-            lacking = product;
-            lacking_item = i;
-        }
-    }
-    if (lacking == NULL)
-        return false;
-    struct hf_buf *body = refuse(e, HOLD_SHORT, 3);
-    reply_field_text(body, FIELD_SKU, c->items[lacking_item].sku);
-    reply_field_number(body, FIELD_REQUESTED,
-                       (int64_t)c->items[lacking_item].quantity);
-    reply_field_number(body, FIELD_AVAILABLE, (int64_t)available(lacking));
+    reply_field_text(body, FIELD_ID, id);
+    reply_field_text(body, FIELD_STATUS, hf_bytes_text(reservation_status(r)));
     return true;
 }
 
@@ -156,8 +114,23 @@ void reserve_need(struct hold_engine *e, const struct hold_command *c,
     need_text(e, need, c->owner.len);
     need_text(e, need, items_len);
     need->due = 1;
-    need->reply_len = promise_reservation(items_len, c->item_count);
+    quota_need(e, c, need);
+    bundle_need(e, c, need);
+    need->reply_len = promise_reservation(items_len, hold_most_items(c));
+    if (c->request.len > 0) /* QUOTA names a product twice, and the owner */
+        need->reply_len += HOLD_SKU_MAX + c->owner.len;
     need->reserves = hf_texts_class(need->reply_len) + 1;
+    if (hold_may_queue(c))
+        waitlist_need(e, c, items_len, need);
+    if (hold_may_book(c))
+        booking_need(c, items_len, need);
+}
+
+/* The one that ended first makes room, unless it may still be confirmed. */
+static bool may_forget_first(const struct hold_engine *e)
+{
+    return e->ended.first != 0 &&
+           !reservation_has_grace(e, reservation_at(e, e->ended.first));
 }
 
 bool reserve_check(struct hold_engine *e, const struct hold_command *c,
@@ -171,35 +144,57 @@ bool reserve_check(struct hold_engine *e, const struct hold_command *c,
         number = hf_index_find(&e->reservations, id);
     if (number != 0) {
         struct reservation *r = reservation_edit(e, number);
-        if (c->name.len == 0 || !same_items(e, r, c))
+        if (c->name.len == 0)
+            return refuse_id(e, HOLD_CONFLICT, id);
+        if (r->status == RESERVATION_WAITING && c->kind == HOLD_WAITLIST_JOIN &&
+            buyer_at(e, r->buyer)->joined && same_items(e, r, c)) {
+            reply_joined(e, r->buyer);
+            return true;
+        }
+        if (r->status == RESERVATION_BOOKED && hold_may_book(c) &&
+            same_items(e, r, c)) {
+            reply_booked(e, number);
+            return true;
+        }
+        if (r->status >= RESERVATION_WAITING ||
+            (r->status != RESERVATION_PENDING && !e->old_queues))
+            return refuse_status(e, r, id);
+        if (!may_be_items(e, r, c))
             return refuse_id(e, HOLD_CONFLICT, id);
         reply_reservation(e, r, 0);
         return true;
     }
-    if (refuse_items(e, c))
+    if (c->class.len > 0 && hf_index_find(&e->classes, c->class) == 0)
+        return refuse_class(e, c->class);
+    if (refuse_items(e, c) || bundle_refuse(e, c))
         return true;
     if (hf_index_count(&e->reservations) >= e->bounds.reservations_max &&
-        e->ended.first == 0)
+        !may_forget_first(e))
         return refuse_overload(e, "reservations-max",
                                e->bounds.reservations_max);
     return false;
 }
 
+/* Not all of the items may be taken: then the text is shorter than promised. */
 static struct hf_text store_items(struct hold_engine *e,
-                                  const struct hold_command *c)
+                                  const struct hold_command *c,
+                                  const struct hold_item *items, uint32_t count)
 {
     struct hf_text text;
-    size_t len = items_bytes(c);
+    size_t bound = items_bytes(c);
 
-    assert(len <= e->record.cap); /* scratch: a record has more than this */
-    (void)hold_put_items(e->record.data, c);
-    keep_text(e, hf_bytes(e->record.data, len), &text);
+    assert(bound <= e->record.cap); /* scratch: a record has more than this */
+    const char *end = hold_put_list(e->record.data, items, count);
+    struct hf_bytes bytes =
+        hf_bytes(e->record.data, (size_t)(end - e->record.data));
+    enum hf_status status = hf_texts_put(&e->texts, bytes, bound, &text);
+    assert(status == HF_OK); /* promised */
+    (void)status;
     return text;
 }
 
-/* All of a reservation that an event is about; `reason`: why it ended. */
-static void tell_reservation(struct hold_engine *e, const struct reservation *r,
-                             struct hf_bytes reason)
+void tell_reservation(struct hold_engine *e, const struct reservation *r,
+                      struct hf_bytes reason, struct hf_bytes items)
 {
     struct hold_event *event = told(e);
 
@@ -207,162 +202,168 @@ static void tell_reservation(struct hold_engine *e, const struct reservation *r,
         return;
     event->owner = tell_text(e, hf_text_bytes(&e->texts, r->owner));
     event->note = tell_text(e, reason);
-    event->items = tell_text(e, items_of(e, r));
+    event->items = tell_text(e, items);
+    event->group = tell_text(e, bundle_name(e, r));
 }
 
-void reserve(struct hold_engine *e, const struct hold_command *c,
-             struct target at)
+void units_take(struct hold_engine *e, const struct hold_item *item,
+                uint64_t seq)
+{
+    uint32_t number = hf_index_find(&e->products, item->sku);
+    struct product *p = product_edit(e, number);
+
+    assert(available(p) >= item->quantity);
+    p->reserved += item->quantity;
+    e->stock_reserved += item->quantity;
+    if (p->is_placed)
+        places_of(e, p)->reserved += item->quantity;
+    p->version = seq;
+    p->updated_us = e->now_us;
+}
+
+/* NULL: it has none. */
+static const struct class *class_asked(const struct hold_engine *e,
+                                       const struct hold_command *c)
+{
+    return c->class.len == 0
+               ? NULL
+               : class_at(e, hf_index_find(&e->classes, c->class));
+}
+
+/* By the command, else by the class, else by the setting. */
+static uint64_t ttl_of(const struct hold_engine *e,
+                       const struct hold_command *c)
+{
+    if (c->ttl_ms > 0)
+        return c->ttl_ms;
+    const struct class *class = class_asked(e, c);
+    if (class != NULL && class->ttl_ms > 0)
+        return class->ttl_ms;
+    return max_u64(e->bounds.reserve_ttl_ms, 1);
+}
+
+/* A record for the command, with these items; nothing is set aside yet. */
+static inline uint32_t add(struct hold_engine *e, const struct hold_command *c,
+                           struct target at, const struct hold_item *items,
+                           uint32_t count)
 {
     char made[HOLD_ID_MADE_BYTES];
     struct hf_bytes id = id_of(e, c, made);
+    const struct class *class = class_asked(e, c);
 
     if (hf_index_count(&e->reservations) >= e->bounds.reservations_max)
         ended_forget_first(e);
-    uint64_t seq = emit(e, EVENT_RESERVED, id, 0);
-    for (uint32_t i = 0; i < c->item_count; i++) {
-        uint32_t product = hf_index_find(&e->products, c->items[i].sku);
-        struct product *p = product_edit(e, product);
-        assert(available(p) >= c->items[i].quantity);
-        p->reserved += c->items[i].quantity;
-        e->stock_reserved += c->items[i].quantity;
-        p->version = seq;
-        p->updated_us = e->now_us;
-    }
     uint32_t number = c->name.len > 0
                           ? hf_index_add_hashed(&e->reservations, at.hash, id)
                           : hf_index_add(&e->reservations, id);
     assert(number != 0); /* promised */
     struct reservation *r = reservation_edit(e, number);
-    r->seq = seq;
-    r->created_us = e->now_us;
-    r->expires_us = e->now_us + c->ttl_ms * US_PER_MS;
-    r->status = RESERVATION_PENDING;
-    r->items = store_items(e, c);
+    r->class = class == NULL ? 0 : class->number;
+    r->items = store_items(e, c, items, count);
     keep_text(e, c->owner, &r->owner);
-    tell_reservation(e, r, hf_bytes("", 0));
-    due_add(e, DUE_RESERVATION, number, r->expires_us, r->seq);
-    e->pending++;
-    reply_reservation(e, r, 0);
+    bundle_join(e, c, number);
+    return number;
 }
 
-/* The one place where a reservation changes its status. */
-static void end(struct hold_engine *e, uint32_t number, uint32_t status,
-                uint64_t seq)
+/* Sets the units of these items aside, which are its own; NULL: read them from
+ * it. */
+__attribute__((always_inline)) static inline struct reservation *
+begin(struct hold_engine *e, uint32_t number, enum hold_event_kind kind,
+      uint64_t ttl_ms, const struct hold_item *items, uint32_t count)
 {
     struct reservation *r = reservation_edit(e, number);
     struct hold_item item;
 
-    assert(r->status == RESERVATION_PENDING);
-    assert(status != RESERVATION_PENDING);
-    for (size_t at = 0; hold_next_item(items_of(e, r), &at, &item);) {
-        uint32_t product = hf_index_find(&e->products, item.sku);
-        assert(product != 0); /* a product with reserved units stays */
-        struct product *p = product_edit(e, product);
-        assert(p->reserved >= item.quantity);
-        p->reserved -= item.quantity;
-        e->stock_reserved -= item.quantity;
-        if (status == RESERVATION_CONFIRMED) {
-            p->sold += item.quantity;
-            e->stock_sold += item.quantity;
-        }
-        p->version = seq;
-        p->updated_us = e->now_us;
-    }
-    r->status = status;
-    r->ended_us = e->now_us;
-    hf_heap_remove(&e->due, r->due);
-    list_append(RESERVATIONS(e), &e->ended, number);
-    assert(e->pending > 0);
-    e->pending--;
+    uint64_t seq = emit(e, kind, hf_index_name(&e->reservations, r), 0);
+    if (r->seq == 0)
+        r->seq = seq; /* else it has waited */
+    for (uint32_t i = 0; items != NULL && i < count; i++)
+        units_take(e, &items[i], seq);
+    for (size_t at = 0;
+         items == NULL && hold_next_item(items_of(e, r), &at, &item);)
+        units_take(e, &item, seq);
+    r->created_us = e->now_us;
+    r->expires_us = e->now_us + ttl_ms * US_PER_MS;
+    r->status = RESERVATION_PENDING;
+    tell_reservation(e, r, hf_bytes("", 0), items_of(e, r));
+    levels_tell(e, items_of(e, r), true);
+    due_add(e, DUE_RESERVATION, number, r->expires_us, r->seq);
+    e->pending++;
+    return r;
 }
 
-void reservation_expire(struct hold_engine *e, uint32_t number)
+void reservation_begin(struct hold_engine *e, uint32_t number,
+                       enum hold_event_kind kind, uint64_t ttl_ms)
 {
-    struct reservation *r = reservation_edit(e, number);
-
-    assert(r->expires_us <= e->now_us);
-    uint64_t seq =
-        emit(e, EVENT_RESERVATION_EXPIRED, hf_index_name(&e->reservations, r),
-             e->now_us - r->expires_us);
-    emit_age(e, r->created_us);
-    tell_reservation(e, r, hf_bytes("", 0));
-    end(e, number, RESERVATION_EXPIRED, seq);
+    (void)begin(e, number, kind, ttl_ms, NULL, 0);
 }
 
-bool reservation_has_ended(const void *record)
+static struct reservation *make(struct hold_engine *e,
+                                const struct hold_command *c, struct target at,
+                                const struct hold_item *items, uint32_t count)
 {
-    return ((const struct reservation *)record)->status != RESERVATION_PENDING;
+    uint32_t number = add(e, c, at, items, count);
+    enum hold_event_kind kind =
+        c->kind == HOLD_RESERVE ? EVENT_RESERVED : EVENT_OFFERED;
+    struct reservation *r = begin(e, number, kind, ttl_of(e, c), items, count);
+
+    quota_count(e, r);
+    return r;
 }
 
-bool reservation_is_over(const struct hold_engine *e, uint32_t number)
+/* With BEST or MIN: what there is. */
+__attribute__((noinline)) static void reserve_some(struct hold_engine *e,
+                                                   const struct hold_command *c,
+                                                   struct target at)
 {
-    return number != 0 &&
-           reservation_at(e, number)->status == RESERVATION_PENDING &&
-           reservation_at(e, number)->expires_us <= e->now_us;
+    struct hold_item some[HOLD_ITEMS_MAX];
+    struct hold_item failed[HOLD_ITEMS_MAX];
+    struct chosen chosen = {some, 0, failed, 0};
+    bool best = (c->flags & HOLD_BEST) != 0;
+
+    choose_items(e, c, &chosen);
+    assert(chosen.count > 0);
+    const struct reservation *r = make(e, c, at, some, chosen.count);
+    reply_reservation(e, r, best);
+    if (best)
+        reply_failed(e, c, &chosen);
 }
 
-void reservation_settle(struct hold_engine *e, const struct hold_command *c)
+/* With PLACE: from there. */
+__attribute__((noinline)) static void
+reserve_placed(struct hold_engine *e, const struct hold_command *c,
+               struct target at)
 {
-    uint32_t number = hf_index_find(&e->reservations, c->name);
+    struct hold_item items[HOLD_ITEMS_MAX];
+    uint32_t count = split_choose(e, c, items);
 
-    if (reservation_is_over(e, number))
-        reservation_expire(e, number);
+    reply_reservation(e, make(e, c, at, items, count), 0);
 }
 
-void ending_need(struct hold_engine *e, const struct hold_command *c,
-                 struct need *need)
+void reserve(struct hold_engine *e, const struct hold_command *c,
+             struct target at)
 {
-    need_text(e, need, c->reason.len);
-    need->shows = true;
-}
-
-bool ending_check(struct hold_engine *e, const struct hold_command *c,
-                  struct target at)
-{
-    if (at.number == 0)
-        return refuse_id(e, HOLD_NOTFOUND, c->name);
-    struct reservation *r = reservation_edit(e, at.number);
-    assert(!reservation_is_over(e, at.number));
-    if (r->status == RESERVATION_PENDING)
-        return false;
-    bool expired = r->status == RESERVATION_EXPIRED;
-    struct hf_buf *body = refuse(e, expired ? HOLD_EXPIRED : HOLD_STATE, 2);
-    reply_field_text(body, FIELD_ID, c->name);
-    if (expired)
-        reply_field_number(body, FIELD_EXPIRES_MS,
-                           (int64_t)((e->now_us - r->expires_us) / US_PER_MS));
+    if (hold_is_placed(c))
+        reserve_placed(e, c, at);
+    else if (hold_may_book(c) && is_any_short(e, c))
+        booking_make(e, add(e, c, at, c->items, c->item_count), ttl_of(e, c));
+    else if (hold_may_queue(c) && is_any_short(e, c))
+        waitlist_queue(e, c, add(e, c, at, c->items, c->item_count),
+                       ttl_of(e, c));
+    else if (wants_all(c))
+        reply_reservation(e, make(e, c, at, c->items, c->item_count), 0);
     else
-        reply_field_text(body, FIELD_STATUS,
-                         hf_bytes_text(status_name(r->status)));
-    return true;
+        reserve_some(e, c, at);
 }
 
-void reservation_end(struct hold_engine *e, const struct hold_command *c,
-                     struct target at)
+uint64_t hold_reserved_by(const struct hold_engine *e, struct hf_bytes id)
 {
-    struct reservation *r = reservation_edit(e, at.number);
-    bool confirm = c->kind == HOLD_CONFIRM;
-    uint64_t seq =
-        emit(e, confirm ? EVENT_CONFIRMED : EVENT_CANCELLED, c->name, 0);
+    uint32_t number = hf_index_find(&e->reservations, id);
 
-    emit_age(e, r->created_us);
-    tell_reservation(e, r, c->reason);
-    keep_text(e, c->reason, &r->reason);
-    end(e, at.number, confirm ? RESERVATION_CONFIRMED : RESERVATION_CANCELLED,
-        seq);
-    reply_reservation(e, r, 0);
-}
-
-void reservation_extend(struct hold_engine *e, const struct hold_command *c,
-                        struct target at)
-{
-    struct reservation *r = reservation_edit(e, at.number);
-
-    emit(e, EVENT_EXTENDED, c->name, 0);
-    tell_reservation(e, r, hf_bytes("", 0));
-    r->expires_us = e->now_us + c->ttl_ms * US_PER_MS;
-    hf_heap_change(&e->due, r->due, r->expires_us, r->seq);
-    reply_reservation(e, r, 0);
+    return number != 0 &&
+                   reservation_at(e, number)->status == RESERVATION_PENDING
+               ? reservation_at(e, number)->seq
+               : 0;
 }
 
 void reservation_show(struct hold_engine *e, const struct hold_command *c)
@@ -378,7 +379,9 @@ void reservation_show(struct hold_engine *e, const struct hold_command *c)
     /* when its time was over, not when that was noticed */
     bool expired = r->status == RESERVATION_EXPIRED;
     uint64_t ended_us = expired ? r->expires_us : r->ended_us;
-    reply_reservation(e, r, 4);
+    const struct class *class = class_of(e, r->class);
+    bool booked = r->status == RESERVATION_BOOKED;
+    reply_reservation(e, r, 6u + (r->member != 0) + (booked ? 2 : 0));
     reply_field_text(&e->body, FIELD_OWNER, hf_text_bytes(&e->texts, r->owner));
     reply_field_number(&e->body, FIELD_CREATED_MS,
                        (int64_t)(r->created_us / US_PER_MS));
@@ -386,19 +389,14 @@ void reservation_show(struct hold_engine *e, const struct hold_command *c)
                        (int64_t)(ended_us / US_PER_MS));
     reply_field_text(&e->body, FIELD_REASON,
                      hf_text_bytes(&e->texts, r->reason));
-}
-
-void ended_forget_first(struct hold_engine *e)
-{
-    uint32_t number = e->ended.first;
-    struct reservation *r = reservation_edit(e, number);
-
-    assert(r->status != RESERVATION_PENDING);
-    list_remove(RESERVATIONS(e), &e->ended, number);
-    hf_texts_drop(&e->texts, r->owner);
-    hf_texts_drop(&e->texts, r->reason);
-    hf_texts_drop(&e->texts, r->items);
-    hf_index_remove(&e->reservations, number);
+    reply_field_text(&e->body, FIELD_CLASS,
+                     class == NULL ? hf_bytes("", 0)
+                                   : hf_index_name(&e->classes, class));
+    reply_field_number(&e->body, FIELD_EXTENDS, r->extends);
+    if (r->member != 0)
+        reply_field_text(&e->body, FIELD_GROUP, bundle_name(e, r));
+    if (booked)
+        reply_booking(e, number);
 }
 
 /* At least one item, each whole. */
@@ -421,13 +419,17 @@ enum hf_status reservation_loaded(struct hold_engine *e, uint32_t number,
     struct reservation *r = reservation_edit(e, number);
 
     (void)link;
-    if (r->status > RESERVATION_EXPIRED ||
+    if (r->status > RESERVATION_BOOKED ||
         !items_are_whole(hf_text_bytes(&e->texts, r->items)))
         return HF_CORRUPT;
-    if (r->status != RESERVATION_PENDING) {
+    if (reservation_has_ended(r)) {
         list_append(RESERVATIONS(e), &e->ended, number);
         return HF_OK;
     }
+    if (quota_load(e, r) != HF_OK)
+        return HF_NOMEM;
+    if (r->status >= RESERVATION_WAITING)
+        return HF_OK; /* its buyer or booking comes later */
     e->pending++;
     return due_load(e, DUE_RESERVATION, number, r->expires_us, r->seq);
 }

@@ -5,7 +5,13 @@
  */
 #include "hold/schema.h"
 
+#include "hold/bundle.h"
+#include "hold/expect.h"
 #include "hold/locks.h"
+#include "hold/places.h"
+#include "hold/quota.h"
+#include "hold/request.h"
+#include "hold/waitlist.h"
 
 #define OF(kind, field) \
     .index = offsetof(struct hold_engine, field), .bytes = sizeof(struct kind)
@@ -37,18 +43,28 @@ const struct subject hold_subjects[SUBJECTS] = {
     [SUBJECT_PRODUCT] = {OF(product, products), IMAGE('P'),
                          NUMBERS(N(product, total), N(product, reserved),
                                  N(product, sold), N(product, version),
-                                 N(product, updated_us)),
+                                 N(product, updated_us), N(product, low)),
+                         TEXTS(T(product, attributes)), .before = {5, 0},
                          .loaded = product_loaded},
+    [SUBJECT_PLACES] = {OF(places, places)},
+    [SUBJECT_QUOTA] = {OF(quota, quotas), IMAGE('N'),
+                       NUMBERS(N(quota, most), N(quota, since)),
+                       .loaded = quota_loaded},
+    [SUBJECT_SHARE] = {OF(share, shares)},
     [SUBJECT_RESERVATION] =
-        {OF(reservation, reservations), .is_over = reservation_is_over,
+        {OF(reservation, reservations), .is_over = reservation_may_be_over,
          IMAGE('R'),
          NUMBERS(N(reservation, seq), N(reservation, created_us),
                  N(reservation, expires_us), N(reservation, ended_us),
-                 N(reservation, status)),
+                 N(reservation, status), N(reservation, extends),
+                 N(reservation, class)),
          TEXTS(T(reservation, owner), T(reservation, reason),
                T(reservation, items)),
-         .loaded = reservation_loaded, .lists = {LIST(ended)},
+         .before = {5, 3}, .loaded = reservation_loaded, .lists = {LIST(ended)},
          .is_listed = reservation_has_ended},
+    [SUBJECT_BUYER] = {OF(buyer, buyers), .walk = buyers_walk},
+    [SUBJECT_BUNDLE] = {OF(bundle, bundles), .walk = bundles_walk},
+    [SUBJECT_EXPECT] = {OF(expect, expects), .walk = expects_walk},
     [SUBJECT_FENCE] = {OF(fence, fences), IMAGE('F'),
                        NUMBERS(N(fence, newest))},
     [SUBJECT_REQUEST] = {OF(request, requests), IMAGE('Q'),
@@ -58,10 +74,14 @@ const struct subject hold_subjects[SUBJECTS] = {
                          .loaded = request_loaded,
                          .lists = {LIST(done), LIST(refused)},
                          .is_listed = request_is_answered},
+    [SUBJECT_CLASS] = {OF(class, classes), IMAGE('C'),
+                       NUMBERS(N(class, ttl_ms), N(class, grace_ms),
+                               N(class, extends_max), N(class, life_ms),
+                               N(class, number)),
+                       .loaded = class_loaded},
 };
 
-#define LOCK_TTL_MS        30000u
-#define RESERVATION_TTL_MS 600000u
+#define LOCK_TTL_MS 30000u
 
 /* Short for the columns. */
 #define WORDS(...)    .words = {__VA_ARGS__}
@@ -75,12 +95,22 @@ const struct subject hold_subjects[SUBJECTS] = {
 #define TTL           HOLD_BIT(ARG_TTL)
 #define PAGE          (HOLD_BIT(ARG_CURSOR) | HOLD_BIT(ARG_COUNT))
 #define ITEM          HOLD_BIT(ARG_ITEM)
+#define PART          HOLD_BIT(ARG_PART)
+#define BEST          HOLD_BIT(ARG_BEST)
+#define PREORDER      HOLD_BIT(ARG_PREORDER)
+#define CLASS         HOLD_BIT(ARG_CLASS)
+#define PLACE         (HOLD_BIT(ARG_PLACE) | HOLD_BIT(ARG_SPLIT))
+#define GROUP         HOLD_BIT(ARG_GROUP)
+#define EXTENDS       HOLD_BIT(ARG_EXTENDS)
+#define LIFE          HOLD_BIT(ARG_LIFE)
 #define GRACE         HOLD_BIT(ARG_GRACE)
 #define TITLE         HOLD_BIT(ARG_TITLE)
 #define BIND          HOLD_BIT(ARG_BIND)
 #define VALUE         HOLD_BIT(ARG_VALUE)
 #define MEMBER        HOLD_BIT(ARG_MEMBER)
 #define DONE          (HOLD_BIT(ARG_DONE) | HOLD_BIT(ARG_RESULT))
+#define REF           HOLD_BIT(ARG_REF)
+#define CHANGED       (HOLD_BIT(ARG_IF) | REASON | REF)
 #define MODE          (HOLD_BIT(ARG_SHARED) | HOLD_BIT(ARG_PERMITS))
 /* What LOCK and LOCKSET share. */
 #define CLAIM                                                                \
@@ -99,7 +129,8 @@ const struct subject hold_subjects[SUBJECTS] = {
 #define SETTLE(fn)    .settle = fn
 #define RUN(fn)       .run = fn
 
-#define PRODUCT  "map: sku total available reserved sold version updated_ms"
+#define PRODUCT \
+    "map: sku total available reserved sold version updated_ms low waiting"
 #define RESERVED "map: id status expires_ms items"
 #define ENDED    RESERVED "; -STATE -EXPIRED -NOTFOUND"
 #define LISTED   "(list of maps, perhaps empty) cursor (0: that was all)"
@@ -215,36 +246,73 @@ const struct hold_operation hold_operations[HOLD_KINDS] = {
          DO(fence_del_check, fence_del)},
 
     [HOLD_STOCK_SET] = {CLASS_WRITE, "STOCK SET", "stock",
-                        "Creates a product, or sets its total",
-                        PRODUCT "; -SHORT", EXACT, WORDS(WORD_SKU, WORD_TOTAL),
-                        OPTIONS(REQ), ON(PRODUCT),
-                        DO(stock_set_check, stock_set), NEED(stock_set_need)},
+                        "Creates a product, or sets its total. IF: only if "
+                        "that is its version (0: only if there is none)",
+                        PRODUCT "; -SHORT -CONFLICT", EXACT,
+                        WORDS(WORD_SKU, WORD_TOTAL), OPTIONS(CHANGED | REQ),
+                        ON(PRODUCT), DO(stock_set_check, stock_set),
+                        NEED(stock_set_need)},
     [HOLD_STOCK_ADD] = {CLASS_WRITE, "STOCK ADD", "stock",
                         "Changes a product's total by n, which may be negative",
-                        PRODUCT "; -SHORT -NOTFOUND", EXACT,
-                        WORDS(WORD_SKU, WORD_CHANGE), OPTIONS(REASON | REQ),
+                        PRODUCT "; -SHORT -NOTFOUND -CONFLICT", EXACT,
+                        WORDS(WORD_SKU, WORD_CHANGE), OPTIONS(CHANGED | REQ),
                         ON(PRODUCT), DO(stock_add_check, stock_add)},
     [HOLD_STOCK_DEL] = {CLASS_WRITE, "STOCK DEL", "stock",
                         "Deletes a product of which nothing is reserved",
-                        "OK; -STATE -NOTFOUND", EXACT, WORDS(WORD_SKU),
+                        "OK; -STATE -NOTFOUND -CONFLICT", EXACT,
+                        WORDS(WORD_SKU), OPTIONS(HOLD_BIT(ARG_IF) | REQ),
+                        ON(PRODUCT), DO(stock_del_check, stock_del)},
+    [HOLD_STOCK_LOW] = {CLASS_WRITE, "STOCK LOW", "stock",
+                        "Sets a threshold: an event tells when no more than n "
+                        "are available, and when there are more again. 0: none",
+                        PRODUCT "; -NOTFOUND", EXACT, WORDS(WORD_SKU, WORD_LOW),
                         OPTIONS(REQ), ON(PRODUCT),
-                        DO(stock_del_check, stock_del)},
+                        DO(stock_known_check, stock_low)},
+    [HOLD_STOCK_ATTR] = {CLASS_WRITE, "STOCK ATTR", "stock",
+                         "Sets an attribute of a product, or removes it: "
+                         "without a value, or with an empty one",
+                         PRODUCT "; -NOTFOUND -OVERLOADED", EXACT,
+                         WORDS(WORD_SKU, WORD_ATTRIBUTE, WORD_VALUE),
+                         OPTIONS(REQ), ON(PRODUCT),
+                         DO(attribute_check, attribute_set),
+                         NEED(attribute_need)},
+    [HOLD_STOCK_LIMIT] =
+        {CLASS_WRITE, "STOCK LIMIT", "stock",
+         "Sets how many units one owner may have in reservations that have not "
+         "ended; those made before are not counted. 0: any number",
+         PRODUCT " limit; -NOTFOUND", EXACT, WORDS(WORD_SKU, WORD_LOW),
+         OPTIONS(REQ), ON(PRODUCT), DO(stock_known_check, stock_limit),
+         NEED(quota_set_need)},
 
     [HOLD_RESERVE] = {CLASS_WRITE, "RESERVE", "reservation",
-                      "Sets units aside, of all items or of none",
-                      RESERVED "; -SHORT -NOTFOUND -CONFLICT", EXACT,
-                      WORDS(WORD_NEW_ID), OPTIONS(ITEM | TTL | OWNER | REQ),
-                      NEEDED(ITEM), DEFAULT(RESERVATION_TTL_MS),
-                      ON(RESERVATION), DO(reserve_check, reserve),
+                      "Sets units aside, of all items or of none; of an item "
+                      "with MIN n as many as there are, n at least; with BEST "
+                      "of those items of which there is enough; with WAIT "
+                      "waits for them; with PLACE from sku@place, all from "
+                      "one of the places or as SPLIT says; with PREORDER books "
+                      "them from what STOCK EXPECT has announced",
+                      RESERVED
+                      ", with BEST failed (list of maps: sku "
+                      "requested available, or requested has limit); while it "
+                      "is booked: id status position expected_ms; -SHORT "
+                      "-QUOTA -STATE -NOTFOUND -CONFLICT -BADARG -TIMEOUT",
+                      EXACT, WORDS(WORD_NEW_ID),
+                      OPTIONS(ITEM | BEST | TTL | CLASS | OWNER | GROUP | WAIT |
+                              PLACE | PREORDER | HOLD_BIT(ARG_PRIORITY) | REQ),
+                      NEEDED(ITEM), ON(RESERVATION), DO(reserve_check, reserve),
                       NEED(reserve_need), SETTLE(reservation_settle)},
     [HOLD_CONFIRM] = {CLASS_WRITE, "CONFIRM", "reservation",
-                      "Sells what a reservation set aside", ENDED,
-                      WORDS(WORD_ID), OPTIONS(REQ), ON(RESERVATION),
+                      "Sells what a reservation set aside; with ITEM so much "
+                      "of it, and gives back the rest",
+                      ENDED " -BADARG -SHORT", WORDS(WORD_ID),
+                      OPTIONS(PART | REQ), ON(RESERVATION),
                       DO(ending_check, reservation_end), NEED(ending_need),
                       SETTLE(reservation_settle)},
     [HOLD_CANCEL] = {CLASS_WRITE, "CANCEL", "reservation",
-                     "Gives back what a reservation set aside", ENDED,
-                     WORDS(WORD_ID), OPTIONS(REASON | REQ), ON(RESERVATION),
+                     "Gives back what a reservation set aside; with ITEM so "
+                     "much of it, and the reservation goes on with the rest",
+                     ENDED " -BADARG", WORDS(WORD_ID),
+                     OPTIONS(PART | REASON | REQ), ON(RESERVATION),
                      DO(ending_check, reservation_end), NEED(ending_need),
                      SETTLE(reservation_settle)},
     [HOLD_EXTEND] = {CLASS_WRITE, "EXTEND", "reservation",
@@ -252,6 +320,69 @@ const struct hold_operation hold_operations[HOLD_KINDS] = {
                      WORDS(WORD_ID), OPTIONS(TTL | REQ), NEEDED(TTL),
                      ON(RESERVATION), DO(ending_check, reservation_extend),
                      NEED(ending_need), SETTLE(reservation_settle)},
+
+    [HOLD_GROUP_CONFIRM] =
+        {CLASS_WRITE, "GROUP CONFIRM", "reservation",
+         "Confirms all reservations that were made with that GROUP, or none, "
+         "if "
+         "one of them waits or has expired",
+         "map: group status count; -STATE -EXPIRED -NOTFOUND -OVERLOADED",
+         EXACT, WORDS(WORD_GROUP), OPTIONS(REQ), ON(BUNDLE),
+         DO(bundle_end_check, bundle_end), NEED(bundle_end_need)},
+    [HOLD_GROUP_CANCEL] =
+        {CLASS_WRITE, "GROUP CANCEL", "reservation",
+         "Cancels all reservations that were made with that GROUP, also those "
+         "that wait by WAITLIST JOIN",
+         "map: group status count; -EXPIRED -NOTFOUND -OVERLOADED", EXACT,
+         WORDS(WORD_GROUP), OPTIONS(REASON | REQ), ON(BUNDLE),
+         DO(bundle_end_check, bundle_end), NEED(bundle_end_need)},
+
+    [HOLD_WAITLIST_JOIN] =
+        {CLASS_WRITE, "WAITLIST JOIN", "waitlist",
+         "Waits for stock without a connection: when it is its turn, units are "
+         "set aside as a reservation for TTL, told by the event offered",
+         RESERVED "; while it waits: id status position; -QUOTA -NOTFOUND "
+                  "-CONFLICT -STATE",
+         EXACT, ALONE, WORDS(WORD_WANTED),
+         OPTIONS(OWNER | GROUP | HOLD_BIT(ARG_ID) | TTL | HOLD_BIT(ARG_STAY) |
+                 HOLD_BIT(ARG_PRIORITY) | REQ),
+         NEEDED(OWNER), ON(RESERVATION), DO(reserve_check, reserve),
+         NEED(reserve_need)},
+    [HOLD_WAITLIST_LEAVE] = {CLASS_WRITE, "WAITLIST LEAVE", "waitlist",
+                             "Ends a wait that WAITLIST JOIN began",
+                             "OK; -STATE -NOTFOUND", EXACT, ALONE,
+                             WORDS(WORD_QUEUE, WORD_ID), OPTIONS(REQ),
+                             ON(RESERVATION),
+                             DO(waitlist_leave_check, waitlist_leave)},
+
+    [HOLD_EXPECT] =
+        {CLASS_WRITE, "STOCK EXPECT", "preorder",
+         "Announces that n units will arrive at a time, in ms since 1970, or "
+         "changes what was announced with that REF; 0 withdraws it",
+         "map: sku expected booked uncovered; -NOTFOUND -BADARG -OVERLOADED",
+         EXACT, WORDS(WORD_SKU, WORD_LOW),
+         OPTIONS(HOLD_BIT(ARG_ARRIVES) | REF | REQ), ON(PRODUCT),
+         DO(expect_check, expect), NEED(expect_need)},
+    [HOLD_ARRIVE] =
+        {CLASS_WRITE, "STOCK ARRIVE", "preorder",
+         "Adds n units to a product: those who booked get theirs, in order of "
+         "booking. Ends what was announced with that REF",
+         PRODUCT " announced served booked; -NOTFOUND -OVERLOADED", EXACT,
+         WORDS(WORD_SKU, WORD_UNITS), OPTIONS(REASON | REF | REQ), ON(PRODUCT),
+         DO(arrive_check, arrive)},
+
+    [HOLD_CLASS_SET] =
+        {CLASS_WRITE, "CLASS SET", "class",
+         "Sets what counts for reservations with that CLASS; an option that is "
+         "not given: TTL as the setting reserve-ttl-ms, no GRACE, any EXTENDS, "
+         "any LIFE",
+         "OK", WORDS(WORD_CLASS), OPTIONS(TTL | GRACE | EXTENDS | LIFE | REQ),
+         ON(CLASS), DO(class_set_check, class_set), NEED(class_set_need)},
+    [HOLD_CLASS_DEL] = {CLASS_WRITE, "CLASS DEL", "class",
+                        "Deletes a class; for its reservations the settings "
+                        "count from now on",
+                        "OK; -NOTFOUND", WORDS(WORD_CLASS), OPTIONS(REQ),
+                        ON(CLASS), DO(class_del_check, class_del)},
 
     [HOLD_KEY_SET] = {CLASS_WRITE, "SET", "redis", KEY, ON(LOCK),
                       DO(key_set_check, key_set), NEED(key_set_need),
@@ -314,14 +445,49 @@ const struct hold_operation hold_operations[HOLD_KINDS] = {
     [HOLD_STOCK_GET] = {CLASS_READ, "STOCK GET", "stock",
                         "Shows one product, or a list of several",
                         PRODUCT
-                        "; of several: list, null for unknown; -NOTFOUND",
+                        " attributes (map), limit if there is one, if some is "
+                        "to arrive expected booked; of several: list, null for "
+                        "unknown; -NOTFOUND",
                         WORDS(WORD_SKUS), RUN(stock_get)},
     [HOLD_STOCK_LIST] = {CLASS_LISTING, "STOCK LIST", "stock",
                          "Lists products, in pages", "map: products " LISTED,
                          WORDS(WORD_PATTERN), OPTIONS(PAGE), RUN(stock_list)},
+    [HOLD_STOCK_PLACES] =
+        {CLASS_READ, "STOCK PLACES", "stock",
+         "Shows a sku over all its places: the sums, and the places in pages",
+         "map: sku total available reserved sold count places (list of maps: "
+         "as STOCK SET, place) cursor (0: that was all); -NOTFOUND",
+         WORDS(WORD_SKU), OPTIONS(PAGE), RUN(places_show)},
+    [HOLD_EXPECTED] =
+        {CLASS_READ, "STOCK EXPECTED", "preorder",
+         "Lists what is to arrive of a product, and the bookings of it in "
+         "order, these in pages",
+         "map: sku expected booked uncovered arrivals (list of maps: ref "
+         "quantity expected_ms late) bookings (list of maps: id owner quantity "
+         "created_ms position expected_ms) cursor (0: that was all); -NOTFOUND",
+         WORDS(WORD_SKU), OPTIONS(PAGE), RUN(expect_show)},
+    [HOLD_WAITLIST_LIST] =
+        {CLASS_READ, "WAITLIST LIST", "waitlist",
+         "Lists who waits for a product, in the order of their turn, in pages",
+         "map: waiters (list of maps: id owner quantity priority waited_ms "
+         "position connected) cursor (0: that was all); -NOTFOUND",
+         ALONE, WORDS(WORD_SKU), OPTIONS(PAGE), RUN(waitlist_show)},
+    [HOLD_CLASS_LIST] = {CLASS_LISTING, "CLASS LIST", "class",
+                         "Lists classes of reservations, in pages",
+                         "map: classes " LISTED, OPTIONS(PAGE),
+                         RUN(class_list)},
+    [HOLD_GROUP_SHOW] =
+        {CLASS_READ, "GROUP SHOW", "reservation",
+         "Lists the reservations of a group, in the order in which they were "
+         "made, in pages",
+         "map: group count reservations (list of maps: id status expires_ms) "
+         "cursor (0: that was all); -NOTFOUND",
+         WORDS(WORD_GROUP), OPTIONS(PAGE), RUN(bundle_show)},
     [HOLD_RESERVATION] =
         {CLASS_READ, "RESERVATION", "reservation",
          "Shows a reservation, also for a while after it ended",
-         RESERVED " owner created_ms ended_ms reason; -NOTFOUND",
+         RESERVED
+         " owner created_ms ended_ms reason class extends, group if it "
+         "has one; -NOTFOUND",
          WORDS(WORD_ID), ON(RESERVATION), RUN(reservation_show)},
 };

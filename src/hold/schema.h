@@ -33,9 +33,12 @@ enum hold_type {
     TYPE_BYTES,   /* struct hf_bytes, any */
     TYPE_NEW_ID,  /* a text, or * for none */
     TYPE_NUMBER,  /* uint64_t */
+    TYPE_VERSION, /* the same, kept one higher: 0 is "not given" */
     TYPE_SIGNED,  /* int64_t, any */
     TYPE_CHANGE,  /* int64_t, any but 0 */
-    TYPE_ITEM,    /* sku and quantity */
+    TYPE_ITEM,    /* sku and quantity; if `min` is not 0, perhaps MIN n */
+    TYPE_MINS,    /* the least of each item: read with them */
+    TYPE_OWNERS,  /* the owner of each item: read with them */
     TYPE_SKUS,    /* one or more, to the end */
     TYPE_FLAG,    /* no value: that it was given is all; or the bits `min` of
                    * a number are set */
@@ -43,6 +46,7 @@ enum hold_type {
                    * a number on */
     TYPE_PERMITS, /* n OF max */
     TYPE_MEMBER,  /* a name of a set, perhaps SHARED */
+    TYPE_PLACE,   /* one of several, in a text: hold_add_place() */
     TYPE_OWN,     /* `min` values, read by whoever made the table */
 };
 
@@ -52,6 +56,7 @@ struct hold_arg {
     const char *form;  /* NULL, or how the syntax shows all of it */
     enum hold_type type;
     bool optional; /* of a word */
+    bool empty;    /* of a text: it may be */
     bool many;     /* may be given several times; of a word, up to `max` */
     bool strict;   /* the engine relies on the range: checked in records */
     uint16_t place;
@@ -70,10 +75,11 @@ enum hold_arg_bit {
     ARG_TTL,
     ARG_WAIT,
     ARG_AMOUNT,
-    ARG_SHARED, /* in flags, as the next three */
-    ARG_FOREVER,
-    ARG_BARGE,
-    ARG_BIND,
+    ARG_GROUP,
+    ARG_CLASS,
+    ARG_MINS,
+    ARG_OWNERS, /* as the three before it, no bit of a record when it was
+                 * another */
     ARG_CURSOR,
     ARG_COUNT,
     ARG_ITEM,
@@ -94,9 +100,26 @@ enum hold_arg_bit {
     ARG_VALUE,                     /* in note */
     ARG_DOT,                       /* in flags */
     ARG_TREE,                      /* in flags */
+    ARG_IF,                        /* in token */
+    ARG_REF,                       /* in note */
+    ARG_SHARED,                    /* in flags */
+    ARG_FOREVER,                   /* in flags */
+    ARG_BARGE,                     /* in flags */
+    ARG_BIND,                      /* in flags */
+    ARG_BEST,                      /* in flags */
+    ARG_PREORDER,                  /* in flags */
+    ARG_ARRIVES,                   /* in delay */
+    ARG_ID,                        /* in name */
+    ARG_STAY,                      /* in delay */
+    ARG_PART,                      /* in items */
+    ARG_EXTENDS,                   /* in count */
+    ARG_LIFE,                      /* in maxhold_ms */
+    ARG_PLACE,                     /* in note */
+    ARG_SPLIT,                     /* in flags */
     HOLD_ARGS
 };
-#define HOLD_BIT(arg) (1u << (arg))
+_Static_assert(HOLD_ARGS <= 64, "more options than bits");
+#define HOLD_BIT(arg) (UINT64_C(1) << (arg))
 extern const struct hold_arg hold_args[HOLD_ARGS];
 
 /* The words behind a name, in order: a view of an argument each. */
@@ -114,6 +137,14 @@ enum hold_word {
     WORD_CHANGE,
     WORD_SKUS,
     WORD_SKIP, /* of HOLD_RESTART */
+    WORD_LOW,
+    WORD_UNITS,
+    WORD_ATTRIBUTE,
+    WORD_VALUE,
+    WORD_WANTED,
+    WORD_QUEUE,
+    WORD_CLASS,
+    WORD_GROUP,
     HOLD_WORDS
 };
 #define HOLD_WORDS_MAX 3u
@@ -149,8 +180,8 @@ struct hold_operation {
     bool alone; /* not in a group */
     bool key;   /* it is about keys of Redis, whose flags are others */
     uint8_t words[HOLD_WORDS_MAX];
-    uint32_t options;  /* bits of arguments */
-    uint32_t required; /* of the options */
+    uint64_t options;  /* bits of arguments */
+    uint64_t required; /* of the options */
     uint64_t ttl_ms;   /* TTL, if it is not given; 0: TTL is not needed */
 
     /* What does it; the types are the engine's own (state.h). */
@@ -192,6 +223,13 @@ static inline bool hold_kind_is_exact(enum hold_kind kind)
 static inline bool hold_kind_waits(enum hold_kind kind)
 {
     return (hold_operations[kind].options & HOLD_BIT(ARG_WAIT)) != 0;
+}
+
+/* True for those of them that take locks. */
+static inline bool hold_kind_locks(enum hold_kind kind)
+{
+    return hold_kind_waits(kind) &&
+           (hold_operations[kind].options & HOLD_BIT(ARG_ITEM)) == 0;
 }
 
 #endif

@@ -16,10 +16,18 @@
  */
 #include "hold/tree.h"
 
+/* Nobody holds it, waits for it or marked it: it costs nothing. */
+static bool is_idle(const struct lock *lock)
+{
+    return lock->granted == 0 && lock->waiting == 0 && lock->mark == 0;
+}
+
 void serve_later(struct hold_engine *e, uint32_t number)
 {
     struct lock *lock = lock_edit(e, number);
 
+    if (e->undo.on && (is_idle(lock) || (lock->path & LOCK_HAS_TREE) != 0))
+        e->serve_idle = true;
     if (lock->is_listed)
         return;
     lock->is_listed = true;
@@ -339,13 +347,30 @@ static void serve_old(struct hold_engine *e, uint32_t here)
         continue;
 }
 
-/* A name that nobody holds, waits for or marked costs nothing. */
-static void drop_idle(struct hold_engine *e, uint32_t number)
+/* A group serves at its end, but what its commands have ended is not in use for
+ * the next one: neither names nor trees count, for the bounds on them. */
+void serve_drop_idle(struct hold_engine *e)
 {
-    const struct lock *lock = lock_at(e, number);
+    uint32_t prev = 0;
+    uint32_t next;
 
-    if (lock->granted == 0 && lock->waiting == 0 && lock->mark == 0)
-        lock_remove(e, number);
+    e->serve_idle = false;
+    for (uint32_t n = e->serve.first; n != 0; n = next) {
+        const struct lock *lock = lock_at(e, n);
+        next = lock->next;
+        e->out.work++;
+        if (lock->path != 0)
+            tree_settle(e, n);
+        if (!is_idle(lock)) {
+            prev = n;
+            continue;
+        }
+        *(prev == 0 ? &e->serve.first : &lock_edit(e, prev)->next) = next;
+        if (next == 0)
+            e->serve.last = prev;
+        lock_edit(e, n)->is_listed = false;
+        lock_remove(e, n);
+    }
 }
 
 void serve_listed(struct hold_engine *e)
@@ -366,7 +391,7 @@ void serve_listed(struct hold_engine *e)
         lock->turn = false;
         if (lock->path != 0)
             tree_settle(e, number);
-        if (!lock->is_listed)
-            drop_idle(e, number);
+        if (!lock->is_listed && is_idle(lock))
+            lock_remove(e, number);
     }
 }

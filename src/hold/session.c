@@ -37,7 +37,7 @@ static void remove_session(struct hold_engine *e, uint32_t number)
 {
     struct session *session = session_edit(e, number);
 
-    hf_heap_remove(&e->due, session->due);
+    hf_agenda_remove(&e->due, session->due);
     hf_texts_drop(&e->texts, session->title);
     hf_index_remove(&e->sessions, number);
 }
@@ -93,7 +93,7 @@ static void set_end_us(struct hold_engine *e, struct session *session,
                        uint64_t end_us)
 {
     session->expires_us = end_us;
-    hf_heap_change(&e->due, session->due, end_us, session->id);
+    hf_agenda_change(&e->due, session->due, end_us, session->id);
 }
 
 void session_need(struct hold_engine *e, const struct hold_command *c,

@@ -84,7 +84,7 @@ void set_lose(struct hold_engine *e, uint32_t number, enum hold_event_kind kind,
     struct set set = *set_at(e, number);
     uint32_t next;
 
-    hf_heap_remove(&e->due, set.due);
+    hf_agenda_remove(&e->due, set.due);
     if (set.claim.session != 0)
         session_leave(e, set.claim.session, set.first);
     for (uint32_t n = set.first; n != 0; n = next) {
@@ -208,7 +208,7 @@ static uint32_t find_busy(const struct hold_engine *e,
                           const struct hold_command *c, const uint32_t *locks,
                           struct wanted *wanted)
 {
-    bool barge = (c->flags & HOLD_BARGE) != 0;
+    bool barge = hold_barges(c);
     uint32_t i = 0;
 
     for (; i < c->item_count; i++) {
@@ -306,7 +306,7 @@ bool lockset_check(struct hold_engine *e, const struct hold_command *c,
         return check_bounds(e, c, locks);
     if (!hold_may_wait(c))
         return refuse_busy(e, c->items[busy].sku, locks[busy], &wanted,
-                           (c->flags & HOLD_BARGE) != 0);
+                           hold_barges(c));
     return check_queues(e, c, locks) ||
            refuse_deadlock(e, c, &wanted, locks, c->item_count);
 }

@@ -3,12 +3,14 @@
  *   locks --------> struct lock, with parts, waiters, sets, sessions: graph.h
  *   products -----> struct product
  *   reservations -> struct reservation --- ended ones in a list by time
+ *   buyers -------> struct buyer: who waits for stock, see waitlist.h
+ *   expects ------> struct expect: what is to arrive, see expect.h
  *   fences -------> struct fence
  *   requests -----> struct request ------- answered ones in two lists by time,
  *                                          successes and refusals
  *
- *   due: a heap over grants, sets, waiters, sessions, marks and pending
- *        reservations
+ *   due: an agenda of grants, sets, waiters, sessions, marks, pending
+ *        reservations, buyers and announced arrivals
  *
  * All records live in slabs and are named by 32-bit numbers. Nothing may
  * depend on those numbers but the order of listings: a state that was loaded
@@ -19,11 +21,12 @@
 
 #include <assert.h>
 
-#include "base/heap.h"
+#include "base/agenda.h"
 #include "base/index.h"
 #include "base/undo.h"
 #include "hold/engine.h"
 #include "hold/graph.h"
+#include "hold/subject.h"
 
 /* How a record begins that can be in a list. */
 struct listed {
@@ -39,6 +42,14 @@ struct product {
     uint64_t sold;
     uint64_t version;
     uint64_t updated_us;
+    uint64_t low;              /* the threshold; 0: none */
+    struct hf_text attributes; /* see attributes.c */
+    struct list queue;         /* demands, in the order of their turn */
+    uint32_t waiting : 29;
+    bool is_placed : 1;  /* it is sku@place */
+    bool is_limited : 1; /* it has a quota: see quota.h */
+    bool is_listed : 1;  /* to be served */
+    uint32_t next;       /* the same */
 };
 
 enum reservation_status {
@@ -46,20 +57,66 @@ enum reservation_status {
     RESERVATION_CONFIRMED,
     RESERVATION_CANCELLED,
     RESERVATION_EXPIRED,
+    RESERVATION_WAITING, /* for stock: it comes before PENDING */
+    RESERVATION_BOOKED,  /* of stock that is to arrive: the same */
 };
 
 /* The items are one text: per item 2 bytes length, sku, 8 bytes quantity. */
 struct reservation {
-    struct listed listed; /* among the ended */
-    uint64_t seq;         /* of its creation */
+    struct listed listed; /* among the ended, or the booked of a product */
+    uint64_t seq;         /* of its creation, or its first ticket */
     uint64_t created_us;
-    uint64_t expires_us;
-    uint64_t ended_us; /* 0 while pending */
+    uint64_t expires_us; /* while it is booked: how long it will last */
+    uint64_t ended_us;   /* 0 while pending */
     struct hf_text owner;
     struct hf_text reason;
     struct hf_text items;
     uint32_t status;
+    union {
+        uint32_t due;   /* while it is pending */
+        uint32_t buyer; /* while it waits */
+    };
+    uint32_t extends; /* how often it was extended */
+    uint32_t class;   /* its number, also of one that was deleted; 0: none */
+    uint32_t member;  /* of a group: see bundle.h; 0: of none */
+    uint32_t unused;
+};
+
+/* One product of a request that waits for stock: its place in the queue. */
+struct demand {
+    uint32_t product; /* never 0 */
+    uint32_t buyer;
+    struct links place;
+    uint64_t quantity;
+    uint32_t more; /* the next of the same buyer, by sku; 0: none */
+    uint32_t unused;
+};
+
+/* A request that waits for stock. Found by its ticket. */
+struct buyer {
+    struct listed listed; /* all of them, by `order` */
+    uint64_t ticket;
+    uint64_t order; /* the first ticket: stays when a REQ is repeated */
+    uint64_t queued_us;
+    uint64_t deadline_us;
+    uint64_t ttl_ms;      /* of the reservation */
+    uint32_t reservation; /* that it will have */
+    uint32_t request;     /* 0: none */
+    uint32_t first;       /* of its demands */
     uint32_t due;
+    uint32_t priority;
+    uint32_t joined; /* nobody stays connected for it */
+};
+
+/* What a class of reservations has instead of the settings. */
+struct class
+{
+    struct hf_named named;
+    uint64_t ttl_ms; /* 0: as the setting */
+    uint64_t grace_ms;
+    uint64_t extends_max; /* 0: any */
+    uint64_t life_ms;     /* 0: any */
+    uint32_t number;      /* that no other class ever had */
 };
 
 struct fence {
@@ -75,11 +132,12 @@ struct request {
     uint32_t code;
     uint32_t waiter; /* not 0: not answered yet */
 };
+#define WAITS_FOR_STOCK 0x80000000u /* in `waiter`: it is a buyer */
 
 /* A sum over products, each of which may have HOLD_STOCK_MAX. */
 __extension__ typedef unsigned __int128 hold_wide;
 
-/* What a heap entry's `ref` names: the kind on top, the number below. */
+/* What an entry's `ref` names: the kind on top, the number below. */
 enum due_kind {
     DUE_GRANT,
     DUE_SET,
@@ -87,6 +145,8 @@ enum due_kind {
     DUE_SESSION,
     DUE_MARK,
     DUE_RESERVATION,
+    DUE_BUYER,
+    DUE_ARRIVAL,
 };
 #define DUE_SHIFT  29
 #define DUE_NUMBER ((1u << DUE_SHIFT) - 1)
@@ -96,15 +156,17 @@ enum due_kind {
 struct need {
     struct hf_slab *slabs[NEED_SLABS_MAX]; /* an item of each */
     uint32_t count;
-    uint32_t due;      /* entries of the heap */
+    uint32_t due;      /* entries of the agenda */
     uint32_t reserves; /* the size of what it reserves, plus 1 */
     bool waiter;
     bool shows;       /* a reservation, to be kept for a REQ */
     bool path;        /* the name of a command about one has a '/' */
     size_t reply_len; /* of the reply to be kept for a REQ; 0: none */
-    /* with `waiter`: the names that it may come to wait for, and their bytes */
+    /* with `waiter`: the names that it may come to wait for, and their bytes;
+     * of what its answer has more than HOLD_ANSWER_BYTES */
     size_t names;
     size_t name_bytes;
+    size_t answer_bytes;
 };
 
 struct hold_engine {
@@ -134,29 +196,49 @@ struct hold_engine {
         uint32_t above[2];
     } stops;               /* in one pass through a queue */
     struct list serve;     /* locks whose queues are to be looked at */
+    bool serve_idle;       /* of them one may be idle, in a group */
     uint32_t held;         /* locks with a grant */
     uint32_t delays;       /* marks that are promised to grants and waiters */
     size_t waited_parts;   /* names that are waited for */
     size_t waited_bytes;   /* of them */
+    size_t waited_answers; /* bytes of answers beyond HOLD_ANSWER_BYTES */
     size_t promised_parts; /* the same of commands that were prepared */
     size_t promised_bytes;
+    size_t promised_answers;
     uint64_t search;         /* the last one: see deadlock.c */
     struct past_entry *past; /* a ring: see explain.c; NULL: none */
     uint32_t past_count;     /* that it has room for, a power of two */
     uint64_t past_next;      /* how many were ever put into it */
     struct hf_index products;
+    struct hf_index places; /* the skus that have some: see places.h */
+    struct hf_slab forks;
+    struct hf_index quotas; /* the products that have a limit: see quota.h */
+    struct hf_index shares; /* what owners have of them */
     struct hf_index reservations;
+    struct hf_index buyers;
+    struct hf_index bundles; /* groups of reservations: see bundle.h */
+    struct hf_slab members;
+    uint32_t ended_members;  /* by a command, or a group of commands */
+    struct hf_index expects; /* see expect.h */
+    struct hf_slab demands;
+    struct list waitlist; /* all buyers, oldest first */
+    struct list hungry;   /* products whose queues are to be looked at */
     struct hf_index fences;
     struct hf_index requests;
-    struct hf_heap due;
+    struct hf_agenda due;
     struct list ended;
     struct list done;    /* requests that succeeded */
     struct list refused; /* and those that did not: they make room first */
     uint32_t refused_count;
+    struct hf_index classes;
+    uint32_t class_last;   /* the highest number of a class so far */
+    uint64_t grace_ms;     /* the longest of all, by setting or class */
     uint64_t pending;      /* reservations */
+    uint64_t booked;       /* the same */
     hold_wide stock_total; /* of all products, as the next two */
     hold_wide stock_reserved;
     hold_wide stock_sold;
+    uint32_t lows; /* products with a threshold */
 
     size_t memory_bytes;
     size_t memory_max;
@@ -192,10 +274,11 @@ struct hold_engine {
     bool tells;              /* events have all that can be told */
     struct hf_buf done_body; /* of those who waited for what is done */
     uint32_t waiter_added;   /* by the command just performed, for REQ */
-    bool old_queues;         /* a journal from before HOLD_GRAPH is replayed */
-    bool loading;            /* the head of an image was read */
-    uint64_t load_format;    /* of that image */
-    uint32_t load_lock;      /* of format 1: the lock that was read last */
+    bool old_queues;      /* a journal from before HOLD_GRAPH is replayed: in it
+                           * RESERVE of an id that had ended was OK, too */
+    bool loading;         /* the head of an image was read */
+    uint64_t load_format; /* of that image */
+    uint32_t load_lock;   /* of format 1: the lock that was read last */
 };
 
 /* The state that is not in records, from `seq` on. What counts how often
@@ -237,47 +320,21 @@ static inline void keep_text(struct hold_engine *e, struct hf_bytes text,
 }
 
 #define US_PER_MS 1000u
-
 /* How an image begins. */
 #define IMAGE_HEAD       'H'
-#define IMAGE_OLD        1u /* is read, but not written: see load_old.c */
-#define IMAGE_FORMAT     2u
-#define IMAGE_OLD_QUEUES 3u /* the same, with `old_queues` */
+#define IMAGE_OLD        1u  /* is read, but not written: see load_old.c */
+#define IMAGE_BEFORE     3u  /* up to this: see struct subject */
+#define IMAGE_FORMAT     4u  /* tells how many bounds it has */
+#define IMAGE_OLD_QUEUES 1u  /* this bit: the same, with `old_queues` */
+#define GRAPH_BOUNDS     12u /* so many have formats 2 and 3 */
 
-/* Length of the ids that the engine makes. */
-#define HOLD_ID_MADE_BYTES 26u
-
+#define HOLD_ID_MADE_BYTES 26u /* length of the ids that the engine makes */
 /* The longest answer to a waiter that is kept for its REQ: five numbers. */
 #define HOLD_ANSWER_BYTES 64u
 
 /* The record of that number: lock_at(e, number) and so on, to be looked at;
  * lock_edit(e, number), to be changed. What a group changes can be taken back:
  * see group.c. */
-#define RECORD_AT(kind, index)                                                \
-    static inline const struct kind *kind##_at(const struct hold_engine *e,   \
-                                               uint32_t number)               \
-    {                                                                         \
-        return hf_slab_at_sized(&e->index.slab, number, sizeof(struct kind)); \
-    }                                                                         \
-    static inline struct kind *kind##_edit(struct hold_engine *e,             \
-                                           uint32_t number)                   \
-    {                                                                         \
-        return hf_undo_keep(                                                  \
-            &e->undo,                                                         \
-            hf_slab_at_sized(&e->index.slab, number, sizeof(struct kind)),    \
-            sizeof(struct kind));                                             \
-    }
-RECORD_AT(lock, locks)
-RECORD_AT(waiter, waiters)
-RECORD_AT(set, sets)
-RECORD_AT(session, sessions)
-RECORD_AT(holder, holders)
-RECORD_AT(product, products)
-RECORD_AT(reservation, reservations)
-RECORD_AT(fence, fences)
-RECORD_AT(request, requests)
-#undef RECORD_AT
-
 #define ITEM_AT(kind, slab)                                                    \
     static inline const struct kind *kind##_at(const struct hold_engine *e,    \
                                                uint32_t number)                \
@@ -291,16 +348,28 @@ RECORD_AT(request, requests)
             &e->undo, hf_slab_at_sized(&e->slab, number, sizeof(struct kind)), \
             sizeof(struct kind));                                              \
     }
+ITEM_AT(lock, locks.slab)
+ITEM_AT(waiter, waiters.slab)
+ITEM_AT(set, sets.slab)
+ITEM_AT(session, sessions.slab)
+ITEM_AT(holder, holders.slab)
+ITEM_AT(product, products.slab)
+ITEM_AT(reservation, reservations.slab)
+ITEM_AT(buyer, buyers.slab)
+ITEM_AT(fence, fences.slab)
+ITEM_AT(request, requests.slab)
+ITEM_AT(class, classes.slab)
 ITEM_AT(part, parts)
 ITEM_AT(terms, terms)
 ITEM_AT(mark, marks)
 ITEM_AT(tree, trees)
+ITEM_AT(demand, demands)
 #undef ITEM_AT
 
 /* What hold_is_behind() tells. */
 static inline bool is_behind(const struct hold_engine *e)
 {
-    const struct hf_heap_entry *first = hf_heap_first(&e->due);
+    const struct hf_heap_entry *first = hf_agenda_first(&e->due);
 
     return first != NULL && first->when <= e->now_us;
 }
@@ -308,59 +377,6 @@ static inline bool is_behind(const struct hold_engine *e)
 static inline uint64_t max_u64(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
-}
-
-/* Where a number stands in a record. Place 0: it is no number of the record's
- * own, but that of another; bytes 0: there are no more. */
-struct subject_number {
-    uint16_t place;
-    uint16_t bytes;
-};
-#define SUBJECT_NUMBERS 6
-#define SUBJECT_TEXTS   3
-#define SUBJECT_LISTS   2
-
-struct walk; /* image_parts.h */
-struct reader;
-/* Gives all records of a kind, and reads one. */
-typedef enum hf_status subject_walk_fn(struct walk *walk);
-typedef enum hf_status subject_load_fn(struct hold_engine *e,
-                                       struct reader *in);
-
-typedef uint64_t subject_link_fn(const struct hold_engine *e,
-                                 const void *record);
-typedef enum hf_status subject_loaded_fn(struct hold_engine *e, uint32_t number,
-                                         uint64_t link);
-
-/* A kind of record. */
-struct subject {
-    size_t index; /* where they are found, as an offset in the engine */
-    size_t bytes;
-    /* Its time is over, but that was not swept; false of 0, which is none.
-     * NULL: there is no such time. */
-    bool (*is_over)(const struct hold_engine *e, uint32_t number);
-    /* An entry of an image: kind, numbers, name, texts. */
-    char image; /* '\0': none */
-    bool named; /* else its name is the first number */
-    struct subject_number numbers[SUBJECT_NUMBERS];
-    uint16_t texts[SUBJECT_TEXTS]; /* places */
-    subject_link_fn *link;
-    /* Where the order is part of the state: lists of the engine's, as places in
-     * it, whose records have a place in that order. */
-    uint32_t lists[SUBJECT_LISTS];
-    bool (*is_listed)(const void *record); /* in one of them */
-    /* The record was read: does the rest. HF_CORRUPT, HF_NOMEM. */
-    subject_loaded_fn *loaded;
-    /* Instead of all that: entries made and read by functions of its own. */
-    subject_walk_fn *walk;
-};
-
-extern const struct subject hold_subjects[SUBJECTS];
-
-static inline struct hf_index *subject_index(const struct hold_engine *e,
-                                             const struct subject *subject)
-{
-    return (struct hf_index *)((char *)e + subject->index);
 }
 
 /* engine.c - the operations that are about everything. run_end_early() ends
@@ -372,8 +388,9 @@ hold_run_fn run_tick, run_restart, run_bounds, run_flush, run_end_early;
 enum hf_status out_init(struct hold_engine *e);
 void out_destroy(struct hold_engine *e);
 void out_reset(struct hold_engine *e);
-/* Room for an answer to every waiter, this many of them. */
-enum hf_status out_reserve(struct hold_engine *e, size_t waiters);
+/* Room for an answer to every waiter, this many of them, with so many bytes
+ * beyond HOLD_ANSWER_BYTES. */
+enum hf_status out_reserve(struct hold_engine *e, size_t waiters, size_t bytes);
 /* Room for the event of a grant to every part that waits: so many of them, with
  * so many bytes of names. */
 enum hf_status out_reserve_events(struct hold_engine *e, size_t parts,
@@ -447,9 +464,33 @@ hold_change_fn fence_raise, fence_del;
 /* stock.c */
 hold_need_fn stock_set_need;
 hold_check_fn stock_set_check, stock_add_check, stock_del_check;
-hold_change_fn stock_set, stock_add, stock_del;
-hold_run_fn stock_get, stock_list;
+hold_check_fn stock_known_check; /* NOTFOUND */
+hold_change_fn stock_set, stock_add, stock_del, stock_low;
+hold_run_fn stock_get, stock_list, places_show;
 subject_loaded_fn product_loaded;
+/* Its numbers; so many fields more follow. */
+void reply_product(struct hold_engine *e, const struct product *p,
+                   uint32_t more);
+/* Takes the next number for a change of the product, and tells its units. */
+uint64_t emit_product(struct hold_engine *e, const struct product *p,
+                      enum hold_event_kind kind);
+/* So much of each product was just `taken`, or given back: tells which ones are
+ * low now, or are not any more. The event of the reservation comes before. */
+void levels_tell(struct hold_engine *e, struct hf_bytes items, bool taken);
+
+/* What of changing a product's total comes before anybody is served: it is told
+ * with the command's REF and REASON. */
+void stock_set_total(struct hold_engine *e, uint32_t number, uint64_t total,
+                     const struct hold_command *c);
+
+/* attributes.c */
+hold_need_fn attribute_need;
+hold_check_fn attribute_check;
+hold_change_fn attribute_set;
+/* The field, as a map of texts. */
+void reply_attributes(struct hold_engine *e, const struct product *p);
+/* Are they as attribute_set() writes them? */
+bool attributes_are_whole(struct hf_bytes attributes);
 
 /* reserve.c */
 hold_need_fn reserve_need, ending_need;
@@ -457,9 +498,41 @@ hold_check_fn reserve_check, ending_check;
 hold_change_fn reserve, reservation_end, reservation_extend;
 hold_run_fn reservation_show, reservation_settle;
 subject_loaded_fn reservation_loaded;
+/* class.c - classes of reservations. What counts of one is what its class says
+ * when that is asked, and what the settings say if it has none, or none that is
+ * still there. */
+hold_need_fn class_set_need;
+hold_check_fn class_set_check, class_del_check;
+hold_change_fn class_set, class_del;
+hold_run_fn class_list;
+subject_loaded_fn class_loaded;
+/* The class of that number; NULL: there is none. */
+const struct class *class_of(const struct hold_engine *e, uint32_t number);
+/* The settings or a class have changed: what follows from all of them. */
+void classes_changed(struct hold_engine *e);
+
 bool reservation_has_ended(const void *record);
+/* Confirms or cancels it, and tells so. */
+void reservation_finish(struct hold_engine *e, uint32_t number, bool confirm,
+                        struct hf_bytes reason);
+/* Its status as clients see it. */
+const char *reservation_status(const struct reservation *r);
+/* Sets its units aside, which are there. */
+void reservation_begin(struct hold_engine *e, uint32_t number,
+                       enum hold_event_kind kind, uint64_t ttl_ms);
+/* Forgets one that waited in vain. */
+void reservation_remove(struct hold_engine *e, uint32_t number);
+/* The one that was made with that event is cancelled, if it is pending; nobody
+ * is told. */
+void reservation_give_up(struct hold_engine *e, struct hf_bytes id,
+                         uint64_t seq_made);
 bool reservation_is_over(const struct hold_engine *e, uint32_t number);
+bool reservation_may_be_over(const struct hold_engine *e, uint32_t number);
 void reservation_expire(struct hold_engine *e, uint32_t number);
+/* Does a CONFIRM come when its time is over, in a time of grace? Then it
+ * depends on what is available. */
+bool reservation_may_be_late(const struct hold_engine *e,
+                             const struct hold_command *c);
 /* Forgets the reservation that ended first. */
 void ended_forget_first(struct hold_engine *e);
 
@@ -496,36 +569,7 @@ size_t promise_reply_bound(struct hold_engine *e, const struct hold_command *c);
 /* The bound, as promised, for a reply of `len` bytes to be kept for a REQ. */
 size_t promise_take_reply(struct hold_engine *e, size_t len);
 
-/* request.c */
-subject_loaded_fn request_loaded;
-bool request_is_answered(const void *record);
-subject_link_fn request_link;
-/* The request that is remembered under this id, or 0. */
-uint32_t request_find(const struct hold_engine *e, struct hf_bytes id);
-/* True if the request is answered: with its first answer, or a conflict. */
-bool request_repeat(struct hold_engine *e, const struct hold_command *c,
-                    struct hf_bytes record);
-/* True, and OVERLOADED, if there is no room for a request that is not
- * remembered, and none to be made by dropping refusals. */
-bool request_refuse(struct hold_engine *e, struct hf_bytes id);
-/* Makes room for it. False, and OVERLOADED, if that cannot be. */
-bool request_admit(struct hold_engine *e, struct hf_bytes id);
-/* True if the first is still waiting: the wait goes on under a new ticket. */
-bool request_resume(struct hold_engine *e, const struct hold_command *c);
-void request_store(struct hold_engine *e, const struct hold_command *c,
-                   struct hf_bytes record);
-/* Keeps the answer to a request whose wait is over. */
-void request_answer(struct hold_engine *e, uint32_t number, enum hold_code code,
-                    struct hf_bytes body);
-/* TIMEOUT was told: it becomes the answer, or ends the wait. */
-void request_time_out(struct hold_engine *e, struct hf_bytes id);
-/* Forgets a request whose wait was given up. */
-void request_drop(struct hold_engine *e, uint32_t number);
-/* The request that was answered first of all, or 0. */
-uint32_t request_oldest(const struct hold_engine *e);
-void request_forget(struct hold_engine *e, uint32_t number);
-
-/* due.c - the heap */
+/* due.c - the agenda */
 void due_init(struct hold_engine *e);
 void due_add(struct hold_engine *e, enum due_kind kind, uint32_t number,
              uint64_t when_us, uint64_t tie);

@@ -1,14 +1,13 @@
 /* wait.c - who waits, and in which order.
  *
  * A queue is sorted by priority, then by age: that of the request, or of its
- * session for WOUNDWAIT, where juniors wait for seniors. With WAITDIE it is the
- * other way round: see rank_of().
+ * session for WOUNDWAIT, where juniors wait for seniors; owners of one session
+ * by their names, as in is_senior(). With WAITDIE it is the other way round:
+ * see rank_of().
  */
 #include "base/little.h"
+#include "hold/request.h"
 #include "hold/tree.h"
-
-/* Positions are counted so far. */
-#define POSITION_MAX 1000u
 
 static struct hf_bytes ticket_name(const char bytes[8])
 {
@@ -68,14 +67,15 @@ bool is_before(const struct hold_engine *e, const struct part *part,
                const struct wanted *wanted)
 {
     const struct waiter *waiter = waiter_at(e, part->group);
-
     uint32_t rank = rank_of(waiter->flags);
 
     if (rank != wanted->rank)
         return rank < wanted->rank;
     if (waiter->age != wanted->age)
         return waiter->age < wanted->age;
-    return waiter->order < wanted->order;
+    int owners = hf_bytes_compare(hf_text_bytes(&e->texts, waiter->claim.owner),
+                                  wanted->owner);
+    return owners != 0 ? owners < 0 : waiter->order < wanted->order;
 }
 
 uint32_t first_before(const struct lock *lock, const struct wanted *wanted)
@@ -106,16 +106,6 @@ uint32_t queue_position(const struct hold_engine *e, const struct lock *lock,
             before++;
     }
     return before < POSITION_MAX ? before + 1 : POSITION_MAX;
-}
-
-static uint32_t position_of(const struct hold_engine *e, uint32_t number)
-{
-    uint32_t position = 1;
-
-    for (uint32_t n = part_at(e, number)->place.prev;
-         n != 0 && position < POSITION_MAX; n = part_at(e, n)->place.prev)
-        position++;
-    return position;
 }
 
 struct wanted waiter_wants(const struct hold_engine *e,
@@ -281,7 +271,7 @@ void waiter_new(struct hold_engine *e, const struct hold_command *c,
 
 struct waiter waiter_leave(struct hold_engine *e, uint32_t number)
 {
-    hf_heap_remove(&e->due, waiter_at(e, number)->due);
+    hf_agenda_remove(&e->due, waiter_at(e, number)->due);
     struct waiter waiter = *waiter_at(e, number);
 
     if (waiter.claim.session != 0)
@@ -324,7 +314,7 @@ void waiter_time_out(struct hold_engine *e, uint32_t number)
 {
     uint32_t first = waiter_at(e, number)->first;
     uint32_t lock = part_at(e, first)->lock;
-    uint32_t position = position_of(e, first);
+    uint32_t position = list_position(GRANTS(e), first);
     struct waiter waiter = waiter_remove(e, number, PAST_TIMED_OUT);
 
     struct hf_buf *body = answer_begin(e, waiter.ticket, HOLD_TIMED_OUT);
@@ -403,7 +393,7 @@ uint64_t waiter_move(struct hold_engine *e, struct request *request)
 
     answer_begin(e, old->ticket, HOLD_MOVED);
     answer_end(e);
-    hf_heap_remove(&e->due, old->due);
+    hf_agenda_remove(&e->due, old->due);
     *waiter = *old;
     waiter->named = named;
     waiter->ticket = ticket;

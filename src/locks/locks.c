@@ -31,7 +31,8 @@ static void bound(struct hf_locks *locks, const char *name, uint64_t value)
     if (value == 0)
         return;
     struct hold_command *c = hf_locks_command(locks, HOLD_BOUNDS);
-    c->items[c->item_count++] = (struct hold_item){hf_bytes_text(name), value};
+    c->items[c->item_count++] =
+        (struct hold_item){.sku = hf_bytes_text(name), .quantity = value};
     (void)hf_locks_run(locks); /* which needs no memory */
 }
 

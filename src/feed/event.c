@@ -37,10 +37,20 @@ size_t event_decode(struct hf_bytes bytes, struct hold_event *out,
     size_t owner = hf_get_u16(in + 8);
     size_t note = hf_get_u16(in + 10);
     size_t items = hf_get_u32(in + 12);
+    uint64_t total = hf_get_u64(in + 48);
+    size_t group = 0;
     if (len > bytes.len || (unsigned char)in[4] >= HOLD_EVENT_COUNT ||
-        (unsigned char)in[5] > 2 ||
-        len != EVENT_HEAD_BYTES + name + owner + note + items ||
-        name > HOLD_NAME_MAX || !are_items(in + len - items, items))
+        (unsigned char)in[5] > 2)
+        return 0;
+    if (hold_event_subject((enum hold_event_kind)(unsigned char)in[4]) ==
+        SUBJECT_RESERVATION) {
+        if (total > HOLD_ID_MAX)
+            return 0;
+        group = (size_t)total;
+        total = 0;
+    }
+    if (len != EVENT_HEAD_BYTES + name + owner + note + items + group ||
+        name > HOLD_NAME_MAX || !are_items(in + len - items - group, items))
         return 0;
     *out = (struct hold_event){
         .seq = hf_get_u64(in + 16),
@@ -48,7 +58,7 @@ size_t event_decode(struct hf_bytes bytes, struct hold_event *out,
         .mode = (uint8_t)in[5],
         .token = hf_get_u64(in + 32),
         .age_us = hf_get_u64(in + 40),
-        .total = hf_get_u64(in + 48),
+        .total = total,
         .available = hf_get_u64(in + 56),
     };
     *now_us = hf_get_u64(in + 24);
@@ -57,6 +67,7 @@ size_t event_decode(struct hf_bytes bytes, struct hold_event *out,
     out->owner = take(&at, owner);
     out->note = take(&at, note);
     out->items = take(&at, items);
+    out->group = take(&at, group);
     return len;
 }
 
@@ -86,6 +97,7 @@ static struct hf_bytes first_channel(const struct hold_event *event, char *out)
         [SUBJECT_PRODUCT] = "hf:stock:",
         [SUBJECT_RESERVATION] = "hf:reservation:",
         [SUBJECT_FENCE] = "hf:fence:",
+        [SUBJECT_CLASS] = "hf:class:",
     };
     enum hold_subject subject = hold_event_subject(event->kind);
 
@@ -123,5 +135,24 @@ bool event_matches(const struct hold_event *event, struct hf_bytes pattern,
         if (one.len > 0 && hf_bytes_match_within(pattern, one, most, steps))
             return true;
     } while (one.len > 0 && *steps <= most);
+    return false;
+}
+
+bool event_is_about(const struct hold_event *event,
+                    const struct event_about *about)
+{
+    enum hold_subject subject = hold_event_subject(event->kind);
+    struct hold_item item;
+
+    if (subject == SUBJECT_ALL)
+        return true;
+    if (subject == about->subject && hf_bytes_equal(event->name, about->name))
+        return true;
+    if (about->subject != SUBJECT_PRODUCT)
+        return false;
+    for (size_t at = 0; hold_next_item(event->items, &at, &item);) {
+        if (hf_bytes_equal(item.sku, about->name))
+            return true;
+    }
     return false;
 }

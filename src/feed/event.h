@@ -4,9 +4,12 @@
  *    4  1  kind       5  1  mode          40  8  age, microseconds
  *    6  2  length of the name             48  8  total
  *    8  2  of the owner                   56  8  available
- *   10  2  of the note                    64     name, owner, note, items
+ *   10  2  of the note                    64     name, owner, note, items,
+ *                                               group
  *   12  4  of the items
  *   16  8  number    24  8  time, microseconds
+ *
+ * A reservation has no total: there it is the length of the group's name.
  *
  * Numbers are little endian. The texts of an event that is encoded follow each
  * other in memory already (engine.h). A change is one event, however many
@@ -31,7 +34,7 @@
 /* The longest: with the items of a reservation. */
 #define EVENT_BYTES_MAX                                                    \
     (EVENT_HEAD_BYTES + HOLD_NAME_MAX + HOLD_OWNER_MAX + HOLD_REASON_MAX + \
-     HOLD_ITEMS_MAX * (2 + HOLD_SKU_MAX + 8))
+     HOLD_ID_MAX + HOLD_ITEMS_MAX * (2 + HOLD_SKU_MAX + 8))
 
 /* The longest name of a channel. */
 #define EVENT_CHANNEL_MAX    (16u + HOLD_NAME_MAX)
@@ -40,7 +43,7 @@
 static inline size_t event_bytes(const struct hold_event *event)
 {
     return EVENT_HEAD_BYTES + event->name.len + event->owner.len +
-           event->note.len + event->items.len;
+           event->note.len + event->items.len + event->group.len;
 }
 
 /* Writes it; returns its length. */
@@ -60,7 +63,7 @@ static inline size_t event_encode(const struct hold_event *event,
     hf_put_u64(out + 24, now_us);
     hf_put_u64(out + 32, event->token);
     hf_put_u64(out + 40, event->age_us);
-    hf_put_u64(out + 48, event->total);
+    hf_put_u64(out + 48, event->total + event->group.len); /* one is 0 */
     hf_put_u64(out + 56, event->available);
     memcpy(at, event->name.data, len - EVENT_HEAD_BYTES);
     return len;
@@ -89,5 +92,14 @@ struct hf_bytes event_channel(struct event_channels *channels,
 #define EVENT_STEPS_MAX 100000u
 bool event_matches(const struct hold_event *event, struct hf_bytes pattern,
                    uint64_t *steps);
+
+/* One product or one reservation, whose history is asked for. */
+struct event_about {
+    enum hold_subject subject; /* SUBJECT_PRODUCT or SUBJECT_RESERVATION */
+    struct hf_bytes name;
+};
+/* Does the event belong to that history? A flush belongs to all. */
+bool event_is_about(const struct hold_event *event,
+                    const struct event_about *about);
 
 #endif

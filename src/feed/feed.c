@@ -211,6 +211,46 @@ void feed_take(void *context, const struct hold_out *out)
     feed_cover(feed, out->seq);
 }
 
+/* ---- Not too much. ---- */
+
+/* Has the disk much to do? */
+static bool is_far(struct feed *feed)
+{
+    hf_mutex_lock(&feed->mutex);
+    bool far = feed->next - feed->write_chunk > FEED_CHUNKS_BEHIND &&
+               !feed->failing && !feed->closing;
+    uint64_t written = feed->written;
+    feed->awaited = far;
+    hf_mutex_unlock(&feed->mutex);
+    if (!far || written != feed->seen)
+        feed->seen_ns = 0;
+    feed->seen = written;
+    return far;
+}
+
+bool feed_is_behind(struct feed *feed, const struct hf_clock *clock)
+{
+    if (feed == NULL || feed->next - feed->first <= FEED_CHUNKS_BEHIND ||
+        !is_far(feed))
+        return false;
+    uint64_t now_ns = hf_clock_now_ns(clock);
+    if (feed->seen_ns == 0)
+        feed->seen_ns = now_ns;
+    return now_ns - feed->seen_ns < FEED_PATIENCE_NS;
+}
+
+static enum hf_status try_caught_up(void *context)
+{
+    return feed_is_behind(context, NULL) ? HF_PENDING : HF_OK;
+}
+
+void feed_catch_up(struct feed *feed)
+{
+    while (try_caught_up(feed) == HF_PENDING)
+        (void)hf_event_until(&feed->done, try_caught_up, feed, NULL,
+                             feed->seen_ns + FEED_PATIENCE_NS);
+}
+
 void feed_begin(struct feed *feed, uint64_t seq)
 {
     feed->begun = true;
@@ -355,6 +395,18 @@ enum hf_status feed_look(const struct feed *feed, uint64_t after,
     return HF_OK;
 }
 
+static struct feed_read *start_read(struct feed *feed, struct feed_read *read)
+{
+    hf_mutex_lock(&feed->mutex);
+    read->next = feed->reads;
+    feed->reads = read;
+    hf_mutex_unlock(&feed->mutex);
+    enum hf_status status = hf_pool_post(&feed->read_work);
+    assert(status == HF_OK || status == HF_EXISTS || status == HF_CLOSED);
+    (void)status;
+    return read;
+}
+
 struct feed_read *feed_read_start(struct feed *feed, uint64_t after,
                                   void *owner)
 {
@@ -364,14 +416,25 @@ struct feed_read *feed_read_start(struct feed *feed, uint64_t after,
         return NULL;
     read->after = after;
     read->owner = owner;
-    hf_mutex_lock(&feed->mutex);
-    read->next = feed->reads;
-    feed->reads = read;
-    hf_mutex_unlock(&feed->mutex);
-    enum hf_status status = hf_pool_post(&feed->read_work);
-    assert(status == HF_OK || status == HF_EXISTS || status == HF_CLOSED);
-    (void)status;
-    return read;
+    return start_read(feed, read);
+}
+
+struct feed_read *feed_search_start(struct feed *feed, uint64_t after,
+                                    const struct event_about *about,
+                                    void *owner)
+{
+    struct feed_read *read = hf_alloc_zeroed(sizeof *read);
+
+    assert(about->name.len <= sizeof read->name);
+    if (read == NULL)
+        return NULL;
+    read->after = after;
+    read->owner = owner;
+    read->searches = true;
+    memcpy(read->name, about->name.data, about->name.len);
+    read->about = (struct event_about){about->subject,
+                                       hf_bytes(read->name, about->name.len)};
+    return start_read(feed, read);
 }
 
 void feed_read_free(struct feed_read *read)

@@ -33,8 +33,9 @@
  *
  * Files go when all of them together are larger than `keep_bytes`, or when the
  * last event of one is older than `keep_ms`, the oldest first, never the one
- * that is written to. A disk that fails or hangs loses nothing until
- * FEED_CHUNKS_MAX chunks wait for it; after that there is a gap.
+ * that is written to. Whoever adds waits for a disk that is slow
+ * (feed_is_behind). One that fails or hangs loses nothing until FEED_CHUNKS_MAX
+ * chunks wait for it; after that there is a gap.
  *
  * Threads: the loop's, but for feed_settle(), which is for any.
  */
@@ -42,6 +43,7 @@
 #define FEED_FEED_H
 
 #include "feed/event.h"
+#include "holdfast/clock.h"
 #include "journal/disk.h"
 
 struct feed;
@@ -52,13 +54,18 @@ struct feed;
 #define FEED_CHUNK_BYTES (256u * 1024)
 #define FEED_CHUNKS_KEPT 16u
 #define FEED_CHUNKS_MAX  64u
+/* With more that are not written, nothing is to be added: the others are for
+ * what one step of the engine may bring. */
+#define FEED_CHUNKS_BEHIND 24u
+/* A disk that has written nothing for so long hangs. */
+#define FEED_PATIENCE_NS (5 * HF_NS_PER_S)
 
 struct feed_opts {
     const char *dir;
     struct journal_io *io; /* NULL: the real disk */
     uint64_t keep_bytes;
     uint64_t keep_ms;
-    /* Something was read, or failed: from the thread. */
+    /* Something was read, or written for who was behind: from the thread. */
     void (*wake)(void *context);
     void *context;
 };
@@ -87,6 +94,11 @@ void feed_add(struct feed *feed, const struct hold_event *event,
               uint64_t now_us);
 /* All events up to that number were added. */
 void feed_cover(struct feed *feed, uint64_t seq);
+/* True while the disk has to catch up before more is added: `wake` is called
+ * when it has written some of it. Not if it fails or hangs. NULL: false. */
+bool feed_is_behind(struct feed *feed, const struct hf_clock *clock);
+/* Waits until it is not: for a replay. */
+void feed_catch_up(struct feed *feed);
 /* Has the thread write what is there, now and then. `now_us`: in the time of
  * events. */
 void feed_tend(struct feed *feed, uint64_t now_ns, uint64_t now_us);
@@ -117,10 +129,21 @@ struct feed_read {
     void *owner; /* the caller's; NULL: nobody wants it any more */
     struct feed_page page;
     struct hf_buf bytes; /* of the page */
+    bool searches;       /* only for events about something: */
+    struct event_about about;
+    uint64_t searched; /* bytes of events that were looked at */
+    char name[HOLD_NAME_MAX];
 };
 /* Begins one; NULL without memory. */
 struct feed_read *feed_read_start(struct feed *feed, uint64_t after,
                                   void *owner);
+/* The same, but the page has only those about that, perhaps none: there are no
+ * others of them up to where it ends. It ends at the latest when so many bytes
+ * of events were looked at. */
+#define FEED_SEARCH_BYTES (2u * 1024 * 1024)
+struct feed_read *feed_search_start(struct feed *feed, uint64_t after,
+                                    const struct event_about *about,
+                                    void *owner);
 /* The next that is done, to be freed by the caller; NULL: none. */
 struct feed_read *feed_read_next(struct feed *feed);
 void feed_read_free(struct feed_read *read);

@@ -434,6 +434,28 @@ static size_t len_up_to(struct hf_bytes events, uint64_t up_to)
     return at;
 }
 
+/* Adds events of a block to the page: all, or those that are searched for. */
+static enum hf_status add_events(struct feed_read *read, struct hf_bytes events)
+{
+    enum hf_status status = HF_OK;
+    struct hold_event event;
+    uint64_t now_us;
+
+    if (!read->searches)
+        return hf_buf_append(&read->bytes, events.data, events.len);
+    read->searched += events.len;
+    for (size_t at = 0; at < events.len && status == HF_OK;) {
+        struct hf_bytes rest = hf_bytes(events.data + at, events.len - at);
+        size_t len = event_decode(rest, &event, &now_us);
+        if (len == 0)
+            break; /* not in a block that was checked */
+        if (event_is_about(&event, &read->about))
+            status = hf_buf_append(&read->bytes, rest.data, len);
+        at += len;
+    }
+    return status;
+}
+
 /* The block belongs to what is asked for: adds it to the page. False: the page
  * has enough. */
 static bool take_block(struct feed *feed, struct feed_read *read,
@@ -454,13 +476,17 @@ static bool take_block(struct feed *feed, struct feed_read *read,
     bool first = page->up_to == read->after && page->gap == 0;
     if (block->before > page->up_to && !first)
         return false; /* a gap comes first in the next page */
-    if (read->bytes.len + events.len > FEED_CHUNK_BYTES ||
-        hf_buf_append(&read->bytes, events.data, events.len) != HF_OK)
+    size_t had = read->bytes.len;
+    if (had + events.len > FEED_CHUNK_BYTES)
         return false;
+    if (add_events(read, events) != HF_OK) {
+        read->bytes.len = had; /* a part of them does not count */
+        return false;
+    }
     if (block->before > page->up_to)
         page->gap = page->after = block->before;
     page->up_to = up_to;
-    return true;
+    return read->searched < FEED_SEARCH_BYTES;
 }
 
 /* False: the page has enough. */

@@ -63,6 +63,8 @@ struct feed { /* (i) immutable  (l) the loop's  (m) under mutex  (t) the
     uint64_t count;     /* (l) */
     uint64_t lost;      /* (l) */
     uint64_t tended_ns; /* (l) */
+    uint64_t seen;      /* (l) what was written when it was behind, */
+    uint64_t seen_ns;   /* (l) and since when no more is */
     bool begun;         /* (l) a replay, or more */
 
     struct hf_mutex mutex;
@@ -76,6 +78,7 @@ struct feed { /* (i) immutable  (l) the loop's  (m) under mutex  (t) the
     uint64_t wanted;             /* (m) to be synced */
     uint64_t now_us;             /* (m) in the time of events */
     bool losing;                 /* (m) events are not kept */
+    bool awaited;                /* (m) the loop is behind */
     bool failing;                /* (mt) the last disk call failed */
     bool closing;                /* (m) */
     uint64_t failures;           /* (mt) */

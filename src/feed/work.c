@@ -18,15 +18,17 @@ static bool find_next(struct feed *feed, uint64_t *before,
             *ready =
                 (struct feed_ready){feed->write_chunk, chunk->up_to,
                                     chunk->last_us, chunk->count, chunk->len};
-        if (whole && feed->write_len == ready->len)
+        bool all = feed->write_len == ready->len;
+        if (whole && all && ready->up_to <= feed->written)
             continue;
         *before = chunk->before > feed->written ? chunk->before : feed->written;
         *events = hf_bytes(chunk->data + feed->write_len,
                            ready->len - feed->write_len);
         ready->count -= feed->write_count;
-        /* that there was nothing is written if somebody waits for it */
-        return events->len > 0 ||
-               (ready->up_to > feed->written && feed->wanted > feed->written);
+        /* That there was nothing is written if somebody waits for it, or
+         * before the next chunk, which would seem to have a gap before it. */
+        return !all || (ready->up_to > feed->written &&
+                        (whole || feed->wanted > feed->written));
     }
 }
 
@@ -47,7 +49,13 @@ static bool write_next(struct feed *feed)
     feed->write_count += ready.count;
     feed->written = ready.up_to;
     feed->failing = false;
+    bool awaited = feed->awaited;
+    feed->awaited = false;
     hf_mutex_unlock(&feed->mutex);
+    if (awaited) {
+        hf_event_wake_all(&feed->done);
+        feed->opts.wake(feed->opts.context);
+    }
     return true;
 }
 

@@ -239,7 +239,8 @@ static void start_switch(struct journal *journal)
  * the open segment, if it holds anything, and has one made up to there. */
 static void start_snapshot(struct journal *journal)
 {
-    if (!journal->snapshot_wanted || journal->phase != PHASE_IDLE)
+    if (!journal->snapshot_wanted || journal->phase != PHASE_IDLE ||
+        maker_look(&journal->maker).reading)
         return;
     if (journal->segment.offset > JOURNAL_BLOCK) {
         start_switch(journal);
@@ -482,6 +483,18 @@ static enum hf_status journal_snapshot(struct log *log)
     return HF_OK;
 }
 
+static enum hf_status journal_replay(struct log *log,
+                                     const struct log_replay *replay)
+{
+    struct journal *journal = journal_of(log);
+
+    if (journal->failed)
+        return HF_IO;
+    if (journal_snapshot_running(log))
+        return HF_PENDING;
+    return maker_read(&journal->maker, journal->last, replay);
+}
+
 /* A new snapshot is called for once the journal behind the newest has grown
  * larger than it: then the work of making one stays in proportion. */
 static bool snapshot_due(struct journal *journal)
@@ -540,6 +553,7 @@ const struct log_ops journal_ops = {
     .snapshot = journal_snapshot,
     .snapshot_running = journal_snapshot_running,
     .snapshot_error = journal_snapshot_error,
+    .replay = journal_replay,
     .error = journal_error,
     .stats = journal_stats,
     .sync_ns = journal_sync_ns,

@@ -60,6 +60,19 @@ struct log_stats {
 };
 
 struct log;
+struct journal_machine;
+
+/* A reading of all that a log keeps, in the background. */
+struct log_replay {
+    /* What it is applied to: a new one is created. `unwanted` is the log's. */
+    const struct journal_machine *machine;
+    /* It has ended, from another thread. `state` is the caller's from then on;
+     * NULL: there was no memory for one. HF_CANCELLED: the log is being
+     * closed. */
+    void (*done)(void *context, void *state, enum hf_status status,
+                 const char *error);
+    void *context;
+};
 
 struct log_ops {
     enum hf_status (*prepare)(struct log *log, size_t len, char **space);
@@ -78,6 +91,8 @@ struct log_ops {
     enum hf_status (*snapshot)(struct log *log);
     bool (*snapshot_running)(const struct log *log);
     void (*snapshot_error)(const struct log *log, char out[JOURNAL_ERROR_MAX]);
+    enum hf_status (*replay)(struct log *log,
+                             const struct log_replay *replay); /* NULL: no */
     const char *(*error)(const struct log *log);
     void (*stats)(const struct log *log, struct log_stats *out);
     uint64_t (*sync_ns)(const struct log *log);
@@ -220,6 +235,18 @@ static inline void log_snapshot_error(const struct log *log,
                                       char out[JOURNAL_ERROR_MAX])
 {
     log->ops->snapshot_error(log, out);
+}
+
+/* Applies all that the log keeps, from the oldest snapshot up to the batch
+ * that ended last, to a machine of the caller's, in the background. `replay`
+ * stays until it is done. HF_OK: it has begun. HF_PENDING: not now, a snapshot
+ * is being made, or another one runs. HF_IO: the log has failed, or there is no
+ * thread. HF_NOTFOUND: this log cannot. */
+static inline enum hf_status log_replay(struct log *log,
+                                        const struct log_replay *replay)
+{
+    return log->ops->replay == NULL ? HF_NOTFOUND
+                                    : log->ops->replay(log, replay);
 }
 
 /* Why the log refuses; "" while it does not. */

@@ -35,20 +35,21 @@ void maker_destroy(struct maker *maker)
 }
 
 /* The state after batch `last`. */
-static enum hf_status replay(struct maker *maker, struct folder_list *list,
-                             void *state, char *error)
+static enum hf_status replay(struct maker *maker,
+                             const struct journal_machine *machine,
+                             struct folder_list *list, void *state, char *error)
 {
     struct walk walk = {.folder = maker->folder,
                         .list = list,
-                        .machine = &maker->machine,
+                        .machine = machine,
                         .state = state,
                         .until = maker->last};
     uint64_t bytes;
 
     if (list->snapshot_count > 0) {
         walk.after = list->snapshots[list->snapshot_count - 1];
-        enum hf_status status = snapshot_load(maker->folder, &maker->machine,
-                                              state, walk.after, &bytes, error);
+        enum hf_status status = snapshot_load(maker->folder, machine, state,
+                                              walk.after, &bytes, error);
         if (status != HF_OK)
             return status;
     }
@@ -72,7 +73,7 @@ static enum hf_status make(struct maker *maker, uint64_t *bytes, char *error)
         folder_list_destroy(&list);
         return journal_say(error, HF_NOMEM, "no memory for a second state");
     }
-    status = replay(maker, &list, state, error);
+    status = replay(maker, &maker->machine, &list, state, error);
     if (status == HF_OK)
         status = snapshot_save(maker->folder, &maker->machine, state,
                                maker->last, bytes, error);
@@ -134,6 +135,52 @@ enum hf_status maker_start(struct maker *maker, uint64_t last)
                     hf_status_text(status));
     }
     return status;
+}
+
+/* What has become known is told before the next task may begin. */
+static int maker_run_read(void *argument)
+{
+    struct maker *maker = argument;
+    const struct log_replay *reader = maker->reader;
+    struct journal_machine machine = *reader->machine;
+    char error[JOURNAL_ERROR_MAX] = "";
+    struct folder_list list;
+    void *state = NULL;
+    enum hf_status status = folder_list(maker->folder, &list, error);
+
+    machine.unwanted = &maker->unwanted;
+    if (status == HF_OK) {
+        state = machine.create(machine.context);
+        status = state == NULL ? journal_say(error, HF_NOMEM,
+                                             "no memory for a second state")
+                               : replay(maker, &machine, &list, state, error);
+        folder_list_destroy(&list);
+    }
+    reader->done(reader->context, state, status, error);
+    hf_mutex_lock(&maker->mutex);
+    maker->state.reading = false;
+    hf_mutex_unlock(&maker->mutex);
+    return 0;
+}
+
+enum hf_status maker_read(struct maker *maker, uint64_t last,
+                          const struct log_replay *replay_)
+{
+    static const struct hf_task_opts opts = {.name = "replay"};
+    struct hf_pool *pool = hf_pool_default();
+    struct maker_state state = maker_look(maker);
+
+    if (state.running || state.reading)
+        return HF_PENDING;
+    join(maker);
+    maker->last = last;
+    maker->reader = replay_;
+    maker->state.reading = true; /* nobody else is there yet */
+    if (pool != NULL && hf_pool_submit(pool, maker_run_read, maker, &opts,
+                                       &maker->task) == HF_OK)
+        return HF_OK;
+    maker->state.reading = false;
+    return HF_IO;
 }
 
 struct maker_state maker_look(struct maker *maker)

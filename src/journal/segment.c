@@ -138,8 +138,10 @@ void segment_reader_init(struct segment_reader *reader, struct folder *folder)
 
 void segment_reader_destroy(struct segment_reader *reader)
 {
-    if (reader->fd >= 0)
+    if (reader->fd >= 0) {
+        forget_pages(reader->fd); /* it may be written to */
         close(reader->fd);
+    }
     hf_free(reader->window);
     *reader = (struct segment_reader){.folder = reader->folder, .fd = -1};
 }

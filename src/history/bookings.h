@@ -42,9 +42,11 @@ enum mention_kind {
     MENTION_RESERVE, /* done, or perhaps */
     MENTION_END,     /* CONFIRM or CANCEL, done or perhaps */
     MENTION_EXTEND,
+    MENTION_REDUCE, /* CANCEL of some items: it goes on; or perhaps it ended */
     MENTION_SEEN,   /* only its status */
     MENTION_ABSENT, /* NOTFOUND */
     MENTION_CLASH,  /* CONFLICT: the id is another's */
+    MENTION_LEFT,   /* TIMEOUT: what it may have got is cancelled */
 };
 
 struct mention {
@@ -67,6 +69,40 @@ struct booking_view {
     uint32_t until_at;
     uint32_t until_cut;
 };
+
+static inline bool mention_is_done(const struct mention *m)
+{
+    return m->call->outcome == OUTCOME_DONE;
+}
+
+/* May the call have ended it? */
+static inline bool mention_may_end(const struct mention *m)
+{
+    return m->kind == MENTION_END ||
+           (m->kind == MENTION_REDUCE && !mention_is_done(m));
+}
+
+/* How many units of a product the words of a call name; 0: none. */
+int64_t check_units(const struct call *call, struct hf_bytes sku);
+/* The same, of which fewer will do. */
+int64_t check_least_units(const struct call *call, struct hf_bytes sku);
+/* How many units of it the reply shows. */
+int64_t check_shown_units(struct hf_bytes reply, struct hf_bytes sku);
+/* May a RESERVE get less than it asked for? */
+bool check_is_loose(const struct call *call);
+/* Does it name any items? */
+bool check_has_items(const struct call *call);
+
+/* Are the items that the mention shows possible? */
+void booking_judge_items(struct booking_view *view, const struct mention *m);
+/* Units of the booking's share `i` that were given back before the others, by a
+ * CONFIRM or CANCEL of some items, become bookings of their own. */
+void booking_part(struct booking_view *view, size_t i);
+
+/* Mentions of each reservation by GROUP CONFIRM and GROUP CANCEL; and none that
+ * ended so is pending. */
+void together_mention(struct check *c);
+void together_judge(struct booking_view *view);
 
 /* Works out `booking`; then the rules. */
 void booking_settle(struct booking_view *view);

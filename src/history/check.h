@@ -54,16 +54,28 @@ enum verb {
     VERB_STOCK_ADD,
     VERB_STOCK_GET,
     VERB_STOCK_LIST,
+    VERB_STOCK_PLACES,
+    VERB_STOCK_EXPECT,
+    VERB_STOCK_EXPECTED,
     VERB_STOCK_DEL,
+    VERB_STOCK_LOW,
+    VERB_STOCK_ATTR,
+    VERB_STOCK_LIMIT,
     VERB_RESERVE,
     VERB_CONFIRM,
     VERB_CANCEL,
     VERB_EXTEND,
     VERB_RESERVATION,
+    VERB_CLASS_SET,
     VERB_LIMIT,
     VERB_FLUSHALL,
     VERB_EXEC,
-    VERB_KEY, /* what may change a key */
+    VERB_KEY,      /* what may change a key */
+    VERB_STOCK_AT, /* also as STOCK GET sku AT number */
+    VERB_JOIN,     /* of a waitlist, as the next */
+    VERB_LEAVE,
+    VERB_GROUP_CONFIRM, /* of reservations */
+    VERB_GROUP_CANCEL,
 };
 
 /* How a lock is held; MODE_NONE: it is not known. */
@@ -82,11 +94,18 @@ struct terms {
     uint64_t done_ms;
     uint64_t grace_ms;
     struct hf_bytes result;
-    bool own_session; /* SESSION 0 */
+    struct hf_bytes bundle; /* GROUP of a reservation */
+    bool together;          /* of that group, which surely ended */
+    bool own_session;       /* SESSION 0 */
     bool forever;
     bool barge;
     bool bind;
     bool tree;
+    bool best;
+    bool books;   /* PREORDER */
+    bool placed;  /* from places: its items are all that they may be */
+    bool split;   /* perhaps from several */
+    bool any_ttl; /* by a class, of which nothing is known */
     bool done;
     bool wounds; /* WOUNDWAIT */
     bool aged;   /* or WAITDIE: its place is by the age of its session */
@@ -120,7 +139,7 @@ struct call {
     struct hf_bytes reply; /* empty: none */
     struct hf_bytes code;  /* of an error: its first word */
     uint64_t id;
-    uint64_t token;
+    uint64_t token; /* or the version that IF says, plus 1; 0: none */
     uint64_t ttl_ms;
     uint64_t wait_ms;
     uint64_t call_us;
@@ -218,11 +237,14 @@ struct check {
     struct list shares;    /* of struct share */
     size_t share_next;     /* those before are of products that were judged */
     struct list notes;     /* of struct note */
+    struct list queued;    /* of struct queued: who may wait for stock */
+    struct list turns;     /* of struct turn: who booked */
     uint32_t dated_at;     /* the first time the date was set */
     uint32_t end;
-    bool closed;    /* the server was empty and had no other clients */
-    bool trees;     /* somebody asked for a TREE */
-    bool keys;      /* somebody may have made a key */
+    bool closed;       /* the server was empty and had no other clients */
+    bool trees;        /* somebody asked for a TREE */
+    bool keys;         /* somebody may have made a key */
+    uint64_t grace_us; /* in which somebody may confirm late, at most */
     bool anonymous; /* a RESERVE * without an answer may have made something */
 };
 
@@ -286,6 +308,8 @@ const struct ref *check_last_below(const struct list *refs, uint64_t bound);
 /* The text of a reply's field; false if it has none. */
 bool check_text(struct hf_bytes reply, const char *field, struct hf_bytes *out);
 bool check_code(const struct call *call, const char *code);
+/* Refused because a product is not at the version that IF says. */
+bool check_is_clash(const struct call *call);
 /* May it wait for a lock? */
 static inline bool check_waits(const struct call *call)
 {
@@ -304,6 +328,20 @@ int check_compare(struct hf_bytes a, struct hf_bytes b);
 /* For messages: the bytes as `%.*s` wants them. */
 #define SHOW(bytes) (int)((bytes).len > 64 ? 64 : (bytes).len), (bytes).data
 
+/* check_expected.c */
+/* Is a RESERVE with PREORDER booked? */
+bool check_is_booked(const struct call *call);
+/* An ARRIVE, which is an ADD otherwise: those who booked get theirs with it. */
+bool check_is_arrival(const struct call *call);
+void check_expected(struct check *c);
+/* check_places.c */
+/* A RESERVE with PLACE becomes one of ITEM sku@place for each of them. */
+void places_expand(struct check *c, struct call *call);
+/* Does what it shows it got add up to what it asked for? */
+bool places_add_up(const struct call *reserve);
+/* STOCK PLACES: the sums are those over the places. */
+void places_judge_sums(struct check *c, const struct call *call);
+
 /* Understands the words and the reply of each call. */
 void check_parse(struct check *c, struct call *call);
 
@@ -317,6 +355,8 @@ bool check_lists(const struct call *call, struct hf_bytes name);
  * `*at` starts at 0. */
 bool check_item(const struct call *call, size_t *at, struct hf_bytes *sku,
                 int64_t *quantity);
+/* How many of the item just read will do; `at` as it was left. */
+int64_t check_item_least(const struct call *call, size_t at, int64_t quantity);
 /* The same of the names of a LOCKSET. */
 bool check_member(const struct call *call, size_t *at, struct hf_bytes *name,
                   enum mode *mode);
@@ -351,7 +391,11 @@ void check_locks(struct check *c);
 void check_deadlocks(struct check *c);
 void check_done(struct check *c);
 void check_reservations(struct check *c);
+/* Who waits for stock; before check_stock(). */
+void check_buyers(struct check *c);
 void check_stock(struct check *c);
+/* Numbers of products, by their versions. */
+void check_past(struct check *c);
 void check_fences(struct check *c);
 /* Keys of Redis; after check_locks(). */
 void check_keys(struct check *c);

@@ -1,8 +1,9 @@
 /* check_answers.c - nobody waits for ever, nor too short.
  *
  * A call on a connection that stays open is answered, and one that waits for a
- * lock is told so or otherwise when its time is over. It may be behind others
- * on its connection, so its time starts when they have been answered.
+ * lock or for stock is told so or otherwise when its time is over. It may be
+ * behind others on its connection, so its time starts when they have been
+ * answered.
  */
 #include "history/check.h"
 
@@ -18,7 +19,8 @@ static void judge_early(struct check *c, const struct call *call)
     uint32_t told = check_told(call);
     uint64_t slack_us = CHECK_ROUNDED_US + call->wait_ms * US_PER_MS / APART;
 
-    if ((call->verb != VERB_LOCK && call->verb != VERB_LOCKSET) ||
+    if ((call->verb != VERB_LOCK && call->verb != VERB_LOCKSET &&
+         call->verb != VERB_RESERVE) ||
         !check_code(call, "TIMEOUT") || call->clashes ||
         check_next_start(c, call->first) != check_next_start(c, told) ||
         memmem(call->reply.data, call->reply.len, stops, sizeof stops - 1) !=

@@ -71,27 +71,38 @@ static void add_share(struct product_view *view, const struct share *share)
         (const struct booking *)c->bookings.data + share->booking;
     int64_t quantity = share->quantity;
     bool sold = b->sold_hi < c->end;
+    uint32_t selling = b->sold_lo < b->sold_hi ? b->sold_lo : 0;
 
-    if (!possibly_in(view, b->hi))
+    if (!possibly_in(view, b->hi)) {
+        /* a CONFIRM in the time of grace may sell what was made anew */
+        bool late = c->grace_us > 0 && possibly_in(view, b->sold_hi);
+        if (late && (b->sold_lo < c->end || sold)) {
+            put(&view->taken_from, selling, quantity);
+            put(&view->selling_from, selling, quantity);
+        }
         return;
+    }
     put(&view->pending_from, b->lo, quantity);
     put(&view->pending_to, b->over, quantity);
     put(&view->taken_from, b->lo, quantity);
     if (b->sold_lo == c->end && !sold)
         put(&view->taken_to, b->over, quantity);
     if (b->sold_lo < c->end || sold)
-        put(&view->selling_from, b->sold_lo < b->sold_hi ? b->sold_lo : 0,
-            quantity);
+        put(&view->selling_from, selling, quantity);
     if (b->unsure || b->proof == NULL || !surely_in(view, b->lo))
         return;
     uint32_t end = b->end > b->hi ? b->end : b->hi;
     put(&view->reserved_from, b->hi, quantity);
     put(&view->reserved_to, end, quantity);
     put(&view->kept_from, b->hi, quantity);
+    uint32_t kept = b->kept > end ? b->kept : end;
     if (sold)
         put(&view->sold_from, b->sold_hi, quantity);
-    else
-        put(&view->kept_to, b->kept > end ? b->kept : end, quantity);
+    if (!sold || c->grace_us > 0)
+        put(&view->kept_to, sold && kept > b->sold_hi ? b->sold_hi : kept,
+            quantity);
+    if (sold && c->grace_us > 0) /* it may have been free in between */
+        put(&view->kept_from, b->sold_hi, quantity);
 }
 
 static void sum_up(struct product_view *view)
@@ -317,7 +328,7 @@ static void judge_short(struct product_view *view, const struct note *note)
     int64_t high = plus(range.high, -kept);
     bool enough = note->call->verb == VERB_STOCK_SET ? note->wanted >= taken
                                                      : note->wanted <= low;
-    if (enough)
+    if (enough && !note->behind)
         check_found(view->check, "short", note->call->id, 0,
                     "product %.*s is short, but there must be %lld to %lld "
                     "available",
@@ -331,11 +342,12 @@ static void judge_short(struct product_view *view, const struct note *note)
                     (long long)high);
 }
 
-/* STATE: something was reserved. */
+/* STATE: something was reserved, or somebody waits. */
 static void judge_kept(struct product_view *view, const struct note *note)
 {
     if (view->check->closed &&
-        most(&view->pending_from, &view->pending_to, note->lo, note->hi) == 0)
+        most(&view->pending_from, &view->pending_to, note->lo, note->hi) == 0 &&
+        waitlist_between(view->check, view->sku, note->lo, note->hi).count == 0)
         check_found(view->check, "state", note->call->id, 0,
                     "product %.*s is not deleted, but nothing of it can be "
                     "reserved",

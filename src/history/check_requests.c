@@ -115,6 +115,8 @@ static bool is_kept(const struct call *call)
         (check_code(call, "EXECABORT") && !check_is_aborted(call)))
         return false;
     /* who waited and was told DONE may ask anew */
+    if (check_is_clash(call))
+        return true;
     return !check_code(call, "CONFLICT") && !check_code(call, "ERR") &&
            !check_code(call, "BADARG") && !check_code(call, "NOPERM") &&
            !check_code(call, "DONE");
@@ -265,7 +267,8 @@ static void judge_conflict(struct check *c, struct call **calls, size_t count,
         }
     }
     if (c->closed && !others && check_code(call, "CONFLICT") &&
-        call->outcome == OUTCOME_REFUSED && call->verb != VERB_RESERVE)
+        call->outcome == OUTCOME_REFUSED && call->verb != VERB_RESERVE &&
+        !check_is_clash(call))
         check_found(c, "conflict", call->id, 0,
                     "REQ %.*s was never used with other words",
                     SHOW(call->request));

@@ -7,17 +7,18 @@
  */
 #include "history/bookings.h"
 
-static bool is_done(const struct mention *m)
-{
-    return m->call->outcome == OUTCOME_DONE;
-}
+/* The server needs so long to hear of the end of a connection. */
+#define GONE_SLACK_US 50000u
 
 /* Did the call find it pending, and is it the one that its REQ stands for? */
-static bool found_pending(const struct mention *m)
+static bool found_pending(const struct check *c, const struct mention *m)
 {
+    if (c->grace_us > 0 && m->kind == MENTION_END &&
+        m->call->verb == VERB_CONFIRM)
+        return false; /* it may have expired */
     if (m->kind == MENTION_SEEN)
         return m->status == BOOKING_PENDING;
-    return is_done(m) && m->call->may &&
+    return mention_is_done(m) && m->call->may &&
            (m->kind == MENTION_END || m->kind == MENTION_EXTEND ||
             m->status == BOOKING_PENDING);
 }
@@ -45,9 +46,10 @@ static void promise(struct booking_view *view, const struct mention *m)
         const struct mention *other = &view->mentions[i];
         if (other == m || other->call->hi < call->first || !other->call->may)
             continue;
-        if (other->kind == MENTION_END && other->call->first < cut)
+        if (mention_may_end(other) && other->call->first < cut)
             cut = other->call->first;
-        if (other->call->verb == VERB_CANCEL && other->call->first < given_back)
+        if (mention_may_end(other) && other->call->verb == VERB_CANCEL &&
+            other->call->first < given_back)
             given_back = other->call->first;
         if (other->kind == MENTION_EXTEND) {
             uint64_t other_us = check_us(c, other->call->first) +
@@ -125,9 +127,9 @@ static uint64_t earliest_end_us(const struct booking_view *view)
     for (size_t i = 0; i < view->count; i++) {
         const struct mention *m = &view->mentions[i];
         uint64_t us = check_us(view->check, m->call->first);
-        if (!m->call->may || m->kind > MENTION_EXTEND)
+        if (!m->call->may || (m->kind > MENTION_EXTEND && !mention_may_end(m)))
             continue;
-        if (m->kind != MENTION_END)
+        if (!mention_may_end(m) && !m->call->terms.any_ttl)
             us += m->call->ttl_ms * US_PER_MS;
         earliest_us = us < earliest_us ? us : earliest_us;
     }
@@ -146,6 +148,15 @@ static uint32_t remembered_until(const struct booking_view *view)
                : check_until(c, view->booking->lo, end_us + keep_us);
 }
 
+/* A RESERVE that waited, and was told TIMEOUT, or nobody is told of: what it
+ * got is cancelled. */
+static bool is_left(const struct mention *m)
+{
+    return m->kind == MENTION_LEFT ||
+           (m->kind == MENTION_RESERVE && m->call->wait_ms > 0 &&
+            m->call->request.len == 0 && m->call->outcome == OUTCOME_UNKNOWN);
+}
+
 /* May the id have had several lives, or several sets of items? Then what is
  * said of it says little. */
 static bool is_unsure(const struct booking_view *view)
@@ -154,18 +165,28 @@ static bool is_unsure(const struct booking_view *view)
     const struct booking *b = view->booking;
     uint32_t kept = remembered_until(view);
     size_t reserves = 0;
+    size_t others = 0; /* than those that are left */
+    size_t left = 0;
     bool late = false;
+    bool loose = false;
 
     for (size_t i = 0; i < view->count; i++) {
         const struct mention *m = &view->mentions[i];
+        left += is_left(m);
         if (m->kind != MENTION_RESERVE || !m->call->may)
             continue;
+        others += !is_left(m);
         reserves++;
+        loose = loose || check_is_loose(m->call);
         late = late || m->call->hi >= kept;
         if (!same_items(m->call, b->reserve))
             return true;
     }
-    return (reserves > 1 && late) || check_flushed(c, b->lo, c->end);
+    /* what it got only its own answer tells */
+    if (loose && (reserves > 1 || b->reserve->outcome != OUTCOME_DONE))
+        return true;
+    return (reserves > 1 && late) || (left > 0 && others > 0) || left > 1 ||
+           check_flushed(c, b->lo, c->end);
 }
 
 void booking_settle(struct booking_view *view)
@@ -176,9 +197,9 @@ void booking_settle(struct booking_view *view)
     find_origin(view);
     for (size_t i = view->count; i-- > 0;) {
         const struct mention *m = &view->mentions[i];
-        if (found_pending(m) && m->call->first > b->end)
+        if (found_pending(c, m) && m->call->first > b->end)
             b->end = m->call->first;
-        if (m->status == BOOKING_PENDING && is_done(m) && m->call->may)
+        if (m->status == BOOKING_PENDING && mention_is_done(m) && m->call->may)
             promise(view, m);
     }
     b->kept = b->kept > b->end ? b->kept : b->end;
@@ -194,6 +215,28 @@ void booking_settle(struct booking_view *view)
 
 /* Rules. */
 
+/* EXPIRED, and then CONFIRMED in the time of grace? */
+static bool may_be_late(const struct check *c, const struct mention *a,
+                        const struct mention *b)
+{
+    const struct mention *expired = a->status == BOOKING_EXPIRED ? a : b;
+    const struct mention *confirmed = expired == a ? b : a;
+
+    return c->grace_us > 0 && expired->status == BOOKING_EXPIRED &&
+           confirmed->status == BOOKING_CONFIRMED &&
+           expired->call->first <= confirmed->call->hi;
+}
+
+/* Was it confirmed after its end, but before the time of grace was over? */
+static bool is_late(const struct booking_view *view, const struct mention *m)
+{
+    const struct check *c = view->check;
+
+    return c->grace_us > 0 && m->call->verb == VERB_CONFIRM &&
+           (view->over_us == UINT64_MAX ||
+            check_us(c, m->call->first) <= view->over_us + c->grace_us);
+}
+
 static void judge_status(struct booking_view *view, const struct mention *m,
                          const struct mention **ended)
 {
@@ -207,10 +250,15 @@ static void judge_status(struct booking_view *view, const struct mention *m,
                     SHOW(view->id));
     if (m->status == BOOKING_NONE || m->status == BOOKING_PENDING)
         return;
-    if (*ended != NULL && (*ended)->status != m->status)
+    if (m->kind == MENTION_RESERVE)
+        check_found(c, "status", m->call->id, b->proof->id,
+                    "reservation %.*s had ended, and was reserved again",
+                    SHOW(view->id));
+    if (*ended != NULL && (*ended)->status != m->status &&
+        !may_be_late(c, *ended, m))
         check_found(c, "status", m->call->id, (*ended)->call->id,
                     "reservation %.*s has ended in two ways", SHOW(view->id));
-    if (*ended == NULL)
+    if (*ended == NULL || m->status == BOOKING_CONFIRMED)
         *ended = m;
     if (m->kind == MENTION_END)
         return;
@@ -223,12 +271,36 @@ static void judge_status(struct booking_view *view, const struct mention *m,
     for (size_t i = 0; i < view->count; i++) {
         const struct mention *other = &view->mentions[i];
         bool confirms = other->call->verb == VERB_CONFIRM;
-        if (other->kind == MENTION_END && other->call->first <= m->call->hi &&
+        if (m->status == BOOKING_CANCELLED && is_left(other))
+            return; /* the server did */
+        if (mention_may_end(other) && other->call->first <= m->call->hi &&
             confirms == (m->status == BOOKING_CONFIRMED))
             return;
     }
     check_found(c, "status", m->call->id, 0,
                 "reservation %.*s was ended by nobody", SHOW(view->id));
+}
+
+/* One who waited and is gone, without a REQ, has nothing: what it got is
+ * cancelled before anybody is shown it. */
+static void judge_left(struct booking_view *view, const struct mention *m)
+{
+    const struct check *c = view->check;
+    const struct call *reserve = view->booking->reserve;
+
+    if (m->status != BOOKING_PENDING || reserve == NULL || reserve->broken ||
+        reserve->wait_ms == 0 || reserve->request.len > 0 ||
+        reserve->outcome != OUTCOME_UNKNOWN || !reserve->alone ||
+        reserve->arrived_at == CHECK_NEVER || reserve->sent_at != CHECK_NEVER ||
+        m->call->hi > reserve->run_end)
+        return;
+    uint32_t gone = check_gone(c, reserve->client, false);
+    if (gone != CHECK_NEVER &&
+        check_us(c, m->call->first) > check_us(c, gone) + GONE_SLACK_US)
+        check_found(view->check, "gone", m->call->id, reserve->id,
+                    "reservation %.*s is of one who was gone before it was "
+                    "told",
+                    SHOW(view->id));
 }
 
 static void judge_time(struct booking_view *view, const struct mention *m)
@@ -265,7 +337,7 @@ static uint64_t ended_from_us(const struct booking_view *view, uint32_t last)
     for (size_t i = 0; i < view->count; i++) {
         const struct mention *m = &view->mentions[i];
         uint64_t us = check_us(view->check, m->call->first);
-        if (m->kind == MENTION_END && m->call->may && us < from_us)
+        if (mention_may_end(m) && m->call->may && us < from_us)
             from_us = us;
     }
     return from_us;
@@ -284,45 +356,6 @@ static void judge_absent(struct booking_view *view, const struct mention *m)
     if (m->call->first > b->hi && m->call->hi < kept)
         check_found(c, "missing", m->call->id, b->proof->id,
                     "reservation %.*s is not found, but cannot be forgotten",
-                    SHOW(view->id));
-}
-
-/* The reply's items are those of the RESERVE. Equal products are one item, so
- * sums are compared. */
-static void judge_items(struct booking_view *view, const struct mention *m)
-{
-    struct check *c = view->check;
-    const struct call *reserve = view->booking->reserve;
-    struct reply_list list;
-    struct hf_bytes entry;
-    struct hf_bytes sku;
-    struct hf_bytes shown_sku;
-    int64_t quantity;
-    int64_t shown;
-    int64_t asked = 0;
-    int64_t told = 0;
-
-    if (reserve == NULL || !is_done(m) ||
-        !check_list(m->call->reply, "items", &list))
-        return;
-    for (size_t at = 0; check_item(reserve, &at, &sku, &quantity);)
-        asked += quantity;
-    while (check_list_next(&list, &entry)) {
-        int64_t wanted = 0;
-        if (!check_text(entry, "sku", &shown_sku) ||
-            !resp_field_number(entry, "quantity", &shown))
-            return;
-        for (size_t at = 0; check_item(reserve, &at, &sku, &quantity);)
-            wanted += hf_bytes_equal(sku, shown_sku) ? quantity : 0;
-        told += shown;
-        if (wanted != shown)
-            told = -1;
-        if (told < 0)
-            break;
-    }
-    if (told != asked)
-        check_found(c, "items", m->call->id, reserve->id,
-                    "reservation %.*s is of other items than were reserved",
                     SHOW(view->id));
 }
 
@@ -390,6 +423,21 @@ static void see_groups(const struct booking_view *view)
     }
 }
 
+/* One who was told TIMEOUT may have had it, and all that is shown of it is that
+ * it was cancelled. */
+static bool is_given_up(const struct booking_view *view)
+{
+    bool left = false;
+
+    for (size_t i = 0; i < view->count; i++) {
+        const struct mention *m = &view->mentions[i];
+        left = left || is_left(m);
+        if (proves(m) && m->status != BOOKING_CANCELLED)
+            return false;
+    }
+    return left;
+}
+
 void booking_judge(struct booking_view *view)
 {
     struct check *c = view->check;
@@ -404,7 +452,7 @@ void booking_judge(struct booking_view *view)
         see_groups(view);
     if (b->proof == NULL)
         return;
-    if (b->reserve == NULL && c->closed && !c->anonymous)
+    if (b->reserve == NULL && c->closed && !c->anonymous && !is_given_up(view))
         check_found(c, "phantom", b->proof->id, 0,
                     "reservation %.*s was made by nobody", SHOW(view->id));
     if (b->unsure)
@@ -413,15 +461,18 @@ void booking_judge(struct booking_view *view)
         const struct mention *m = &view->mentions[i];
         judge_status(view, m, &ended);
         judge_time(view, m);
-        judge_items(view, m);
+        judge_left(view, m);
+        booking_judge_items(view, m);
         if (m->kind == MENTION_ABSENT)
             judge_absent(view, m);
         if (b->reserve != NULL && proves(m) && m->call->hi < b->lo)
             check_found(c, "phantom", m->call->id, b->reserve->id,
                         "reservation %.*s is shown before it was asked for",
                         SHOW(view->id));
-        if ((m->kind == MENTION_END || m->kind == MENTION_EXTEND) &&
-            is_done(m) && m->call->may && m->call->first > b->over)
+        if ((m->kind == MENTION_END || m->kind == MENTION_EXTEND ||
+             m->kind == MENTION_REDUCE) &&
+            mention_is_done(m) && m->call->may && m->call->first > b->over &&
+            !is_late(view, m))
             check_found(c, "revived", m->call->id, b->proof->id,
                         "reservation %.*s had ended, and was changed",
                         SHOW(view->id));

@@ -8,7 +8,7 @@
  * Numbers that others were given do not lie between those of one group; on one
  * connection they grow in the order of the calls.
  */
-#include "history/check.h"
+#include "history/bookings.h"
 
 /* What a call shows of a group. */
 struct sight {
@@ -78,7 +78,10 @@ struct given {
 static bool read_given(const struct call *call, uint64_t *out)
 {
     bool lock = call->verb == VERB_LOCK || call->verb == VERB_LOCKSET;
-    bool stock = call->verb == VERB_STOCK_SET || call->verb == VERB_STOCK_ADD;
+    bool stock = call->verb == VERB_STOCK_SET || call->verb == VERB_STOCK_ADD ||
+                 call->verb == VERB_STOCK_LOW ||
+                 call->verb == VERB_STOCK_ATTR ||
+                 call->verb == VERB_STOCK_LIMIT;
     int64_t number;
     int64_t count = 1;
 
@@ -210,7 +213,7 @@ static void take_product(struct knows *knows, const struct call *call,
         !resp_field_number(map, "sold", &now.sold))
         return;
     before = find(knows, KNOWN_PRODUCT, now.name);
-    if (before != NULL) {
+    if (before != NULL && !check_is_arrival(call)) {
         total = call->verb == VERB_STOCK_SET   ? call->amount
                 : call->verb == VERB_STOCK_ADD ? before->total + call->amount
                                                : before->total;
@@ -241,7 +244,8 @@ static void take_products(struct knows *knows, const struct call *call)
     }
 }
 
-/* RESERVE, CONFIRM and CANCEL move units; not one that was made before. */
+/* RESERVE, CONFIRM and CANCEL move units; not one that was made before. What is
+ * given back with some of its items is not shown. */
 static void move_units(struct knows *knows, const struct call *call)
 {
     struct reply_list list;
@@ -250,8 +254,10 @@ static void move_units(struct knows *knows, const struct call *call)
     int64_t quantity;
 
     bool again = call->verb == VERB_RESERVE && !hf_bytes_is(call->name, "*");
+    bool part = call->verb != VERB_RESERVE && check_has_items(call);
+    bool late = call->verb == VERB_CONFIRM && knows->check->grace_us > 0;
 
-    if (again || !check_list(call->reply, "items", &list)) {
+    if (again || part || late || !check_list(call->reply, "items", &list)) {
         forget_products(knows);
         return;
     }
@@ -340,6 +346,9 @@ static void take_member(struct knows *knows, const struct call *call)
     switch (call->verb) {
     case VERB_STOCK_SET:
     case VERB_STOCK_ADD:
+    case VERB_STOCK_LOW:
+    case VERB_STOCK_ATTR:
+    case VERB_STOCK_LIMIT:
         take_product(knows, call, call->reply);
         break;
     case VERB_STOCK_GET:
@@ -359,6 +368,10 @@ static void take_member(struct knows *knows, const struct call *call)
         break;
     case VERB_LOCK:
         take_lock(knows, call);
+        break;
+    case VERB_GROUP_CONFIRM: /* of how many, and of which? */
+    case VERB_GROUP_CANCEL:
+        knows->count = 0;
         break;
     case VERB_UNLOCK:
     case VERB_RENEW:

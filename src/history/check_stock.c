@@ -1,228 +1,6 @@
-/* check_stock.c - gathers what is said of each product; the rules that need no
- * state: sums, and versions. */
+/* check_stock.c - what is said of each product; the rules that need no state:
+ * sums, and versions. */
 #include "history/products.h"
-
-static struct note *add(struct check *c, const struct call *call,
-                        enum note_kind kind)
-{
-    struct note *note = check_push(c, &c->notes, sizeof *note);
-
-    *note = (struct note){.key.name = call->name,
-                          .call = call,
-                          .kind = kind,
-                          .lo = call->first,
-                          .hi = call->hi};
-    return note;
-}
-
-static void add_product(struct check *c, const struct call *call,
-                        struct hf_bytes map)
-{
-    struct note *note = add(c, call, NOTE_READ);
-    int64_t sum;
-
-    if (!check_text(map, "sku", &note->key.name) ||
-        !resp_field_number(map, "total", &note->total) ||
-        !resp_field_number(map, "available", &note->available) ||
-        !resp_field_number(map, "reserved", &note->reserved) ||
-        !resp_field_number(map, "sold", &note->sold) ||
-        !resp_field_number(map, "version", &note->version)) {
-        check_found(c, "reply", call->id, 0,
-                    "a product is shown with its numbers");
-        c->notes.count--;
-        return;
-    }
-    bool negative = note->available < 0 || note->reserved < 0 || note->sold < 0;
-    if (negative ||
-        __builtin_add_overflow(note->available, note->reserved, &sum) ||
-        __builtin_add_overflow(sum, note->sold, &sum) || sum != note->total) {
-        check_found(c, "sum", call->id, 0,
-                    "product %.*s: total %lld, available %lld, reserved %lld, "
-                    "sold %lld",
-                    SHOW(note->key.name), (long long)note->total,
-                    (long long)note->available, (long long)note->reserved,
-                    (long long)note->sold);
-        c->notes.count--;
-        return;
-    }
-    if (call->verb == VERB_STOCK_GET || call->verb == VERB_STOCK_LIST)
-        check_number_given(c, (uint64_t)note->version, 0, note->hi, call->id);
-}
-
-/* What a read shows from there on is of one instant. */
-static void note_newest(struct check *c, size_t from)
-{
-    struct note *notes = c->notes.data;
-    int64_t newest = 0;
-
-    for (size_t i = from; i < c->notes.count; i++)
-        newest = notes[i].version > newest ? notes[i].version : newest;
-    for (size_t i = from; i < c->notes.count; i++)
-        notes[i].newest = newest;
-}
-
-/* STOCK GET of several is a list, in the order of the words. */
-static void add_products(struct check *c, const struct call *call)
-{
-    bool get = call->verb == VERB_STOCK_GET;
-    size_t from = c->notes.count;
-    struct reply_list list;
-    struct hf_bytes entry;
-
-    if (get && call->word_count == 3) {
-        add_product(c, call, call->reply);
-        return;
-    }
-    if (!check_list(call->reply, get ? NULL : "products", &list))
-        return;
-    for (uint32_t i = 2; check_list_next(&list, &entry); i++) {
-        if (entry.data[0] == '*' || entry.data[0] == '%')
-            add_product(c, call, entry);
-        else if (get && i < call->word_count)
-            add(c, call, NOTE_ABSENT)->key.name = call->words[i];
-    }
-    note_newest(c, from);
-}
-
-/* Names that a sentence shows as they are. */
-static bool is_plain(struct hf_bytes name)
-{
-    for (size_t i = 0; i < name.len; i++) {
-        if (name.data[i] <= ' ' || name.data[i] > '~' || name.data[i] == '\'' ||
-            name.data[i] == '?')
-            return false;
-    }
-    return name.len > 0 && name.len < 128;
-}
-
-/* The product that is short: as the reply tells, else the only one that was
- * asked for. */
-static bool find_short(const struct call *call, struct hf_bytes *sku)
-{
-    struct hf_bytes item;
-    int64_t quantity;
-    size_t at = 0;
-
-    *sku = call->name;
-    if (call->verb != VERB_RESERVE ||
-        (check_between(call->reply, "sku '", "': requested", sku) &&
-         is_plain(*sku)))
-        return true;
-    if (!check_item(call, &at, sku, &quantity))
-        return false;
-    while (check_item(call, &at, &item, &quantity)) {
-        if (!hf_bytes_equal(item, *sku))
-            return false;
-    }
-    return true;
-}
-
-/* How much of the product was asked for. False: that cannot be said. */
-static bool find_wanted(const struct call *call, struct hf_bytes sku,
-                        int64_t *out)
-{
-    struct hf_bytes item;
-    int64_t quantity;
-    int64_t sum = 0;
-
-    if (call->verb == VERB_STOCK_ADD)
-        return !__builtin_sub_overflow(sum, call->amount, out);
-    *out = call->amount;
-    if (call->verb == VERB_STOCK_SET)
-        return true;
-    for (size_t at = 0; check_item(call, &at, &item, &quantity);) {
-        if (hf_bytes_equal(item, sku) &&
-            __builtin_add_overflow(sum, quantity, &sum))
-            return false;
-    }
-    *out = sum;
-    return sum > 0;
-}
-
-static void add_short(struct check *c, const struct call *call)
-{
-    struct hf_bytes sku;
-    struct hf_bytes number;
-    int64_t wanted;
-    int64_t available;
-
-    if (!find_short(call, &sku) || !find_wanted(call, sku, &wanted))
-        return;
-    if (!is_plain(sku) ||
-        !check_between(call->reply, ", available ", "\r", &number) ||
-        hf_parse_i64(number, &available) != HF_OK)
-        available = -1;
-    if (available >= wanted && call->verb != VERB_STOCK_SET) {
-        check_found(c, "short", call->id, 0,
-                    "product %.*s is short of %lld with %lld available",
-                    SHOW(sku), (long long)wanted, (long long)available);
-        return;
-    }
-    struct note *note = add(c, call, NOTE_SHORT);
-    note->key.name = sku;
-    note->wanted = wanted;
-    note->available = call->verb == VERB_STOCK_SET ? -1 : available;
-}
-
-static void add_refusal(struct check *c, const struct call *call)
-{
-    struct hf_bytes sku;
-
-    if (check_code(call, "SHORT"))
-        add_short(c, call);
-    else if (call->verb == VERB_STOCK_DEL && check_code(call, "STATE"))
-        add(c, call, NOTE_KEPT);
-    else if (check_code(call, "NOTFOUND") &&
-             check_between(call->reply, "no product '", "'\r", &sku) &&
-             is_plain(sku))
-        add(c, call, NOTE_ABSENT)->key.name = sku;
-}
-
-/* SET and ADD: the reply shows the product right after it. */
-static void add_total(struct check *c, const struct call *call)
-{
-    struct note *note;
-
-    if (!call->may)
-        return;
-    note = add(c, call, NOTE_TOTAL);
-    if (call->outcome != OUTCOME_DONE ||
-        !resp_field_number(call->reply, "total", &note->total) ||
-        !resp_field_number(call->reply, "version", &note->version))
-        return;
-    check_number_given(c, (uint64_t)note->version, note->lo, note->hi,
-                       call->id);
-    add_product(c, call, call->reply);
-}
-
-static void add_call(struct check *c, const struct call *call)
-{
-    bool refused = call->outcome == OUTCOME_REFUSED;
-
-    switch (call->verb) {
-    case VERB_STOCK_SET:
-    case VERB_STOCK_ADD:
-        if (!refused)
-            add_total(c, call);
-        break;
-    case VERB_STOCK_GET:
-    case VERB_STOCK_LIST:
-        c->report->reads += call->answer_at != CHECK_NEVER;
-        if (call->outcome == OUTCOME_DONE)
-            add_products(c, call);
-        break;
-    case VERB_STOCK_DEL:
-        if (!refused && call->may)
-            add(c, call, NOTE_RESET);
-        break;
-    case VERB_RESERVE:
-        break;
-    default:
-        return;
-    }
-    if (refused)
-        add_refusal(c, call);
-}
 
 /* What reads show of a SET or ADD in a group, while it was carried out. */
 static void see_version(struct check *c, const struct note *reads, size_t count,
@@ -238,7 +16,43 @@ static void see_version(struct check *c, const struct note *reads, size_t count,
 static bool is_change(const struct note *read)
 {
     return read->call->group != NULL && read->call->sure &&
-           read->call->verb != VERB_STOCK_GET;
+           read->call->verb != VERB_STOCK_GET &&
+           read->call->verb != VERB_STOCK_PLACES;
+}
+
+/* IF was as told: no other version lies between that and the one it made. What
+ * comes of IF 0 is the start of something new. */
+static void judge_if(struct check *c, const struct note *reads, size_t at)
+{
+    const struct note *made = &reads[at];
+    const struct note *before = made;
+
+    while (before > reads && before->version == made->version)
+        before--;
+    if (before->version < made->version &&
+        (uint64_t)before->version >= made->call->token)
+        check_found(c, "version", made->call->id, before->call->id,
+                    "product %.*s was changed at version %lld, though IF says "
+                    "%llu",
+                    SHOW(made->key.name), (long long)before->version,
+                    (unsigned long long)made->call->token - 1);
+}
+
+/* A version that a CONFLICT tells is not older than one that was shown before
+ * it was asked. */
+static void judge_clash(struct check *c, const struct note *reads, size_t count,
+                        const struct note *clash)
+{
+    while (count > 0 && reads[count - 1].version > clash->version) {
+        const struct note *read = &reads[--count];
+        if (read->hi >= clash->lo)
+            continue;
+        check_found(c, "version", clash->call->id, read->call->id,
+                    "product %.*s is at version %lld after %lld",
+                    SHOW(clash->key.name), (long long)clash->version,
+                    (long long)read->version);
+        return;
+    }
 }
 
 /* Reads of one product, by version: one version is one state, and who asks
@@ -264,13 +78,16 @@ static void judge_versions(struct check *c, const struct note *reads,
                             "product %.*s is shown at version %lld beside %lld",
                             SHOW(read->key.name), (long long)read->version,
                             (long long)read->newest);
-        } else if (next != NULL && (next->total != read->total ||
-                                    next->reserved != read->reserved ||
-                                    next->sold != read->sold)) {
+        } else if (next != NULL &&
+                   (next->total != read->total ||
+                    next->reserved != read->reserved ||
+                    next->low != read->low || next->sold != read->sold)) {
             check_found(c, "version", read->call->id, next->call->id,
                         "product %.*s has other numbers at the same version",
                         SHOW(read->key.name));
         }
+        if (read->call->token > 1)
+            judge_if(c, reads, i);
         if (is_change(read))
             see_version(c, reads, count, read);
         if (earliest != NULL && earliest->hi < read->lo)
@@ -279,6 +96,42 @@ static void judge_versions(struct check *c, const struct note *reads,
                         SHOW(read->key.name), (long long)read->version,
                         (long long)earliest->version);
     }
+}
+
+/* What a read shows as threshold: that of the last STOCK LOW up to its version,
+ * or of one whose outcome is not known; none in the beginning, and perhaps
+ * after a deletion. */
+static void judge_low(struct check *c, const struct note *read,
+                      const struct note *lows, size_t count, bool deleted)
+{
+    int64_t last = 0;
+    bool known = read->low == 0 && deleted;
+
+    for (size_t i = 0; i < count && lows[i].version <= read->version; i++) {
+        known = known || (lows[i].version == 0 && lows[i].low == read->low);
+        if (lows[i].version > 0)
+            last = lows[i].low;
+    }
+    if (read->low >= 0 && !known && read->low != last && c->closed)
+        check_found(c, "low", read->call->id, 0,
+                    "product %.*s has a threshold of %lld, and should have "
+                    "%lld",
+                    SHOW(read->key.name), (long long)read->low,
+                    (long long)last);
+}
+
+static void judge_lows(struct check *c, const struct note *notes, size_t reads,
+                       size_t count, bool deleted)
+{
+    size_t from = reads;
+    size_t end;
+
+    while (from < count && notes[from].kind < NOTE_LOW)
+        from++;
+    for (end = from; end < count && notes[end].kind == NOTE_LOW;)
+        end++;
+    for (size_t i = 0; i < reads; i++)
+        judge_low(c, &notes[i], notes + from, end - from, deleted);
 }
 
 /* Where the products may have been deleted, in order; how many. */
@@ -355,7 +208,7 @@ static void judge_deleted(struct product_view *view, size_t reads,
 static void allocate(struct product_view *view)
 {
     struct check *c = view->check;
-    size_t room = view->share_count + 1;
+    size_t room = 2 * view->share_count + 1; /* kept_from has two of some */
     struct tally_step *steps = check_alloc(c, room * TALLIES * sizeof *steps);
 
     view->totals = check_alloc(c, view->note_count * sizeof *view->totals);
@@ -402,7 +255,13 @@ static void judge(struct check *c, void *items, size_t note_count)
     while (reads < note_count && notes[reads].kind == NOTE_READ)
         reads++;
     judge_versions(c, notes, reads);
+    for (size_t i = reads; i < note_count; i++) {
+        if (notes[i].kind == NOTE_CLASH)
+            judge_clash(c, notes, reads, &notes[i]);
+    }
     judge_deleted(&view, reads, resets, count);
+    judge_lows(c, notes, reads, note_count, count > 0);
+    hoard_judge(&view, resets, count);
     for (size_t i = 0; i <= count; i++) {
         view.reset = last;
         view.end = i < count ? resets[i].lo : c->end;
@@ -417,7 +276,7 @@ static void judge(struct check *c, void *items, size_t note_count)
 void check_stock(struct check *c)
 {
     for (size_t i = 0; i < c->count; i++)
-        add_call(c, &c->calls[i]);
+        stock_note(c, &c->calls[i]);
     for (size_t i = 0; i < c->notes.count; i++) {
         struct note *note = (struct note *)c->notes.data + i;
         note->key.by[0] = note->kind;

@@ -34,12 +34,24 @@ static const struct {
     {"STOCK", "ADD", VERB_STOCK_ADD, 4, 0},
     {"STOCK", "GET", VERB_STOCK_GET, 3, 0},
     {"STOCK", "LIST", VERB_STOCK_LIST, 2, 0},
+    {"STOCK", "PLACES", VERB_STOCK_PLACES, 3, 0},
+    {"STOCK", "ARRIVE", VERB_STOCK_ADD, 4, 0},
+    {"STOCK", "EXPECT", VERB_STOCK_EXPECT, 4, 0},
+    {"STOCK", "EXPECTED", VERB_STOCK_EXPECTED, 3, 0},
     {"STOCK", "DEL", VERB_STOCK_DEL, 3, 0},
+    {"STOCK", "LOW", VERB_STOCK_LOW, 4, 0},
+    {"STOCK", "ATTR", VERB_STOCK_ATTR, 4, 0},
+    {"STOCK", "LIMIT", VERB_STOCK_LIMIT, 4, 0},
     {"RESERVE", NULL, VERB_RESERVE, 2, RESERVATION_TTL_MS},
     {"CONFIRM", NULL, VERB_CONFIRM, 2, 0},
     {"CANCEL", NULL, VERB_CANCEL, 2, 0},
     {"EXTEND", NULL, VERB_EXTEND, 2, 0},
     {"RESERVATION", NULL, VERB_RESERVATION, 2, 0},
+    {"WAITLIST", "JOIN", VERB_JOIN, 4, RESERVATION_TTL_MS},
+    {"WAITLIST", "LEAVE", VERB_LEAVE, 4, 0},
+    {"GROUP", "CONFIRM", VERB_GROUP_CONFIRM, 3, 0},
+    {"GROUP", "CANCEL", VERB_GROUP_CANCEL, 3, 0},
+    {"CLASS", "SET", VERB_CLASS_SET, 3, 0},
     {"LIMIT", NULL, VERB_LIMIT, 2, 0},
     {"FLUSHALL", NULL, VERB_FLUSHALL, 1, 0},
     {"EXEC", NULL, VERB_EXEC, 1, 0},
@@ -126,8 +138,11 @@ bool check_item(const struct call *call, size_t *at, struct hf_bytes *sku,
 {
     size_t i = *at == 0 ? 2 : *at;
 
+    /* an option and its value */
     for (; i + 1 < call->word_count; i += 2) {
-        if (!hf_bytes_is(call->words[i], "ITEM"))
+        i += hf_bytes_is(call->words[i], "BEST") || /* which have none */
+             hf_bytes_is(call->words[i], "PREORDER");
+        if (i + 1 >= call->word_count || !hf_bytes_is(call->words[i], "ITEM"))
             continue;
         if (i + 2 >= call->word_count ||
             hf_parse_i64(call->words[i + 2], quantity) != HF_OK)
@@ -137,6 +152,16 @@ bool check_item(const struct call *call, size_t *at, struct hf_bytes *sku,
         return true;
     }
     return false;
+}
+
+int64_t check_item_least(const struct call *call, size_t at, int64_t quantity)
+{
+    int64_t least;
+
+    if (at + 1 < call->word_count && hf_bytes_is(call->words[at], "MIN") &&
+        hf_parse_i64(call->words[at + 1], &least) == HF_OK)
+        return least;
+    return quantity;
 }
 
 bool check_member(const struct call *call, size_t *at, struct hf_bytes *name,
@@ -170,6 +195,10 @@ static bool take_flag(struct terms *terms, struct hf_bytes option)
         terms->bind = true;
     else if (hf_bytes_is(option, "TREE"))
         terms->tree = true;
+    else if (hf_bytes_is(option, "BEST"))
+        terms->best = true;
+    else if (hf_bytes_is(option, "PREORDER"))
+        terms->books = true;
     else
         return false;
     return true;
@@ -214,10 +243,16 @@ static bool take_option(struct call *call, struct hf_bytes option,
         call->owner = value;
     else if (hf_bytes_is(option, "REQ"))
         call->request = value;
+    else if (hf_bytes_is(option, "IF"))
+        return hf_parse_u64(value, &call->token) == HF_OK && ++call->token > 0;
     else if (hf_bytes_is(option, "TTL"))
         return hf_parse_u64(value, &call->ttl_ms) == HF_OK;
     else if (hf_bytes_is(option, "WAIT"))
         return hf_parse_u64(value, &call->wait_ms) == HF_OK;
+    else if (hf_bytes_is(option, "CLASS"))
+        call->terms.any_ttl = true;
+    else if (hf_bytes_is(option, "GROUP"))
+        call->terms.bundle = value;
     else
         return take_term(&call->terms, option, value);
     return true;
@@ -278,6 +313,20 @@ static bool take_lock(struct call *call, size_t at)
     return true;
 }
 
+/* What has a class and no TTL has that of its class, or the usual one. */
+static bool take_reserve(struct call *call, size_t at)
+{
+    uint64_t usual = call->ttl_ms;
+
+    call->ttl_ms = 0;
+    if (!take_options(call, at))
+        return false;
+    call->terms.any_ttl = call->terms.any_ttl && call->ttl_ms == 0;
+    if (call->ttl_ms == 0)
+        call->ttl_ms = call->terms.any_ttl ? CHECK_NO_END_MS : usual;
+    return true;
+}
+
 /* Of the words of LIMIT, only how long it may wait. */
 static void take_wait(struct call *call)
 {
@@ -304,6 +353,8 @@ static bool take_words(struct call *call, size_t row)
     case VERB_LOCK:
     case VERB_LOCKSET:
         return take_lock(call, verbs[row].fixed);
+    case VERB_RESERVE:
+        return take_reserve(call, verbs[row].fixed);
     case VERB_SESSION_KEEP:
     case VERB_SESSION_CLOSE:
     case VERB_SESSION_INFO:
@@ -322,11 +373,19 @@ static bool take_words(struct call *call, size_t row)
         break;
     case VERB_STOCK_SET:
     case VERB_STOCK_ADD:
+    case VERB_STOCK_LOW:
+    case VERB_STOCK_LIMIT:
+    case VERB_STOCK_EXPECT:
         if (hf_parse_i64(last, &call->amount) != HF_OK)
             return false;
         break;
     case VERB_LIMIT:
         take_wait(call);
+        return true;
+    case VERB_JOIN: /* it is answered at once */
+        if (!take_options(call, verbs[row].fixed))
+            return false;
+        call->wait_ms = 0;
         return true;
     case VERB_LOCKS: /* the subjects read the rest themselves */
     case VERB_STOCK_GET:
@@ -334,6 +393,10 @@ static bool take_words(struct call *call, size_t row)
     case VERB_SESSION_LIST:
     case VERB_KEY:
         return true;
+    case VERB_STOCK_ATTR: /* the value is not always there */
+        if (call->word_count > 4 && !hf_bytes_is(call->words[4], "REQ"))
+            return take_options(call, 5);
+        return take_options(call, 4);
     default:
         break;
     }
@@ -346,7 +409,7 @@ static bool is_refusal(const struct call *call)
     static const char *const codes[] = {
         "BUSY",   "TIMEOUT",  "NOTHELD",  "LOST",      "STALE", "SHORT",
         "STATE",  "EXPIRED",  "NOTFOUND", "CONFLICT",  "ERR",   "BADARG",
-        "NOPERM", "DEADLOCK", "DONE",     "EXECABORT",
+        "NOPERM", "DEADLOCK", "DONE",     "EXECABORT", "QUOTA",
     };
     static const char moved[] = "-CONFLICT the request goes on";
 
@@ -358,6 +421,15 @@ static bool is_refusal(const struct call *call)
             return true;
     }
     return false;
+}
+
+bool check_is_clash(const struct call *call)
+{
+    static const char sku[] = "CONFLICT sku '";
+
+    return check_code(call, "CONFLICT") &&
+           memmem(call->reply.data, call->reply.len, sku, sizeof sku - 1) !=
+               NULL;
 }
 
 static void parse_reply(struct check *c, struct call *call)
@@ -384,9 +456,27 @@ static void parse_reply(struct check *c, struct call *call)
     call->outcome = is_refusal(call) ? OUTCOME_REFUSED : OUTCOME_UNKNOWN;
 }
 
+/* STOCK AT sku number, or STOCK GET sku AT number. */
+static bool take_past(struct call *call)
+{
+    const struct hf_bytes *words = call->words;
+    bool at = call->word_count == 4 && hf_bytes_is(words[1], "AT");
+    bool get = call->word_count == 5 && hf_bytes_is(words[1], "GET") &&
+               hf_bytes_is(words[3], "AT");
+
+    if (!hf_bytes_is(words[0], "STOCK") || (!at && !get))
+        return false;
+    call->name = words[2];
+    if (hf_parse_u64(words[call->word_count - 1], &call->token) == HF_OK)
+        call->verb = VERB_STOCK_AT;
+    return true;
+}
+
 void check_parse(struct check *c, struct call *call)
 {
     parse_reply(c, call);
+    if (take_past(call))
+        return;
     for (size_t i = 0; i < VERB_COUNT; i++) {
         if (!hf_bytes_is(call->words[0], verbs[i].word) ||
             (verbs[i].second != NULL &&
@@ -397,6 +487,8 @@ void check_parse(struct check *c, struct call *call)
             call->verb = verbs[i].verb;
         break;
     }
+    if (call->verb == VERB_RESERVE)
+        places_expand(c, call);
 }
 
 /* The word behind the name of the command, unless it is an option. */

@@ -21,6 +21,9 @@ enum note_kind {
     NOTE_KEPT,  /* not deleted, since units are reserved */
     NOTE_ABSENT,
     NOTE_RESET, /* STOCK DEL */
+    NOTE_LOW,   /* STOCK LOW, done or perhaps */
+    NOTE_CLASH, /* not at the version that IF says, but at this one */
+    NOTE_QUOTA, /* STOCK LIMIT to `wanted`, done or perhaps */
 };
 
 struct note {
@@ -32,8 +35,10 @@ struct note {
     int64_t wanted;    /* units; of a SET that is SHORT: the total */
     int64_t reserved;
     int64_t sold;
+    int64_t low; /* -1: not told */
     int64_t version;
     int64_t newest; /* of a read: version of all that it shows */
+    bool behind;    /* of a SHORT: others wait, whatever is available */
     uint32_t lo;
     uint32_t hi;
 };
@@ -79,7 +84,27 @@ struct product_view {
     };
 };
 
+/* Who may wait for a product at some time between the two. */
+struct waiting {
+    size_t count;
+    bool alone;   /* all of them for nothing else */
+    int64_t most; /* that one of them wants */
+};
+struct waiting waitlist_between(const struct check *c, struct hf_bytes sku,
+                                uint32_t lo, uint32_t hi);
+/* A read shows that so many wait. */
+void waitlist_judge_read(struct check *c, const struct note *note,
+                         int64_t count);
+
 /* The rules about reads and refusals inside the era, once it is summed up. */
 void product_judge(struct product_view *view);
+
+/* The rules about limits per owner. */
+void hoard_judge(struct product_view *view, const struct window *resets,
+                 size_t reset_count);
+void hoard_judge_refusal(struct check *c, const struct call *call);
+
+/* Adds notes of what the call says of products. */
+void stock_note(struct check *c, const struct call *call);
 
 #endif

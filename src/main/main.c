@@ -21,8 +21,11 @@ static const struct subcommand {
     {"explain", plain_main, "tell what happened to a lock"},
     {"waitgraph", plain_main, "show who waits for whom"},
     {"events", events_main, "print what happened, and wait for more"},
-    {"stock", plain_main, "set, change and show stock"},
+    {"stock", stock_main, "set, change, show, import and export stock"},
     {"reserve", plain_main, "reserve stock, all items or none"},
+    {"reservation", plain_main, "show a reservation, or its history"},
+    {"group", plain_main, "confirm or cancel reservations together"},
+    {"waitlist", plain_main, "wait for stock without a connection"},
     {"confirm", plain_main, "turn a reservation into a sale"},
     {"cancel", plain_main, "give reserved stock back"},
     {"limit", plain_main, "ask whether a key may act now"},
@@ -36,7 +39,7 @@ static void usage(FILE *out)
 {
     fprintf(out, "usage: holdfast SUBCOMMAND [options]\n\n");
     for (size_t i = 0; i < sizeof subcommands / sizeof *subcommands; i++)
-        fprintf(out, "  %-10s %s\n", subcommands[i].name, subcommands[i].help);
+        fprintf(out, "  %-11s %s\n", subcommands[i].name, subcommands[i].help);
     fprintf(out, "\nholdfast SUBCOMMAND --help tells more, with examples.\n");
 }
 

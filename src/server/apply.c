@@ -152,7 +152,8 @@ static void answer_write(struct server *server, struct entry *entry,
     note_sessions(server, entry, record, out);
     if (entry->conn == NULL)
         return; /* the server's own */
-    bool granted = hold_kind_waits(entry->kind) && out->code == HOLD_OK;
+    metrics_answered(&server->metrics, entry->kind, out->code);
+    bool granted = hold_kind_locks(entry->kind) && out->code == HOLD_OK;
     answer_applied(server, entry->conn, out->code, out->body);
     uint64_t took_ns = answer_note(server, entry->kind, entry->came_ns);
     entry->succeeded = out->code == HOLD_OK && out->stored;
@@ -166,20 +167,22 @@ static void answer_write(struct server *server, struct entry *entry,
     }
 }
 
-/* False: so much was due that the rest of it is left to the next turn, or there
- * is no memory to give a grant back that reaches nobody. */
+/* False: so much was due that the rest of it is left to the next turn, events
+ * have to be written first, or there is no memory to give a grant back that
+ * reaches nobody. */
 static bool apply_write(struct server *server, struct entry *entry,
                         struct hf_bytes record)
 {
     const struct hold_out *out;
 
-    if (hold_kind_waits(entry->kind) && entry->wait == NULL &&
+    if (hold_kind_locks(entry->kind) && entry->wait == NULL &&
         !lock_wait_spare(server))
         return false;
 
     do {
         if (server->turn_sweeps >= TURN_SWEEPS_MAX ||
-            server->turn_applied >= TURN_APPLIED_MAX)
+            server->turn_applied >= TURN_APPLIED_MAX ||
+            events_are_behind(server))
             return false;
         server->turn_sweeps++;
         out = hold_apply(server->engine, record);
@@ -239,7 +242,9 @@ static void apply_ask(struct server *server, const struct batch *batch,
     if (leads || log_leads(server->log))
         out = is_write ? hold_answer_now(server->engine, c)
                        : hold_ask(server->engine, c);
-    if (out == NULL && is_write && !server->failed) {
+    if (out == NULL && entry->denied != NULL && !server->failed) {
+        answer_error(server, entry->conn, ERROR_GROUP_DENIED, entry->denied);
+    } else if (out == NULL && is_write && !server->failed) {
         submit_refuse_share(server, entry->conn);
     } else if (out == NULL) {
         answer_refused(server, entry->conn, server->failed ? HF_IO : HF_NOMEM);

@@ -80,7 +80,7 @@ static bool is_over(const struct entry *entry)
         return false;
     if (entry->wait != NULL)
         return entry->wait->end != END_NONE;
-    return hold_kind_waits(entry->kind) && entry->conn != NULL &&
+    return hold_kind_locks(entry->kind) && entry->conn != NULL &&
            conn_is_gone(entry->conn);
 }
 
@@ -258,6 +258,7 @@ bool commit_round(struct server *server)
 {
     if (apply_ended(server))
         return true;
+    audits_begin(server);
     bool full = commit_is_full(server);
     while (commit_next(server))
         ;
@@ -280,7 +281,9 @@ void commit_tend(struct server *server)
 
 bool commit_has_work(struct server *server)
 {
-    return server->applying || server->news || next_batch(server) != NULL;
+    bool ended = server->applying || server->news;
+
+    return (ended && !events_are_behind(server)) || next_batch(server) != NULL;
 }
 
 void commit_poll(struct server *server)

@@ -62,9 +62,10 @@ static struct config_number *add_bounds(struct config_number *out,
 {
     for (size_t i = from; i < to; i++) {
         const struct hold_bound *row = &hold_bound_rows[i];
-        *out++ = (struct config_number){
-            row->setting, hold_bound(bounds, i), 1, row->max, true, true,
-            row->help};
+        *out++ = (struct config_number){row->setting,   hold_bound(bounds, i),
+                                        row->usual > 0, row->max,
+                                        true,           true,
+                                        row->help};
     }
     return out;
 }

@@ -42,6 +42,7 @@
 #define ERROR_NO_MULTI HOLD_ERR, "%s without MULTI"
 #define ERROR_GROUP_WRONG \
     HOLD_ABORTED, "Transaction discarded because of previous errors."
+#define ERROR_EXEC        HOLD_ABORTED, "Transaction discarded because of: %s"
 #define ERROR_NOT_GROUPED HOLD_ERR, "%s is not allowed in MULTI"
 #define ERROR_GROUP_REQ \
     HOLD_BADARG, "REQ is not allowed in MULTI: give one to EXEC"
@@ -61,6 +62,22 @@
 #define WRONG_EVENTS \
     "FROM is required: EVENTS FROM number [COUNT n] [WAIT ms] [MATCH pattern]"
 #define ERROR_NO_FEED HOLD_STATE, "events are not kept: events-keep-bytes is 0"
+#define ERROR_NO_SUCH_EVENTS                                                  \
+    HOLD_STATE, "FROM %llu is above %llu, the newest number: it is of other " \
+                "data; take the state anew, and begin with FROM 0"
+
+/* The past of a product. */
+#define ERROR_PAST                                                            \
+    HOLD_STATE, "the numbers of '%.*s' at %llu are not known any more, they " \
+                "are from %llu on"
+#define ERROR_NOT_THEN   HOLD_NOTFOUND, "there was no product '%.*s' at %llu"
+#define ERROR_AUDITING   HOLD_BUSY, "another audit is under way"
+#define ERROR_AUDIT      HOLD_ERR, "the audit of '%.*s' failed: %s"
+#define ERROR_NO_AUDIT   HOLD_STATE, "this log cannot be read while it is open"
+#define ERROR_NO_PRODUCT HOLD_NOTFOUND, "no product '%.*s'"
+#define ERROR_FUTURE \
+    HOLD_BADARG, "the number %llu was not given yet, the last one is %llu"
+
 #define ERROR_CHANNEL HOLD_BADARG, "a channel's name has 1 to %u bytes"
 #define ERROR_SUBSCRIPTIONS                                                   \
     HOLD_OVERLOADED, "too many subscriptions: at most %u of one client, and " \
@@ -137,8 +154,7 @@
         "this client has filled its share of the REQ ids remembered: " \
         "requests-share of requests-max"
 #define ERROR_STOPPING HOLD_TIMED_OUT, "the server stops"
-#define ERROR_STALLED \
-    HOLD_TIMED_OUT, "waited for the lock while the disk did not answer"
+#define ERROR_STALLED  HOLD_TIMED_OUT, "waited while the disk did not answer"
 
 /* Words. Those without % are followed by the word that is meant. */
 #define WRONG_WORD       "%s: '%.*s'%s"
@@ -159,6 +175,20 @@
 #define WRONG_AGE        "DEADLOCK WAITDIE and WOUNDWAIT need a SESSION"
 #define WRONG_DONE       "RESULT needs DONE"
 #define WRONG_TREES      "TREE and PERMITS cannot be combined"
+#define WRONG_SOME       "WAIT cannot be combined with BEST and MIN"
+#define WRONG_PLACE      "a place is given once, and has no '@'"
+#define WRONG_PLACES \
+    "at most %u places in one reservation, of %u bytes together"
+#define WRONG_NO_PLACE "SPLIT needs PLACE"
+#define WRONG_PLACED   "PLACE cannot be combined with WAIT, BEST and MIN"
+#define WRONG_PARTS    "SPLIT: items times places must be at most 128"
+#define WRONG_AT       "sku@place must not have more than 256 bytes"
+#define WRONG_GROUPED  "WAIT cannot be combined with GROUP"
+#define WRONG_BOOKED                                                           \
+    "PREORDER is of one item: book each, in one group (MULTI) if it is to be " \
+    "all or none"
+#define WRONG_BOOKS \
+    "PREORDER cannot be combined with WAIT, BEST, MIN, PLACE and GROUP"
 #define WRONG_BIND_REQ \
     "BIND takes no REQ: an answer that is told again would bind nothing"
 #define WRONG_MISSING "an argument is missing"
@@ -230,9 +260,13 @@
     ROW(BUSY, ANY,                                                             \
         "lock '{name}' is closed by DELAY for {-expires_ms} ms more, "         \
         "{waiting} waiting, position {position}")                              \
-    ROW(TIMED_OUT, ANY,                                                        \
+    ROW(TIMED_OUT, FIELD_SKU,                                                  \
+        "waited {waited_ms} ms for sku '{sku}', {waiting} others wait, "       \
+        "position {position}")                                                 \
+    ROW(TIMED_OUT, FIELD_POSITION,                                             \
         "waited {waited_ms} ms for the lock, {waiting} others wait, position " \
         "{position}")                                                          \
+    ROW(TIMED_OUT, ANY, "the wait was given up, as was told before")           \
     ROW(NOTHELD, FIELD_NAME, "lock '{name}' is not held with token {token}")   \
     ROW(NOTHELD, FIELD_TOKEN, "no set is held with token {token}")             \
     ROW(NOTHELD, ANY, "everything was flushed")                                \
@@ -247,12 +281,29 @@
         "the work of '{name}' is done, for {-expires_ms} ms more: {result}")   \
     ROW(STALE, ANY,                                                            \
         "token {token} is older than {newest}, the newest seen for '{name}'")  \
+    ROW(SHORT, FIELD_ITEMS, "{items}")                                         \
+    TWO(SHORT, FIELD_WAITING, FIELD_EXPECTED,                                  \
+        "sku '{sku}': requested {requested}, available {available}, "          \
+        "{waiting} waiting, expected {expected}, of which {booked} are "       \
+        "booked")                                                              \
+    TWO(SHORT, FIELD_AVAILABLE, FIELD_EXPECTED,                                \
+        "sku '{sku}': requested {requested}, available {available}, expected " \
+        "{expected}, of which {booked} are booked")                            \
+    TWO(SHORT, FIELD_AVAILABLE, FIELD_WAITING,                                 \
+        "sku '{sku}': requested {requested}, available {available}, "          \
+        "{waiting} waiting")                                                   \
     ROW(SHORT, FIELD_AVAILABLE,                                                \
         "sku '{sku}': requested {requested}, available {available}")           \
     ROW(SHORT, ANY,                                                            \
         "sku '{sku}': total {requested} is below {reserved} reserved and "     \
         "{sold} sold")                                                         \
+    TWO(STATE, FIELD_SKU, FIELD_BOOKED,                                        \
+        "sku '{sku}' has {reserved} reserved, and {booked} are booked")        \
+    TWO(STATE, FIELD_SKU, FIELD_WAITING,                                       \
+        "sku '{sku}' has {reserved} reserved, and {waiting} wait for it")      \
     ROW(STATE, FIELD_SKU, "sku '{sku}' has {reserved} reserved")               \
+    ROW(STATE, FIELD_LIMIT,                                                    \
+        "reservation '{id}' has reached its limit of {maximum} {limit}")       \
     ROW(STATE, FIELD_TREE,                                                     \
         "this owner holds '{name}' without TREE; unlock it first (an upgrade " \
         "would deadlock with another one)")                                    \
@@ -269,19 +320,34 @@
         "UNLOCK")                                                              \
     ROW(STATE, ANY, "reservation '{id}' is {status}")                          \
     ROW(EXPIRED, ANY, "reservation '{id}' expired {expires_ms} ms ago")        \
+    ROW(NOTFOUND, FIELD_REF, "no arrival '{ref}' of sku '{sku}' is announced") \
     ROW(NOTFOUND, FIELD_SKU, "no product '{sku}'")                             \
     ROW(NOTFOUND, FIELD_SESSION, "no session {session}")                       \
+    ROW(NOTFOUND, FIELD_GROUP, "no group '{group}'")                           \
+    ROW(NOTFOUND, FIELD_CLASS, "no class '{class}'")                           \
     ROW(NOTFOUND, FIELD_ID, "no reservation '{id}'")                           \
     ROW(NOTFOUND, FIELD_RESOURCE, "no fence '{resource}'")                     \
     ROW(NOTFOUND, ANY, "nobody holds lock '{name}'")                           \
+    ROW(CONFLICT, FIELD_VERSION,                                               \
+        "sku '{sku}' is at version {version}, not {requested} (0: there is "   \
+        "no such product)")                                                    \
     ROW(CONFLICT, ANY, "id '{id}' was used with other arguments")              \
     ROW(OVERLOADED, ANY, "{name} of {maximum} is reached")                     \
+    TWO(BADARG, FIELD_SKU, FIELD_LIMIT,                                        \
+        "sku '{sku}' has a limit of {limit} for each owner: OWNER is needed")  \
+    ROW(BADARG, FIELD_REF, "AT is missing: '{ref}' of sku '{sku}' is new")     \
+    ROW(BADARG, FIELD_SKU,                                                     \
+        "reservation '{id}' has {reserved} of sku '{sku}', not {requested}")   \
     ROW(BADARG, ANY,                                                           \
         "the token {token} was never given, the newest is {newest}")           \
     ROW(ABORTED, ANY, "command {position} of {count}: ")                       \
     ROW(WRONGTYPE, ANY,                                                        \
         "Operation against a key holding the wrong kind of value: '{name}' "   \
         "is {mode}, or a lock that SET did not make")                          \
+    ROW(QUOTA, FIELD_ITEMS, "owner '{owner}': {items}")                        \
+    ROW(QUOTA, ANY,                                                            \
+        "owner '{owner}': sku '{sku}': requested {requested}, has {has}, "     \
+        "limit {limit}")                                                       \
     ROW(MOVED, ANY, "the request goes on in a newer connection")
 
 #endif

@@ -7,6 +7,7 @@
 #include "server/answer.h"
 #include "server/conn.h"
 #include "server/errors.h"
+#include "server/history.h"
 #include "server/machine.h"
 #include "server/server.h"
 
@@ -87,6 +88,7 @@ static const struct {
     [SUBJECT_PRODUCT] = {"sku", "reason"},
     [SUBJECT_RESERVATION] = {"id", "reason"},
     [SUBJECT_FENCE] = {"resource", NULL},
+    [SUBJECT_CLASS] = {"class", NULL},
 };
 
 static void put_text(struct reply *reply, const char *name,
@@ -96,19 +98,59 @@ static void put_text(struct reply *reply, const char *name,
     reply_put_bytes(reply, text);
 }
 
+/* What the numbers of an event about a product are called, or NULL. */
+struct numbers {
+    const char *total;
+    const char *available;
+    const char *token;
+};
+
+static struct numbers numbers_of(const struct hold_event *event)
+{
+    switch (event->kind) {
+    case EVENT_STOCK_ATTRIBUTES:
+    case EVENT_STOCK_DELETED:
+        return (struct numbers){NULL, NULL, NULL};
+    case EVENT_STOCK_LIMIT:
+        return (struct numbers){"total", "available", "limit"};
+    case EVENT_ARRIVAL_EXPECTED:
+    case EVENT_ARRIVAL_LATE:
+        return (struct numbers){"announced", NULL, "expected_ms"};
+    case EVENT_ARRIVAL_SHORT:
+        return (struct numbers){"announced", "arrived", "uncovered"};
+    default:
+        if (hold_event_subject(event->kind) == SUBJECT_PRODUCT)
+            return (struct numbers){"total", "available", NULL};
+        if (hold_event_subject(event->kind) == SUBJECT_LOCK ||
+            event->kind == EVENT_FENCE_RAISED)
+            return (struct numbers){NULL, NULL, "token"};
+        return (struct numbers){NULL, NULL, NULL};
+    }
+}
+
+static void put_number(struct reply *reply, const char *name, uint64_t number)
+{
+    if (name != NULL)
+        reply_pair_number(reply, name, (int64_t)number);
+}
+
 void event_put(struct reply *reply, const struct hold_event *event,
                uint64_t now_us)
 {
     enum hold_subject subject = hold_event_subject(event->kind);
+    struct numbers numbers = numbers_of(event);
     bool lock = subject == SUBJECT_LOCK;
     bool reservation = subject == SUBJECT_RESERVATION;
-    bool product = event->kind == EVENT_STOCK_CHANGED;
-    bool token = lock || event->kind == EVENT_FENCE_RAISED;
+    bool attribute = event->kind == EVENT_STOCK_ATTRIBUTES;
+    bool extra = subject == SUBJECT_PRODUCT && event->owner.len > 0;
     bool aged = event->age_us != HOLD_NO_AGE;
     bool note = event->note.len > 0;
 
-    reply_put_map(reply, 3u + (subject != SUBJECT_ALL) + 2u * lock + token +
-                             2u * reservation + 2u * product + aged + note);
+    reply_put_map(reply, 3u + (subject != SUBJECT_ALL) + 2u * lock +
+                             2u * reservation + (numbers.total != NULL) +
+                             (numbers.available != NULL) +
+                             (numbers.token != NULL) + aged + note + extra +
+                             (event->group.len > 0));
     reply_pair_number(reply, "seq", (int64_t)event->seq);
     reply_pair_text(reply, "kind", hold_event_name(event->kind));
     reply_pair_number(reply, "at_ms", (int64_t)(now_us / 1000));
@@ -116,20 +158,22 @@ void event_put(struct reply *reply, const struct hold_event *event,
         put_text(reply, texts[subject].name, event->name);
     if (lock || reservation)
         put_text(reply, "owner", event->owner);
-    if (token)
-        reply_pair_number(reply, "token", (int64_t)event->token);
+    put_number(reply, numbers.token, event->token);
     if (lock)
         reply_pair_text(reply, "mode", mode_of(event));
     if (reservation)
         put_items(reply, event->items);
-    if (product) {
-        reply_pair_number(reply, "total", (int64_t)event->total);
-        reply_pair_number(reply, "available", (int64_t)event->available);
-    }
+    put_number(reply, numbers.total, event->total);
+    put_number(reply, numbers.available, event->available);
     if (aged)
         reply_pair_number(reply, "held_ms", (int64_t)(event->age_us / 1000));
+    if (event->group.len > 0)
+        put_text(reply, "group", event->group);
     if (note)
-        put_text(reply, texts[subject].note, event->note);
+        put_text(reply, attribute ? "attribute" : texts[subject].note,
+                 event->note);
+    if (extra)
+        put_text(reply, attribute ? "value" : "ref", event->owner);
 }
 
 /* ---- A page of them. ---- */
@@ -268,12 +312,14 @@ void events_wait_left(struct server *server, struct wait *base)
     leave(server, (struct event_wait *)base);
 }
 
-/* Its reply was put. */
-static void finish(struct server *server, struct event_wait *wait)
+/* Its reply was put; without memory for that it may be gone already. */
+static void finish(struct server *server, struct conn *conn)
 {
-    struct conn *conn = wait->base.conn;
-    uint64_t came_ns = wait->base.came_ns;
+    struct event_wait *wait = (struct event_wait *)conn->wait;
 
+    if (wait == NULL)
+        return;
+    uint64_t came_ns = wait->base.came_ns;
     leave(server, wait);
     answer_done(conn);
     table_took(server, hf_bytes_text("EVENTS"), came_ns);
@@ -289,13 +335,14 @@ void events_wait_due(struct server *server, struct wait *base)
         return;
     }
     answer_empty(base->conn, &wait->ask);
-    finish(server, wait);
+    finish(server, base->conn);
 }
 
 /* Begins to read for it; false without memory. */
 static bool read_for(struct server *server, struct event_wait *wait)
 {
-    wait->read = feed_read_start(server->events.feed, wait->ask.after, wait);
+    wait->read =
+        feed_read_start(server->events.feed, wait->ask.after, &wait->base);
     return wait->read != NULL;
 }
 
@@ -303,8 +350,8 @@ static bool read_for(struct server *server, struct event_wait *wait)
 static void look_again(struct server *server, struct event_wait *wait)
 {
     struct conn *conn = wait->base.conn;
-    enum hf_status status = answer_now_if(server, conn, &wait->ask);
     bool over = hf_clock_now_ns(server->clock) >= wait->base.deadline_ns;
+    enum hf_status status = answer_now_if(server, conn, &wait->ask);
 
     if (status == HF_PENDING && !read_for(server, wait))
         status = HF_NOMEM;
@@ -315,7 +362,7 @@ static void look_again(struct server *server, struct event_wait *wait)
     if (status == HF_NOMEM)
         answer_refused(server, conn, status);
     if (status == HF_OK || status == HF_NOMEM)
-        finish(server, wait);
+        finish(server, conn);
     else if (status == HF_EMPTY)
         waits_look(&server->waits, &wait->base, wait->base.deadline_ns);
 }
@@ -360,9 +407,11 @@ void events_serve(struct server *server)
 static void serve_read(struct server *server, struct event_wait *wait,
                        const struct feed_page *page)
 {
+    struct conn *conn = wait->base.conn;
+
     wait->read = NULL;
-    if (answer_page(wait->base.conn, page, &wait->ask))
-        finish(server, wait);
+    if (answer_page(conn, page, &wait->ask))
+        finish(server, conn);
     else
         look_again(server, wait);
 }
@@ -373,8 +422,11 @@ static void on_wake(uv_async_t *handle)
     struct feed_read *read;
 
     while ((read = feed_read_next(server->events.feed)) != NULL) {
-        if (read->owner != NULL)
-            serve_read(server, read->owner, &read->page);
+        struct wait *wait = read->owner;
+        if (wait != NULL && wait->kind == WAIT_HISTORY)
+            history_found(server, wait, &read->page);
+        else if (wait != NULL)
+            serve_read(server, (struct event_wait *)wait, &read->page);
         feed_read_free(read);
     }
     server_turn(server);
@@ -407,7 +459,8 @@ static void park(struct server *server, struct conn *conn,
     if (wait->next != NULL)
         wait->next->prev = wait;
     server->events.first = wait;
-    waits_queue(&wait->base);
+    if (ask->wait_ms > 0) /* else it is only read for */
+        waits_queue(&wait->base);
     if (status == HF_PENDING && !read_for(server, wait)) {
         leave(server, wait);
         answer_refused(server, conn, HF_NOMEM);
@@ -433,6 +486,12 @@ void events_read(const struct asked *asked)
     }
     if (server->events.feed == NULL) {
         answer_error(server, asked->conn, ERROR_NO_FEED);
+        return;
+    }
+    uint64_t newest = hold_seq(server->engine);
+    if (ask.after > newest) { /* what comes up to there would not be told */
+        answer_error(server, asked->conn, ERROR_NO_SUCH_EVENTS,
+                     (unsigned long long)ask.after, (unsigned long long)newest);
         return;
     }
     status = answer_now_if(server, asked->conn, &ask);
@@ -487,8 +546,13 @@ void events_stop(struct server *server, bool clean)
         feed_stop(server->events.feed, clean);
 }
 
+/* Reads that nobody will be told of go with the feed. */
 void events_close(struct server *server)
 {
+    for (struct event_wait *wait = server->events.first; wait != NULL;
+         wait = wait->next)
+        wait->read = NULL;
+    history_forget(server);
     feed_close(server->events.feed);
     server->events.feed = NULL;
 }
@@ -509,6 +573,11 @@ void events_tend(struct server *server)
         report_feed(&server->report, error);
         events->failures = stats.failures;
     }
+}
+
+bool events_are_behind(struct server *server)
+{
+    return feed_is_behind(server->events.feed, server->clock);
 }
 
 void events_tell(struct server *server, const struct hold_out *out)

@@ -17,6 +17,7 @@
 #include "server/waits.h"
 
 struct event_wait;
+struct search;
 
 struct events {
     struct feed *feed; /* NULL: events are not kept */
@@ -24,6 +25,7 @@ struct events {
     bool woken;        /* `wake` is open */
     bool news; /* there are events since those who wait were looked at */
     struct event_wait *first; /* those who wait */
+    struct search *searches;  /* and those who search: history.h */
     uint64_t failures;        /* of the disk, as far as told */
 };
 
@@ -45,6 +47,9 @@ void events_tend(struct server *server);
 
 /* What a call of the engine gave is kept, and told to all who want to know. */
 void events_tell(struct server *server, const struct hold_out *out);
+/* True while nothing is to be applied, so that the feed loses nothing: its disk
+ * is slow. */
+bool events_are_behind(struct server *server);
 /* Somebody waits for a lock, under that ticket: so are its holders. */
 void events_wanted(struct server *server, struct hf_bytes name,
                    uint64_t ticket);

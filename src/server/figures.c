@@ -68,15 +68,24 @@ static double event_count(const struct server *server,
     return (double)server->metrics.events[kind];
 }
 
+/* RESERVEs granted, of all; 1 before the first. */
+static double success(const struct server *server)
+{
+    double granted = event_count(server, EVENT_RESERVED);
+    double asked = granted + (double)server->metrics.reserves_refused;
+
+    return asked > 0 ? granted / asked : 1;
+}
+
 /* Of the reservations that ended; 0 before the first. */
-static double part_of_ended(const struct server *server,
-                            enum hold_event_kind kind)
+static double expiry(const struct server *server)
 {
     double ended = event_count(server, EVENT_CONFIRMED) +
                    event_count(server, EVENT_CANCELLED) +
                    event_count(server, EVENT_RESERVATION_EXPIRED);
 
-    return ended > 0 ? event_count(server, kind) / ended : 0;
+    return ended > 0 ? event_count(server, EVENT_RESERVATION_EXPIRED) / ended
+                     : 0;
 }
 
 static double utilisation(const struct server *server)
@@ -84,8 +93,8 @@ static double utilisation(const struct server *server)
     struct hold_counts c;
 
     hold_count(server->engine, &c);
-    return c.stock_total > 0 ? (c.stock_reserved + c.stock_sold) / c.stock_total
-                             : 0;
+    double unsold = c.stock_total - c.stock_sold;
+    return unsold > 0 ? c.stock_reserved / unsold : 0;
 }
 
 /* The second number of the line: pages in memory. */
@@ -120,7 +129,7 @@ static double blocked(const struct server *server)
     struct hold_counts c;
 
     hold_count(server->engine, &c);
-    return (double)(c.waiters + server->waits.counts[WAIT_LIMIT] +
+    return (double)(c.waiters + c.buyers + server->waits.counts[WAIT_LIMIT] +
                     server->waits.counts[WAIT_FEED]);
 }
 
@@ -137,8 +146,8 @@ static double disk_free(const struct server *server)
         return (double)(value);                     \
     }
 
-READ(success, part_of_ended(server, EVENT_CONFIRMED))
-READ(expiry, part_of_ended(server, EVENT_RESERVATION_EXPIRED))
+READ(recent_success, server->health.success)
+READ(recent_expiry, server->health.expiry)
 READ(uptime,
      (double)(hf_clock_now_ns(server->clock) - server->started_ns) / 1e9)
 READ(pushed, hf_index_count(&server->pushes.grants))
@@ -282,6 +291,11 @@ static const struct figure figures[] = {
     {SECTION_NONE, "holdfast_snapshot_last_seconds",
      "How long the last one took.", KEPT(snapshot_last_ns), .scale = NS},
     {SECTION_PERSISTENCE, "snapshot_running", NULL, .read = snapshot_running},
+    {SECTION_PERSISTENCE, "holdfast_audits_total",
+     "Audits of products that found nothing.", COUNTER, OWN(audits.count)},
+    {SECTION_PERSISTENCE, "holdfast_audit_failures_total",
+     "Audits that found something, or could not read the journal.", COUNTER,
+     OWN(audits.failures)},
     {SECTION_LOG, "log_level", NULL, TEXT(level)},
     {SECTION_LOG, "holdfast_log_lines_total", "Lines written.", COUNTER,
      LOGGED(written)},
@@ -351,6 +365,10 @@ static const struct figure figures[] = {
     {SECTION_LATENCY, "holdfast_lock_wait_seconds",
      "Waits in the queue of a lock, by how they ended.",
      HISTOGRAM(US, wait_bounds_us), EACH(metrics.wait_us, "result", wait_name)},
+    {SECTION_LATENCY, "holdfast_stock_wait_seconds",
+     "Waits of RESERVE for stock, by how they ended.",
+     HISTOGRAM(US, wait_bounds_us),
+     EACH(metrics.stock_wait_us, "result", wait_name)},
     {SECTION_LATENCY, "holdfast_lock_hold_seconds", "How long locks were held.",
      HISTOGRAM(US, life_bounds_us), OWN(metrics.hold_us)},
     {SECTION_LATENCY, "holdfast_reservation_confirm_seconds",
@@ -409,13 +427,18 @@ static const struct figure figures[] = {
     {SECTION_NONE, "holdfast_stock_sold_units", "Units sold.", HELD(stock_sold),
      .real = true},
     {SECTION_NONE, "holdfast_stock_utilisation_ratio",
-     "Reserved and sold of total.", .read = utilisation},
+     "Reserved of what is not sold: reserved / (available + reserved).",
+     .read = utilisation},
     {SECTION_HOLDS, "holdfast_reservations",
      "Reservations, with ended ones remembered.", HELD(reservations)},
     {SECTION_HOLDS, "holdfast_reservations_pending", "Reservations not ended.",
      HELD(pending)},
+    {SECTION_HOLDS, "holdfast_stock_waiters",
+     "Requests in the queues of products.", HELD(buyers)},
     {SECTION_NONE, "holdfast_reservation_success_ratio",
-     "Confirmed of those that ended since the start.", .read = success},
+     "RESERVEs granted of those asked since the start.", .read = success},
+    {SECTION_NONE, "holdfast_reserves_refused_total", "RESERVEs refused.",
+     COUNTER, OWN(metrics.reserves_refused)},
     {SECTION_NONE, "holdfast_reservation_expiry_ratio",
      "Expired of those that ended since the start.", .read = expiry},
     {SECTION_HOLDS, "holdfast_fences", "Resources with a newest token.",
@@ -433,6 +456,20 @@ static const struct figure figures[] = {
     {SECTION_HOLDS, "holdfast_limit_shadow_denied_total",
      "What shadow policies would have denied.", COUNTER,
      LIMITED(shadow_denied)},
+    {SECTION_ALERTS, "holdfast_alert", "1: the rule holds now.",
+     EACH(alarms, "rule", alarms_rule)},
+    {SECTION_ALERTS, "holdfast_reservation_recent_success_ratio",
+     "RESERVEs granted of those asked in the last five minutes.",
+     .read = recent_success},
+    {SECTION_ALERTS, "holdfast_reservation_recent_expiry_ratio",
+     "Reservations expired of those that ended in the last five minutes.",
+     .read = recent_expiry},
+    {SECTION_ALERTS, "holdfast_cleanup_behind_seconds",
+     "How long the oldest thing that is over waits to be cleaned up.",
+     .read = health_behind},
+    {SECTION_ALERTS, "holdfast_reservation_overdue_seconds",
+     "How long the oldest pending reservation is beyond its time.",
+     .read = health_overdue},
 };
 #define FIGURES (sizeof figures / sizeof figures[0])
 

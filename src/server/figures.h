@@ -28,6 +28,7 @@ enum figure_section { /* in the order of INFO */
                       SECTION_LATENCY,
                       SECTION_EVENTS,
                       SECTION_HOLDS,
+                      SECTION_ALERTS,
                       SECTION_COUNT,
                       SECTION_NONE = SECTION_COUNT, /* METRICS only */
 };

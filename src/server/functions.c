@@ -1,8 +1,10 @@
 /* functions.c - the commands that are not the engine's: rows of the table. */
 #include "resp/resp.h"
 #include "server/admin.h"
+#include "server/audit.h"
 #include "server/events.h"
 #include "server/group.h"
+#include "server/history.h"
 #include "server/limit.h"
 #include "server/script.h"
 #include "server/subscribe.h"
@@ -23,6 +25,7 @@
          .type = TYPE_NUMBER, PLACE(version), .min = 2, .max = 3)            \
     WORD(DATABASE, "0")                                                      \
     WORD(NAME, "name")                                                       \
+    WORD(SKU, "sku")                                                         \
     WORD(ATTRIBUTE, "attribute")                                             \
     WORD(SECTION, "section", OPTIONAL)                                       \
     WORD(PATTERNS, "pattern", .form = "pattern [pattern ...]", .many = true, \
@@ -64,6 +67,31 @@ const struct shape admin_hello_shape = {&plain, {PLAIN_VERSION}, 3, 0};
 /* What the engine does not do. All of it waits for the connection's own
  * writes. */
 const struct command table_functions[] = {
+    {"STOCK HISTORY",
+     "Tells what happened to a product and to reservations of it, in order, "
+     "100 changes unless told",
+     "as EVENTS; no events: that was all; -STATE", "stock",
+     COMMAND_BLOCKING | LONG, SHAPE(history_stock)},
+    {"STOCK AUDIT",
+     "Derives a product's numbers from the journal on disk, from the oldest "
+     "snapshot on, and proves at each step that they add up and that no unit "
+     "was promised twice; one audit at a time",
+     "map: sku from (the number of the snapshot; 0: all there ever was) to "
+     "records steps total available reserved sold; -ERR: what is wrong, -BUSY "
+     "-NOTFOUND",
+     "stock", COMMAND_BLOCKING, WORDS(audit_stock, PLAIN_SKU)},
+    {"RESERVATION HISTORY",
+     "Tells what happened to a reservation, also when it is forgotten; the id "
+     "HISTORY cannot be shown by RESERVATION",
+     "as EVENTS; no events: that was all; -STATE", "reservation",
+     COMMAND_BLOCKING | LONG, SHAPE(history_reservation)},
+    {"STOCK AT",
+     "Shows a product as it was behind a number of the past; the same as STOCK "
+     "GET sku AT number",
+     "map: sku total available reserved sold version updated_ms (null: older "
+     "than what is kept) at; -NOTFOUND: there was none; -STATE: not known any "
+     "more, and from which number on it is; -BADARG",
+     "stock", COMMAND_BLOCKING | LONG, SHAPE(history_at)},
     {"LIMIT DEFINE",
      "Makes a policy, or changes it; what keys have spent stays spent. KEEP is "
      "what priorities 1, 2 and 3 leave to those above; SHADOW counts and "
@@ -107,7 +135,7 @@ const struct command table_functions[] = {
      "WAIT waits for the next one. gap: what happened up to this number is not "
      "kept any more",
      "map: events (list of maps: seq kind at_ms ...) next (FROM of the next "
-     "call) gap (0: none)",
+     "call) gap (0: none); -STATE",
      "events", COMMAND_BLOCKING | LONG, SHAPE(events_read)},
     {"SUBSCRIBE", "Has what is published on channels told to this connection",
      "for each: subscribe channel count", "events", 0,

@@ -156,6 +156,19 @@ void group_spoil(struct conn *conn)
         conn->group->wrong = true;
 }
 
+void group_bad(struct server *server, struct conn *conn,
+               const struct command *command, enum hf_status status,
+               const char *error)
+{
+    if (conn->group == NULL || command->kind != HOLD_GROUP) {
+        group_spoil(conn);
+        answer_bad(server, conn, status, error);
+        return;
+    }
+    answer_error(server, conn, ERROR_EXEC, error);
+    group_leave(conn);
+}
+
 static bool has_room(const struct group *group, size_t more)
 {
     return group->count < HOLD_GROUP_MAX &&
@@ -486,7 +499,7 @@ void group_granted(struct server *server, struct conn *conn,
     while (hold_group_next(group, &at, &member)) {
         size_t from = next;
         reply_skip(body, &next);
-        if (hold_kind_waits((enum hold_kind)(unsigned char)member.data[8]))
+        if (hold_kind_locks((enum hold_kind)(unsigned char)member.data[8]))
             push_grant(server, conn, hf_bytes(body.data + from, next - from));
     }
 }

@@ -47,6 +47,12 @@ bool group_queue(const struct asked *asked, const struct command *command,
 /* One could not be queued, if it is in MULTI: EXEC will refuse. */
 void group_spoil(struct conn *conn);
 
+/* There is something wrong with the words of a command that is not queued: of
+ * EXEC that ends the group, as in Redis. */
+void group_bad(struct server *server, struct conn *conn,
+               const struct command *command, enum hf_status status,
+               const char *error);
+
 /* Fills in what was queued, without the answers of limits. */
 void group_fill(struct server *server, const struct conn *conn,
                 struct hold_command *command);

@@ -115,7 +115,7 @@ void admin_info(const struct asked *asked)
         [SECTION_MEMORY] = "Memory",   [SECTION_PERSISTENCE] = "Persistence",
         [SECTION_LOG] = "Log",         [SECTION_STATS] = "Stats",
         [SECTION_LATENCY] = "Latency", [SECTION_EVENTS] = "Events",
-        [SECTION_HOLDS] = "Holds",
+        [SECTION_HOLDS] = "Holds",     [SECTION_ALERTS] = "Alerts",
     };
     struct info info = {.server = asked->server, .reply = asked->reply};
 

@@ -33,11 +33,16 @@ enum hf_status key_take_value(struct hf_bytes text, struct hf_bytes *out,
                : parse_text(text, "the value", HOLD_OWNER_MAX, out, error);
 }
 
+/* As Redis reads it: 05 and -0 are no integers. */
 enum hf_status key_take_integer(struct hf_bytes text, int64_t *out,
                                 char error[PARSE_ERROR_MAX])
 {
-    return hf_parse_i64(text, out) == HF_OK ? HF_OK
-                                            : key_wrong(error, WRONG_INTEGERS);
+    size_t sign = text.len > 0 && text.data[0] == '-';
+    bool zero = text.len > sign && text.data[sign] == '0';
+
+    return (zero && text.len > 1) || hf_parse_i64(text, out) != HF_OK
+               ? key_wrong(error, WRONG_INTEGERS)
+               : HF_OK;
 }
 
 enum hf_status key_take_ttl(struct hf_bytes text, uint64_t unit_ms,
@@ -54,6 +59,12 @@ enum hf_status key_take_ttl(struct hf_bytes text, uint64_t unit_ms,
     return HF_OK;
 }
 
+static enum hf_status too_many(char error[PARSE_ERROR_MAX])
+{
+    snprintf(error, PARSE_ERROR_MAX, WRONG_KEYS, HOLD_SET_MAX);
+    return HF_INVALID;
+}
+
 enum hf_status key_add(struct hold_command *command, struct hf_bytes name,
                        char error[PARSE_ERROR_MAX])
 {
@@ -61,8 +72,7 @@ enum hf_status key_add(struct hold_command *command, struct hf_bytes name,
         return HF_INVALID;
     if (hold_add_name(command, name, false) != HF_FULL)
         return HF_OK; /* one that was there counts once */
-    snprintf(error, PARSE_ERROR_MAX, WRONG_KEYS, HOLD_SET_MAX);
-    return HF_INVALID;
+    return too_many(error);
 }
 
 void key_settle_names(struct hold_command *command)
@@ -171,14 +181,14 @@ static enum hf_status take_own(struct parse *p, unsigned option)
     }
 }
 
-static bool is_one_of(uint32_t seen, uint32_t among)
+static bool is_one_of(uint64_t seen, uint64_t among)
 {
     seen &= among;
     return (seen & (seen - 1)) == 0;
 }
 
 /* What the options say together. */
-static bool go_together(uint32_t seen)
+static bool go_together(uint64_t seen)
 {
     return is_one_of(seen, BIT(NX) | BIT(XX) | BIT(IFEQ)) &&
            is_one_of(seen,
@@ -297,10 +307,12 @@ static enum hf_status make_many(const struct command *command,
 
     if (count == 0)
         return wrong_count(command, error);
+    if (counts && count > HOLD_SET_MAX)
+        return too_many(error);
     out->flags = command->as;
     for (size_t i = 0; i < count; i++) {
         struct hold_item *item = &out->items[out->item_count];
-        if (!counts || i == HOLD_SET_MAX) {
+        if (!counts) {
             if (key_add(out, args[i], error) != HF_OK)
                 return HF_INVALID;
             continue;

@@ -314,7 +314,7 @@ static enum hf_status check_together(struct reading *r)
 {
     const struct limit_call *call = r->call;
     bool waits = call->words.wait_ms > 0, named = call->words.request.len > 0;
-    uint32_t actions = r->parse.seen & (BIT(PEEK) | BIT(REFUND) | BIT(HOLD));
+    uint64_t actions = r->parse.seen & (BIT(PEEK) | BIT(REFUND) | BIT(HOLD));
 
     if ((actions & (actions - 1)) != 0) /* more than one */
         return misses(r, WRONG_ACTIONS);
@@ -343,7 +343,7 @@ enum hf_status limit_parse(struct limits *limits, const struct hf_bytes *args,
         read_words(&r, &limit_take_shape, args, count, error);
     if (status != HF_OK)
         return status;
-    uint32_t seen = r.parse.seen;
+    uint64_t seen = r.parse.seen;
     bool has_own = (seen & RULE) != 0, has_policy = out->count > 0;
     out->own.shadow = (seen & BIT(SHADOW)) != 0;
     out->plain = (seen & ~PLAIN) == 0;

@@ -1,4 +1,4 @@
-/* lock_wait.c - who waits for a lock, and how that ends. */
+/* lock_wait.c - who waits for a lock or for stock, and how that ends. */
 #include "server/lock_wait.h"
 
 #include <assert.h>
@@ -19,46 +19,11 @@
  * is looked at again. */
 #define LOOK_AGAIN_NS (5 * NS_PER_MS)
 
-enum hf_status lock_waits_open(struct lock_waits *waits)
-{
-    struct hf_hash_seed tickets = {{0, 0}}; /* they are our own numbers */
-    struct hf_hash_seed requests;
-    size_t bytes = (sizeof(struct wait_ref) + 7) / 8 * 8;
-
-    if (server_random(&requests, sizeof requests) != HF_OK)
-        return HF_IO;
-    hf_texts_init(&waits->texts, &waits->bytes);
-    enum hf_status status = hf_index_init(&waits->tickets, bytes, &waits->texts,
-                                          tickets, &waits->bytes);
-    if (status == HF_OK)
-        status = hf_index_init(&waits->requests, bytes, &waits->texts, requests,
-                               &waits->bytes);
-    return status;
-}
-
-void lock_waits_close(struct lock_waits *waits)
-{
-    hf_free(waits->spare);
-    hf_index_destroy(&waits->tickets);
-    hf_index_destroy(&waits->requests);
-    hf_texts_destroy(&waits->texts);
-}
-
 /* ---- How a wait is found. ---- */
 
 static struct hf_bytes ticket_name(const uint64_t *ticket)
 {
     return hf_bytes((const char *)ticket, TICKET_BYTES);
-}
-
-static struct lock_wait *find(const struct hf_index *index,
-                              struct hf_bytes name)
-{
-    uint32_t number = hf_index_find(index, name);
-
-    if (number == 0)
-        return NULL;
-    return ((struct wait_ref *)hf_index_at(index, number))->wait;
 }
 
 static bool put_ref(struct hf_index *index, struct hf_bytes name,
@@ -88,20 +53,9 @@ static void forget_ticket(struct lock_waits *waits, struct lock_wait *wait)
 static void forget_request(struct lock_waits *waits,
                            const struct lock_wait *wait)
 {
-    if (wait->request.len > 0 && find(&waits->requests, wait->request) == wait)
+    if (wait->request.len > 0 &&
+        lock_wait_find(&waits->requests, wait->request) == wait)
         drop_ref(&waits->requests, wait->request);
-}
-
-bool lock_wait_knows(const struct lock_waits *waits, struct hf_bytes request)
-{
-    return find(&waits->requests, request) != NULL;
-}
-
-bool lock_wait_was_told(const struct lock_waits *waits, struct hf_bytes request)
-{
-    const struct lock_wait *wait = find(&waits->requests, request);
-
-    return wait != NULL && wait->end == END_TOLD;
 }
 
 /* ---- Life and death of the struct. ---- */
@@ -189,16 +143,20 @@ struct lock_wait *lock_wait_new(struct server *server, struct conn *conn,
                                 struct hf_bytes record, uint64_t came_ns)
 {
     struct lock_waits *waits = &server->lock_waits;
-    struct hf_bytes name =
-        command->item_count > 0 ? command->items[0].sku : command->name;
+    static const char longest_id[HOLD_ID_MAX];
+    bool stock = !hold_kind_locks(command->kind);
+    struct hf_bytes name = stock ? hf_bytes(longest_id, sizeof longest_id)
+                           : command->item_count > 0 ? command->items[0].sku
+                                                     : command->name;
 
     if (command->request.len == 0)
         record.len = 0;
     struct lock_wait *wait =
         allocate(name, command->request, record, conn_host(conn));
-
     if (wait == NULL)
         return NULL;
+    wait->kind = command->kind;
+    wait->stock = stock;
     wait->base.came_ns = came_ns;
     bool ends = (command->flags & HOLD_FOREVER) == 0;
     uint64_t wait_ms =
@@ -212,7 +170,7 @@ struct lock_wait *lock_wait_new(struct server *server, struct conn *conn,
         share_take(server, wait->host);
     wait->promised = hf_index_promise(&waits->tickets, TICKET_BYTES) == HF_OK;
     bool found = wait->request.len == 0 ||
-                 find(&waits->requests, wait->request) != NULL ||
+                 lock_wait_find(&waits->requests, wait->request) != NULL ||
                  put_ref(&waits->requests, wait->request, wait);
     if (!wait->promised || !found) {
         lock_wait_drop(server, wait);
@@ -230,10 +188,12 @@ static void count(struct server *server, struct lock_wait *wait,
     if (wait->counted)
         return;
     wait->counted = true;
-    metrics_waited(&server->metrics, end,
+    metrics_waited(&server->metrics, wait->stock, end,
                    server->answer_ns - wait->base.came_ns);
+    if (end == METRICS_TIMED_OUT)
+        metrics_answered(&server->metrics, wait->kind, HOLD_TIMED_OUT);
     if (end != METRICS_LEFT)
-        answer_note(server, HOLD_LOCK, wait->base.came_ns);
+        answer_note(server, wait->kind, wait->base.came_ns);
 }
 
 static void tell(struct server *server, struct lock_wait *wait,
@@ -255,6 +215,20 @@ static void tell_timeout(struct server *server, struct lock_wait *wait)
     wait->end = END_TOLD;
 }
 
+/* What is to be given back, as the grant names it. */
+static void note_held(const struct server *server, struct lock_wait *wait,
+                      struct hf_bytes grant)
+{
+    if (!wait->stock) {
+        wait->token = (uint64_t)reply_get_number(grant, FIELD_TOKEN);
+        return;
+    }
+    struct hf_bytes id = reply_get_text(grant, FIELD_ID);
+    char *text = (char *)(wait + 1);
+    wait->name = copy(&text, id);
+    wait->token = hold_reserved_by(server->engine, id);
+}
+
 /* The lock was granted to one who was told otherwise, or is gone. */
 static void held_in_vain(struct server *server, struct lock_wait *wait,
                          struct hf_bytes grant)
@@ -264,7 +238,7 @@ static void held_in_vain(struct server *server, struct lock_wait *wait,
     wait->granted = keep;
     if (!keep) { /* else it can still be asked for */
         wait->state = WAIT_HELD;
-        wait->token = (uint64_t)reply_get_number(grant, FIELD_TOKEN);
+        note_held(server, wait, grant);
         server->orphans++;
     }
     if (wait->judged)
@@ -286,6 +260,8 @@ static bool grant(struct server *server, struct lock_wait *wait,
         tell(server, wait, HOLD_OK, body);
         if (!conn->closing) {
             wait->granted = true;
+            if (wait->stock)
+                return true;
             push_grant(server, conn, body);
             answer_note_grant(server, server->answer_ns - wait->base.came_ns);
             return true;
@@ -313,7 +289,7 @@ bool lock_wait_join(struct server *server, struct conn *conn,
                     const struct hold_command *command, struct hf_bytes record)
 {
     struct lock_waits *waits = &server->lock_waits;
-    struct lock_wait *wait = find(&waits->requests, command->request);
+    struct lock_wait *wait = lock_wait_find(&waits->requests, command->request);
 
     if (wait == NULL || !hf_bytes_equal(body_of(wait->record), body_of(record)))
         return false;
@@ -355,7 +331,8 @@ static void queued(struct server *server, struct lock_wait *wait,
         put_ref(&waits->tickets, ticket_name(&wait->ticket), wait);
     assert(wait->has_ticket); /* promised */
     waits_queue(&wait->base);
-    events_wanted(server, wait->name, ticket);
+    if (!wait->stock)
+        events_wanted(server, wait->name, ticket);
     if (wait->end == END_NONE && server->stopping)
         wait->end = END_STOP;
     if (wait->end != END_NONE && !wait->owed)
@@ -375,7 +352,7 @@ void lock_wait_applied(struct server *server, struct lock_wait *wait,
             return;
         if (out->code != HOLD_OK)
             tell(server, wait, out->code, out->body);
-        answer_note(server, HOLD_LOCK, wait->base.came_ns);
+        answer_note(server, wait->kind, wait->base.came_ns);
     } else if (out->code == HOLD_OK) {
         held_in_vain(server, wait, out->body);
         return;
@@ -426,7 +403,8 @@ static bool was_told_otherwise(struct server *server, struct lock_wait *wait,
 void lock_wait_answered(struct server *server, const struct hold_answer *given)
 {
     struct lock_waits *waits = &server->lock_waits;
-    struct lock_wait *wait = find(&waits->tickets, ticket_name(&given->ticket));
+    struct lock_wait *wait =
+        lock_wait_find(&waits->tickets, ticket_name(&given->ticket));
 
     if (wait == NULL)
         return;
@@ -522,7 +500,7 @@ void lock_wait_fail(struct server *server, struct wait *base)
     struct conn *conn = waits_detach(&server->waits, base);
     if (conn != NULL) {
         answer_failed(server, conn);
-        answer_note(server, HOLD_LOCK, base->came_ns);
+        answer_note(server, wait->kind, base->came_ns);
     }
     count(server, wait, METRICS_LEFT);
     lock_wait_give_up(server, wait);
@@ -576,7 +554,7 @@ bool lock_wait_verdict(struct server *server, struct hold_command *command,
         if (wait->end == END_TOLD)
             command->request = wait->request;
         if (wait->state == WAIT_HELD) {
-            command->name = wait->name;
+            *(wait->stock ? &command->note : &command->name) = wait->name;
             command->token = wait->token;
         }
     }

@@ -1,8 +1,9 @@
-/* lock_wait.h - clients that wait for a lock, from the request to its end.
+/* lock_wait.h - clients that wait in the engine, from the request to its end:
+ * for a lock, or for stock.
  *
- * A `struct lock_wait` is made when a LOCK with WAIT is taken, before its
- * record is journaled. It is freed when the engine and the client agree on its
- * end:
+ * A `struct lock_wait` is made when a LOCK or RESERVE with WAIT is taken,
+ * before its record is journaled. It is freed when the engine and the client
+ * agree on its end:
  *
  *   SENT ----------> QUEUED ----------> granted or timed out: told, freed
  *   the record is    in the engine's
@@ -24,7 +25,8 @@
  * one gives the hold back.
  *
  *   in the queue         HOLD_TIMEOUT or HOLD_ABANDON of its ticket
- *   granted meanwhile    the same of name and token: the hold is given back
+ *   granted meanwhile    the same of name and token: the hold is given back;
+ *                        of stock: the reservation is cancelled
  *   not journaled yet    its record is dropped; one with REQ says TIMEOUT, or
  *                        is itself a verdict if the log has no room for it then
  *
@@ -60,17 +62,20 @@ struct lock_wait {
     struct lock_wait *next_owed;
     enum wait_state state;
     enum wait_end end;
-    bool owed;          /* in the list of verdicts */
-    bool judged;        /* its verdict is on its way */
-    bool judged_queued; /* that verdict is about its ticket */
-    bool has_ticket;    /* found by its ticket */
-    bool promised;      /* the place under its ticket is promised */
-    bool counted;       /* its end was counted */
-    bool granted;       /* its REQ is remembered as a success */
-    bool known;         /* its answer cannot be told: the log does not lead */
+    enum hold_kind kind; /* of the request */
+    bool owed;           /* in the list of verdicts */
+    bool judged;         /* its verdict is on its way */
+    bool judged_queued;  /* that verdict is about its ticket */
+    bool has_ticket;     /* found by its ticket */
+    bool promised;       /* the place under its ticket is promised */
+    bool counted;        /* its end was counted */
+    bool granted;        /* its REQ is remembered as a success */
+    bool known;          /* its answer cannot be told: the log does not lead */
+    bool stock;          /* it waits for stock, else for a lock */
     uint64_t ticket;
-    uint64_t token;
-    struct hf_bytes name; /* of the lock; in the same memory */
+    uint64_t token;       /* of stock: see hold_reserved_by() */
+    struct hf_bytes name; /* of the lock, or of the reservation when it has
+                           * it; in the same memory */
     struct hf_bytes request;
     struct hf_bytes record; /* of one with REQ, as it was taken */
     struct hf_bytes host;   /* of the client; in whose share its REQ counts */
@@ -94,6 +99,9 @@ struct lock_waits {
 
 enum hf_status lock_waits_open(struct lock_waits *waits);
 void lock_waits_close(struct lock_waits *waits);
+/* The one of that name in an index of struct wait_ref, or NULL. */
+struct lock_wait *lock_wait_find(const struct hf_index *index,
+                                 struct hf_bytes name);
 
 /* A LOCK that may wait was read. True: the same REQ is on its way or in a
  * queue, and the connection takes its place, or was told its end. */

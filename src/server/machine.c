@@ -45,6 +45,7 @@ static enum hf_status apply(void *machine, struct hf_bytes record)
     if (!state.begun)
         feed_begin(state.feed, hold_seq(machine));
     state.begun = true;
+    feed_catch_up(state.feed);
     return hold_replay(machine, record, feed_take, state.feed);
 }
 

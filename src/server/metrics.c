@@ -122,6 +122,13 @@ void metrics_refused(struct metrics *metrics, enum hold_code code)
     metrics->errors[code == HOLD_MOVED ? HOLD_CONFLICT : code]++;
 }
 
+void metrics_answered(struct metrics *metrics, enum hold_kind kind,
+                      enum hold_code code)
+{
+    if (kind == HOLD_RESERVE && code != HOLD_OK && code != HOLD_WAITING)
+        metrics->reserves_refused++;
+}
+
 void metrics_decided(struct metrics *metrics, bool allowed)
 {
     metrics->decisions[allowed ? METRICS_ALLOWED : METRICS_DENIED]++;
@@ -146,10 +153,12 @@ void metrics_events(struct metrics *metrics, const struct hold_out *out)
     }
 }
 
-void metrics_waited(struct metrics *metrics, enum metrics_wait end,
+void metrics_waited(struct metrics *metrics, bool stock, enum metrics_wait end,
                     uint64_t waited_ns)
 {
-    hf_histogram_record(metrics->wait_us[end], waited_ns / 1000);
+    hf_histogram_record(stock ? metrics->stock_wait_us[end]
+                              : metrics->wait_us[end],
+                        waited_ns / 1000);
 }
 
 void metrics_batch(struct metrics *metrics, uint64_t records, uint64_t bytes,

@@ -13,7 +13,7 @@
 
 struct server;
 
-/* How a wait for a lock ended. */
+/* How a wait for a lock, or for stock, ended. */
 enum metrics_wait {
     METRICS_GRANTED,
     METRICS_TIMED_OUT,
@@ -38,6 +38,7 @@ struct metrics {
     uint64_t errors[HOLD_ALL_CODES];
     uint64_t shares_refused; /* REQ beyond a client's share */
     uint64_t refusals;       /* told without the journal */
+    uint64_t reserves_refused;
     uint64_t commits;
     uint64_t events[HOLD_EVENT_COUNT];
     uint64_t decisions[METRICS_DECISIONS];
@@ -46,6 +47,7 @@ struct metrics {
     uint16_t by_kind[HOLD_KINDS]; /* where a kind of command is in them */
     struct hf_window *acquire_ns; /* of locks: from request to grant */
     struct hf_histogram *wait_us[METRICS_ENDS];
+    struct hf_histogram *stock_wait_us[METRICS_ENDS];
     struct hf_histogram *hold_us;
     struct hf_histogram *confirm_us; /* from reserve to confirm */
     struct hf_histogram *lag_us;     /* of what expired */
@@ -64,12 +66,15 @@ void metrics_command(struct metrics *metrics, size_t index);
 void metrics_took(struct metrics *metrics, size_t index, uint64_t took_ns);
 /* An error was told. */
 void metrics_refused(struct metrics *metrics, enum hold_code code);
+/* A command was answered by the engine. */
+void metrics_answered(struct metrics *metrics, enum hold_kind kind,
+                      enum hold_code code);
 /* LIMIT decided. */
 void metrics_decided(struct metrics *metrics, bool allowed);
 /* What the engine told of one record. */
 void metrics_events(struct metrics *metrics, const struct hold_out *out);
-/* A lock's wait ended. */
-void metrics_waited(struct metrics *metrics, enum metrics_wait end,
+/* A wait for a lock, or for stock, ended. */
+void metrics_waited(struct metrics *metrics, bool stock, enum metrics_wait end,
                     uint64_t waited_ns);
 /* The journal has written a batch. */
 void metrics_batch(struct metrics *metrics, uint64_t records, uint64_t bytes,

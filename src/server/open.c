@@ -276,7 +276,9 @@ static enum hf_status open_all(struct server *server, char *error)
     if (status != HF_OK)
         return status;
     set_up_loop(server);
-    status = listen_on(server, &address, error);
+    status = uv_failed(audits_open(server), "loop", error);
+    if (status == HF_OK)
+        status = listen_on(server, &address, error);
     if (status == HF_OK) /* not before: it may be the wrong port */
         status = begin_history(server, error);
     if (status != HF_OK)
@@ -391,6 +393,7 @@ void server_close(struct server *server)
         conn_flush_dirty(server);
         uv_loop_close(&server->loop);
     }
+    audits_close(server);
     release_batch(&server->building);
     release_batch(&server->verdicts);
     for (uint32_t i = 0; i < SERVER_FLIGHTS_MAX; i++)

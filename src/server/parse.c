@@ -58,17 +58,41 @@ static enum hf_status take_signed(struct parse *p, const struct hold_arg *arg)
     return HF_OK;
 }
 
-static enum hf_status take_item(struct parse *p)
+static enum hf_status take_version(struct parse *p, const struct hold_arg *arg)
+{
+    uint64_t *out = (void *)((char *)p->out + arg->place);
+    uint64_t version;
+
+    if (parse_number(p->args[p->at++], arg->name, arg->min, arg->max, &version,
+                     p->error) != HF_OK)
+        return HF_INVALID;
+    *out = version + 1;
+    return HF_OK;
+}
+
+static enum hf_status take_item(struct parse *p, const struct hold_arg *arg)
 {
     struct hf_bytes sku;
     uint64_t quantity;
+    uint64_t least;
 
     if (parse_text(p->args[p->at++], "sku", HOLD_SKU_MAX, &sku, p->error) !=
             HF_OK ||
         parse_number(p->args[p->at++], "the quantity", 1, HOLD_STOCK_MAX,
                      &quantity, p->error) != HF_OK)
         return HF_INVALID;
-    switch (hold_add_item(p->out, sku, quantity)) {
+    least = quantity;
+    if (arg->min != 0 && p->at < p->count &&
+        hf_bytes_is(p->args[p->at], "MIN")) {
+        if (++p->at == p->count) {
+            p->missing = true;
+            return parse_wrong(p, WRONG_VALUE, p->args[p->at - 1]);
+        }
+        if (parse_number(p->args[p->at++], "MIN", 1, quantity, &least,
+                         p->error) != HF_OK)
+            return HF_INVALID;
+    }
+    switch (hold_add_some(p->out, sku, quantity, least)) {
     case HF_OK:
         return HF_OK;
     case HF_FULL:
@@ -168,6 +192,25 @@ static enum hf_status take_member(struct parse *p)
     }
 }
 
+static enum hf_status take_place(struct parse *p, const struct hold_arg *arg)
+{
+    struct hf_bytes place;
+
+    if (parse_text(p->args[p->at++], arg->name, arg->max, &place, p->error) !=
+        HF_OK)
+        return HF_INVALID;
+    switch (hold_add_place(p->out, place)) {
+    case HF_OK:
+        return HF_OK;
+    case HF_FULL:
+        snprintf(p->error, PARSE_ERROR_MAX, WRONG_PLACES, HOLD_PLACES_MAX,
+                 HOLD_NOTE_MAX);
+        return HF_INVALID;
+    default:
+        return parse_wrong(p, WRONG_PLACE, place);
+    }
+}
+
 static enum hf_status take_new_id(struct parse *p, const struct hold_arg *arg)
 {
     struct hf_bytes id = p->args[p->at++];
@@ -186,8 +229,10 @@ static enum hf_status take_special(struct parse *p, const struct hold_arg *arg)
     case TYPE_SIGNED:
     case TYPE_CHANGE:
         return take_signed(p, arg);
+    case TYPE_VERSION:
+        return take_version(p, arg);
     case TYPE_ITEM:
-        return take_item(p);
+        return take_item(p, arg);
     case TYPE_SKUS:
         return take_skus(p);
     case TYPE_BYTES:
@@ -201,6 +246,8 @@ static enum hf_status take_special(struct parse *p, const struct hold_arg *arg)
         return take_permits(p, arg);
     case TYPE_MEMBER:
         return take_member(p);
+    case TYPE_PLACE:
+        return take_place(p, arg);
     default:
         assert(arg->type == TYPE_FLAG);
         if (arg->min != 0)
@@ -215,6 +262,10 @@ take_other(struct parse *p, const struct hold_arg *arg)
 {
     void *out = (char *)p->out + arg->place;
 
+    if (arg->type == TYPE_TEXT && arg->empty && p->args[p->at].len == 0) {
+        p->at++;
+        return HF_OK; /* as if it were not given */
+    }
     if (arg->type == TYPE_TEXT)
         return parse_text(p->args[p->at++], arg->name, arg->max, out, p->error);
     if (arg->type == TYPE_NUMBER)
@@ -261,18 +312,18 @@ static enum hf_status missing_one(struct parse *p)
     return HF_INVALID;
 }
 
-#define NO_OPTION 32u
+#define NO_OPTION PARSE_OPTIONS_MAX
 
 /* The option of this name, of `among`. */
 static inline unsigned find_option(const struct vocabulary *vocabulary,
-                                   struct hf_bytes word, uint32_t among)
+                                   struct hf_bytes word, uint64_t among)
 {
     if (word.len == 0)
         return NO_OPTION;
     among &= vocabulary->letters[word.data[0] & 31];
     uint64_t letters = parse_letters(word);
     for (; among != 0; among &= among - 1) {
-        unsigned option = (unsigned)__builtin_ctz(among);
+        unsigned option = (unsigned)__builtin_ctzll(among);
         uint64_t name = vocabulary->names[option];
         if (name != 0 ? name == letters
                       : hf_bytes_is(word, vocabulary->options[option].name))
@@ -290,7 +341,7 @@ static enum hf_status take_options(struct parse *p)
 {
     const struct shape *shape = p->shape;
     const struct vocabulary *vocabulary = shape->vocabulary;
-    uint32_t seen = 0;
+    uint64_t seen = 0;
 
     while (p->at < p->count) {
         struct hf_bytes word = p->args[p->at++];
@@ -313,6 +364,12 @@ static enum hf_status take_options(struct parse *p)
     return (shape->required & ~seen) == 0 ? HF_OK : missing_one(p);
 }
 
+/* How many words stand for it. */
+static size_t word_values(const struct hold_arg *word)
+{
+    return word->type == TYPE_ITEM ? 2 : 1;
+}
+
 enum hf_status parse_shape(struct parse *p)
 {
     const struct shape *shape = p->shape;
@@ -320,7 +377,7 @@ enum hf_status parse_shape(struct parse *p)
 
     for (const uint8_t *word = shape->words; *word != 0; word++) {
         const struct hold_arg *arg = &vocabulary->words[*word];
-        bool missing = p->at == p->count;
+        bool missing = p->count - p->at < word_values(arg);
         if (arg->optional &&
             (missing || find_option(vocabulary, p->args[p->at],
                                     shape->options) != NO_OPTION))
@@ -347,6 +404,7 @@ uint64_t parse_name(const char *name, size_t len)
 
 void parse_init(struct vocabulary *vocabulary)
 {
+    assert(vocabulary->option_count <= PARSE_OPTIONS_MAX);
     for (unsigned i = 0; i < vocabulary->option_count; i++) {
         const struct hold_arg *option = &vocabulary->options[i];
         if (option->value == NULL)
@@ -363,8 +421,8 @@ void parse_counts(const struct shape *shape, size_t *least, size_t *most)
     *least = *most = 0;
     for (const uint8_t *word = shape->words; *word != 0; word++) {
         const struct hold_arg *arg = &vocabulary->words[*word];
-        *least += !arg->optional;
-        *most += arg->many ? (size_t)arg->max : 1;
+        *least += arg->optional ? 0 : word_values(arg);
+        *most += arg->many ? (size_t)arg->max : word_values(arg);
     }
     for (unsigned i = 0; i < vocabulary->option_count; i++) {
         const struct hold_arg *option = &vocabulary->options[i];
@@ -386,32 +444,35 @@ struct syntax {
 static void show(struct syntax *text, const struct hold_arg *arg, bool optional)
 {
     bool has_value = arg->value != NULL && arg->value[0] != '\0';
-    bool as_is = arg->form != NULL;
+    /* any number of what otherwise is there at least once */
+    bool more = optional && has_value && arg->many && arg->form != NULL;
+    bool as_is = arg->form != NULL && !more;
 
     optional = optional && !as_is;
-    int len =
-        snprintf(text->out + text->len, text->room - text->len, "%s%s%s%s%s%s",
-                 text->len > 0 ? " " : "", optional ? "[" : "",
-                 as_is ? arg->form : arg->name, has_value && !as_is ? " " : "",
-                 has_value && !as_is ? arg->value : "", optional ? "]" : "");
+    int len = snprintf(text->out + text->len, text->room - text->len,
+                       "%s%s%s%s%s%s%s", text->len > 0 ? " " : "",
+                       optional ? "[" : "", as_is ? arg->form : arg->name,
+                       has_value && !as_is ? " " : "",
+                       has_value && !as_is ? arg->value : "",
+                       more ? " ..." : "", optional ? "]" : "");
     text->len += (size_t)len;
     assert(text->len < text->room);
 }
 
 static void show_options(struct syntax *text,
-                         const struct vocabulary *vocabulary, uint32_t bits,
+                         const struct vocabulary *vocabulary, uint64_t bits,
                          bool optional)
 {
     for (; bits != 0; bits &= bits - 1)
-        show(text, &vocabulary->options[__builtin_ctz(bits)], optional);
+        show(text, &vocabulary->options[__builtin_ctzll(bits)], optional);
 }
 
 /* What must be there comes first. */
 size_t parse_syntax(const struct shape *shape, char *out, size_t room)
 {
     const struct vocabulary *vocabulary = shape->vocabulary;
-    uint32_t rest = shape->options & ~shape->required;
-    uint32_t last = HOLD_BIT(vocabulary->last);
+    uint64_t rest = shape->options & ~shape->required;
+    uint64_t last = HOLD_BIT(vocabulary->last);
     struct syntax text = {out, room, 0};
 
     assert(room > 0);

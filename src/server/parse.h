@@ -19,20 +19,23 @@
 /* What a sentence quotes of a client's word, for %.*s. */
 #define PRINTED(bytes) (int)((bytes).len < 64 ? (bytes).len : 64), (bytes).data
 
+/* Options of a vocabulary: bits of a number. */
+#define PARSE_OPTIONS_MAX 64u
+
 struct vocabulary {
     const struct hold_arg *words; /* 0 is the end of a shape's list */
     const struct hold_arg *options;
     unsigned option_count;
     unsigned last;        /* the option that the syntax shows last */
-    uint32_t letters[32]; /* made: the options that begin with a letter */
-    uint64_t names[32];   /* made: their names, as parse_letters() has them */
+    uint64_t letters[32]; /* made: the options that begin with a letter */
+    uint64_t names[PARSE_OPTIONS_MAX]; /* made: see parse_letters() */
 };
 
 struct shape {
     struct vocabulary *vocabulary;
     uint8_t words[5];
-    uint32_t options;  /* bits of the vocabulary's */
-    uint32_t required; /* of the options */
+    uint64_t options;  /* bits of the vocabulary's */
+    uint64_t required; /* of the options */
 };
 
 /* One reading: the caller sets all but `at`, `seen` and `missing`. */
@@ -41,7 +44,7 @@ struct parse {
     const struct hf_bytes *args; /* behind the command's name */
     size_t count;
     size_t at;
-    uint32_t seen; /* options that were given */
+    uint64_t seen; /* options that were given */
     bool missing;  /* why it failed: a word, value or required option is */
     void *out;     /* the vocabulary's struct; what is not given is left */
     char *error;   /* PARSE_ERROR_MAX */

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "hold/book.h"
 #include "resp/wire.h"
 #include "server/errors.h"
 
@@ -105,6 +106,10 @@ static size_t write_values(struct reply *reply, struct hf_bytes body, size_t at,
         case REPLY_LIST:
             reply_put_list(reply, node.count);
             at = write_values(reply, body, at, node.count, age_ms);
+            break;
+        case REPLY_TEXTS:
+            reply_put_map(reply, node.count);
+            at = write_values(reply, body, at, 2 * node.count, 0);
             break;
         case REPLY_MAP:
             at = write_map(reply, body, at, node.count, age_ms);
@@ -244,6 +249,52 @@ static char *put_cycle(char *at, const char *end, struct hf_bytes body)
     return put_words(at, "'");
 }
 
+/* A number behind the sku: its name, then the number, or who is waiting. */
+static char *put_number(char *at, enum hold_field field,
+                        const struct reply_node *fact)
+{
+    if (field == FIELD_WAITING)
+        return put_words(put_fact(put_words(at, ", "), fact, 0), " waiting");
+    at = put_words(at, field == FIELD_REQUESTED ? "': " : ", ");
+    at = put_words(put_words(at, hold_field_name(field)), " ");
+    return put_fact(at, fact, 0);
+}
+
+/* The items that are short, or too many: the list at the end of a refusal. */
+static char *put_items(char *at, const char *end, struct hf_bytes body)
+{
+    size_t from = 0;
+    uint32_t fields = reply_next(body, &from).count;
+
+    while (fields-- > 0 && reply_next_field(body, &from) != FIELD_ITEMS)
+        (void)reply_next(body, &from);
+    uint32_t count = reply_next(body, &from).count;
+    for (uint32_t i = 0; i < count; i++) {
+        if (end - at < (ptrdiff_t)(2 * FACT_MAX)) {
+            struct reply_node left = {.kind = REPLY_NUMBER,
+                                      .number = count - i};
+            at = put_fact(put_words(at, "; and "), &left, 0);
+            return put_words(at, " more");
+        }
+        uint32_t told = reply_next(body, &from).count;
+        at = put_words(at, i == 0 ? "sku '" : "; sku '");
+        for (uint32_t f = 0; f < told; f++) {
+            enum hold_field field = reply_next_field(body, &from);
+            struct reply_node fact = reply_next(body, &from);
+            at = f == 0 ? put_fact(at, &fact, 0) : put_number(at, field, &fact);
+        }
+    }
+    return at;
+}
+
+static char *put_list(char *at, const char *end, struct hf_bytes body,
+                      struct hf_bytes name)
+{
+    return hf_bytes_equal(name, reply_fields[FIELD_CYCLE].name)
+               ? put_cycle(at, end, body)
+               : put_items(at, end, body);
+}
+
 static struct hf_bytes make_sentence(enum hold_code code, struct hf_bytes body,
                                      uint64_t age_ms, char out[SENTENCE_BYTES])
 {
@@ -259,10 +310,10 @@ static struct hf_bytes make_sentence(enum hold_code code, struct hf_bytes body,
         const char *end = strchr(from, '}');
         from += left;
         struct reply_node fact;
-        if (find_fact(body, hf_bytes(from, (size_t)(end - from)), &fact) &&
-            fact.kind == REPLY_LIST)
-            at = put_cycle(at, out + SENTENCE_BYTES - FACT_MAX, body);
-        else if (find_fact(body, hf_bytes(from, (size_t)(end - from)), &fact))
+        struct hf_bytes name = hf_bytes(from, (size_t)(end - from));
+        if (find_fact(body, name, &fact) && fact.kind == REPLY_LIST)
+            at = put_list(at, out + SENTENCE_BYTES - FACT_MAX, body, name);
+        else if (find_fact(body, name, &fact))
             at = put_fact(at, &fact, left ? age_ms : 0);
         from = end;
     }
@@ -315,4 +366,14 @@ void reply_write(struct reply *reply, enum hold_code code, struct hf_bytes body,
         uint32_t count = reply_next(body, &at).count;
         (void)write_map(reply, body, at, count, age_ms);
     }
+}
+
+void reply_put_numbers(struct reply *reply, const struct hold_numbers *numbers)
+{
+    reply_pair_number(reply, "total", (int64_t)numbers->total);
+    reply_pair_number(
+        reply, "available",
+        (int64_t)(numbers->total - numbers->reserved - numbers->sold));
+    reply_pair_number(reply, "reserved", (int64_t)numbers->reserved);
+    reply_pair_number(reply, "sold", (int64_t)numbers->sold);
 }

@@ -13,9 +13,14 @@
 extern struct reply_field reply_fields[HOLD_FIELD_COUNT];
 void reply_init(void);
 
+struct hold_numbers;
+
 /* The times left are told as `age_ms` shorter. */
 void reply_write(struct reply *reply, enum hold_code code, struct hf_bytes body,
                  uint64_t age_ms);
+
+/* The four numbers of a product, of a map. */
+void reply_put_numbers(struct reply *reply, const struct hold_numbers *numbers);
 
 /* One field of a map. */
 static inline void reply_put_field(struct reply *reply, enum hold_field field,

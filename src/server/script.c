@@ -3,6 +3,7 @@
 
 #include <openssl/sha.h>
 
+#include "base/little.h"
 #include "resp/resp.h"
 #include "server/answer.h"
 #include "server/conn.h"
@@ -61,7 +62,7 @@ static size_t skip_comment(struct hf_bytes text, size_t at)
         }
         return 0;
     }
-    while (at < text.len && text.data[at] != '\n')
+    while (at < text.len && text.data[at] != '\n' && text.data[at] != '\r')
         at++;
     return at;
 }
@@ -193,11 +194,15 @@ size_t script_normalise(struct hf_bytes text, char *out)
 
 /* ---- Finding it. ---- */
 
+/* Rows differ in their first digits as a rule, which are compared at once. */
 static const struct script *find(const struct script_row *rows, size_t count,
                                  const char *sha1)
 {
+    uint64_t digits = hf_get_u64(sha1);
+
     for (size_t i = 0; i < count; i++) {
-        if (memcmp(rows[i].sha1, sha1, SCRIPT_SHA_DIGITS) == 0)
+        if (hf_get_u64(rows[i].sha1) == digits &&
+            memcmp(rows[i].sha1, sha1, SCRIPT_SHA_DIGITS) == 0)
             return &scripts[rows[i].script];
     }
     return NULL;
@@ -250,7 +255,7 @@ static enum hf_status take_ttl(struct hold_command *c, struct hf_bytes text,
 
     if (c->kind == HOLD_KEY_EXPIRE && hold_say(c) == SAY_COUNT &&
         (c->flags & HOLD_XX) == 0 && c->item_count <= 1 &&
-        hf_parse_i64(text, &number) == HF_OK && number <= 0) {
+        key_take_integer(text, &number, error) == HF_OK && number <= 0) {
         c->kind = HOLD_KEY_DEL;
         return HF_OK;
     }
@@ -308,6 +313,32 @@ static enum hf_status take(struct hold_command *c, char letter,
     }
 }
 
+/* A value for each key: of one that is named twice the last, as Lua sets them
+ * in turn. The time is the last of all, also if that is a value. */
+static enum hf_status take_each(struct hold_command *c,
+                                const struct hf_bytes *keys, size_t key_count,
+                                const struct hf_bytes *args, size_t arg_count,
+                                char error[PARSE_ERROR_MAX])
+{
+    if (arg_count < key_count)
+        return key_wrong(error, WRONG_TOO_FEW);
+    for (uint32_t k = 0; k < c->item_count; k++)
+        c->items[k].quantity = 0;
+    for (size_t i = 0; i < key_count; i++) {
+        uint32_t k = 0;
+        while (!hf_bytes_equal(c->items[k].sku, keys[i]))
+            k++;
+        if (c->items[k].quantity == 0)
+            c->items[k].quantity = 1 + i; /* there it would be found */
+        if (key_take_value(args[i], hold_own_owner(c, k), error) != HF_OK)
+            return HF_INVALID;
+    }
+    c->owners = c->item_count > 1;
+    if (!c->owners)
+        c->owner = *hold_own_owner(c, 0);
+    return take_ttl(c, args[arg_count - 1], 1, error);
+}
+
 /* Permits of which one number was not told. */
 static void settle_permits(const struct script *script, struct hold_command *c)
 {
@@ -335,12 +366,18 @@ static enum hf_status fill(const struct script *script,
         status = key_add(c, keys[i], error);
     for (size_t i = 0; !many && script->keys[i] != '\0' && status == HF_OK; i++)
         status = take(c, script->keys[i], keys[i], error);
-    for (size_t i = 0; script->args[i] != '\0' && status == HF_OK; i++)
+    bool each = script->args[0] == 'V';
+    if (each && status == HF_OK)
+        status = take_each(c, keys, key_count, args, arg_count, error);
+    for (size_t i = 0; !each && script->args[i] != '\0' && status == HF_OK; i++)
         status = take(c, script->args[i], args[i], error);
     if (status != HF_OK)
         return status;
-    if (c->kind == 0)
+    if (c->kind == 0) {
         c->cursor += strchr(script->args, 'c') == NULL; /* one */
+        if (strpbrk(script->args, "wW") == NULL)
+            c->ttl_ms = 1000;
+    }
     if (many && c->item_count < key_count)
         c->count = key_count; /* Lua counts one that was named twice, too */
     key_settle_names(c);
@@ -381,6 +418,7 @@ enum hf_status script_eval(const struct command *command,
                           : make(script, args, count, out, error);
 }
 
+/* HF_EMPTY, and no text: it is not among these. */
 static enum hf_status evalsha(const struct script_row *rows, size_t row_count,
                               const struct hf_bytes *args, size_t count,
                               struct hold_command *out,
@@ -390,10 +428,7 @@ static enum hf_status evalsha(const struct script_row *rows, size_t row_count,
     const struct script *script =
         read_sha1(args[0], sha1) ? find(rows, row_count, sha1) : NULL;
 
-    if (script != NULL)
-        return make(script, args, count, out, error);
-    (void)key_wrong(error, WRONG_NOSCRIPT);
-    return HF_EMPTY;
+    return script == NULL ? HF_EMPTY : make(script, args, count, out, error);
 }
 
 enum hf_status script_evalsha(const struct command *command,
@@ -436,9 +471,13 @@ enum hf_status script_parsed(const struct asked *asked,
 {
     struct script_memory *memory = &asked->server->scripts;
 
-    if (status == HF_EMPTY)
-        return evalsha(memory->rows, memory->count, asked->args, asked->count,
-                       &asked->server->command, error);
+    if (status == HF_EMPTY) {
+        status = evalsha(memory->rows, memory->count, asked->args, asked->count,
+                         &asked->server->command, error);
+        if (status == HF_EMPTY)
+            (void)key_wrong(error, WRONG_NOSCRIPT);
+        return status;
+    }
     if (status == HF_OK && command != NULL && command->make == script_eval)
         remember(memory, asked->args[0]);
     return status;

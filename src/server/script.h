@@ -21,13 +21,16 @@
  *
  *   k  the key                      v  the value to set
  *   K  as many keys as there are    e  the value to compare with
+ *   V  a value to set for each of them, and behind all there is the time, in ms
  *   t  the time to live, in ms      s  in seconds
  *   T  in ms, or empty: no end      a  "0": it is added to what is left
  *   g  what must be left, in ms     l  permits that there are
  *   p  permits that are wanted      h  who holds them
  *   w  a window, in seconds         W  in ms
- *   n  permits per window           b  at once
+ *   n  permits per window           b  at once, of a bucket
  *   c  permits that are wanted      -  nothing
+ *
+ * Without a window permits are per second.
  */
 struct script {
     enum hold_kind kind; /* 0: a limit */
@@ -38,9 +41,11 @@ struct script {
 
 /* What a script that limits a rate tells. */
 enum script_told {
-    SCRIPT_ALLOWED, /* 1 or 0 */
-    SCRIPT_COUNTED, /* how many there were in this window */
-    SCRIPT_PAIR,    /* list: 1 or 0, and how many are left */
+    SCRIPT_ALLOWED,   /* 1 or 0 */
+    SCRIPT_COUNTED,   /* how many there were in this window */
+    SCRIPT_PAIR,      /* list: 1 or 0, and how many are left */
+    SCRIPT_PAIR_NULL, /* list: 1 or null, and how many are left */
+    SCRIPT_ONE_NULL,  /* 1 or null */
 };
 
 /* Where a text is known by: of its normal form, or as it is. */

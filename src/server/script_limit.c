@@ -15,7 +15,7 @@
 
 static struct hf_rate_rule rule_of(const struct hold_command *c)
 {
-    bool bucket = c->flags == SCRIPT_PAIR;
+    bool bucket = c->token > 0;
 
     return (struct hf_rate_rule){
         .kind = bucket ? HF_RATE_BUCKET : HF_RATE_FIXED,
@@ -23,6 +23,25 @@ static struct hf_rate_rule rule_of(const struct hold_command *c)
             c->flags == SCRIPT_COUNTED ? COUNTED_MAX : (uint32_t)c->count,
         .burst = bucket ? (uint32_t)c->token : 0,
         .span_ns = c->ttl_ms * HF_NS_PER_MS};
+}
+
+static void tell(struct reply *reply, enum script_told what,
+                 const struct hf_limiter_answer *told)
+{
+    bool pair = what == SCRIPT_PAIR || what == SCRIPT_PAIR_NULL;
+    bool null = what == SCRIPT_PAIR_NULL || what == SCRIPT_ONE_NULL;
+
+    if (pair)
+        reply_put_list(reply, 2);
+    if (what == SCRIPT_COUNTED)
+        reply_put_number(reply, (int64_t)(told->limit - told->remaining) +
+                                    !told->allowed);
+    else if (null && !told->allowed)
+        reply_put_null(reply);
+    else
+        reply_put_number(reply, told->allowed);
+    if (pair)
+        reply_put_number(reply, (int64_t)told->remaining);
 }
 
 void script_limit(struct server *server, struct conn *conn,
@@ -48,14 +67,6 @@ void script_limit(struct server *server, struct conn *conn,
         return;
     }
     metrics_decided(&server->metrics, told.allowed);
-    if (c->flags == SCRIPT_PAIR)
-        reply_put_list(&conn->reply, 2);
-    if (c->flags == SCRIPT_COUNTED)
-        reply_put_number(&conn->reply, (int64_t)(told.limit - told.remaining) +
-                                           !told.allowed);
-    else
-        reply_put_number(&conn->reply, told.allowed);
-    if (c->flags == SCRIPT_PAIR)
-        reply_put_number(&conn->reply, (int64_t)told.remaining);
+    tell(&conn->reply, (enum script_told)c->flags, &told);
     answer_done(conn);
 }

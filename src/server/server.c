@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "server/conn.h"
+#include "server/history.h"
 #include "server/waits.h"
 
 /* Rounds of commit and answer in one turn; what is left goes to the next. */
@@ -36,13 +37,14 @@ static void run_conns(struct server *server)
         conn_unpark(server);
     server->applied = false;
     events_serve(server);
+    history_serve(server);
     conn_flush_dirty(server);
 }
 
 static bool has_work(struct server *server)
 {
     return server->dirty != NULL || server->events.news ||
-           commit_has_work(server);
+           history_has_work(server) || commit_has_work(server);
 }
 
 void server_turn(struct server *server)

@@ -40,10 +40,12 @@
 #include "journal/log.h"
 #include "resp/resp.h"
 #include "server/alarms.h"
+#include "server/audit.h"
 #include "server/bind.h"
 #include "server/config.h"
 #include "server/entry.h"
 #include "server/events.h"
+#include "server/health.h"
 #include "server/limit.h"
 #include "server/lock_wait.h"
 #include "server/metrics.h"
@@ -112,6 +114,7 @@ struct server {
     struct pushes pushes;
     struct shares shares;
     struct events events;
+    struct audits audits;
     struct subscriptions subscriptions;
     uint64_t orphans;        /* holds that verdicts will give back */
     uint64_t turn;           /* of the loop */
@@ -140,8 +143,10 @@ struct server {
     uint64_t stop_tends; /* tending calls since the stop was asked for */
     struct limits limits;
     struct metrics metrics;
+    struct health health;
     struct hf_alerts *alerts;
-    uint32_t noted_count; /* requests of this read, answered at once */
+    bool alarms[ALARMS_MAX]; /* which hold now */
+    uint32_t noted_count;    /* requests of this read, answered at once */
     uint16_t noted[SERVER_NOTED_MAX];
 };
 

@@ -28,7 +28,7 @@ static void queue_refused(struct server *server, struct conn *conn,
             server->building.count--;
         answer_refused(server, conn, why);
         if (conn != NULL)
-            answer_note(server, command->kind, server->answer_ns);
+            answer_note_now(server, server->metrics.by_kind[command->kind]);
     } else if (entry != NULL) {
         entry->conn = conn;
         entry->kind = command->kind; /* it was its TICK's, perhaps */
@@ -84,114 +84,12 @@ static struct entry *queue_write(struct server *server, struct conn *conn,
     if (conn == NULL)
         return entry;
     conn->pending++;
-    if (hold_kind_waits(command->kind) && command->request.len == 0)
+    if (hold_kind_locks(command->kind) && command->request.len == 0)
         server->building.may_orphan = true;
     entry->shared = command->request.len > 0;
     if (entry->shared)
         share_take(server, conn_host(conn));
     return entry;
-}
-
-/* One of its limits is denied, or there is no memory for its holds. */
-static void queue_denied(struct server *server, struct conn *conn,
-                         const struct hold_command *command,
-                         enum hf_status status, const char *error)
-{
-    if (status == HF_FAILED && conn->pending == 0) {
-        answer_error(server, conn, ERROR_GROUP_DENIED, error);
-        answer_note_now(server, server->metrics.by_kind[command->kind]);
-        return;
-    }
-    struct entry *entry =
-        entry_add(&server->building, command->kind, server->answer_ns);
-    if (entry != NULL && status == HF_FAILED) {
-        entry->denied = hf_alloc(strlen(error) + 1);
-        if (entry->denied == NULL)
-            status = HF_NOMEM;
-        else
-            memcpy(entry->denied, error, strlen(error) + 1);
-    }
-    queue_refused(server, conn, entry, command, status);
-}
-
-/* The permits of its limits are taken first. */
-static void queue_group(struct server *server, struct conn *conn,
-                        struct hold_command *command, uint64_t came_ns)
-{
-    struct group_holds *holds;
-    char error[GROUP_ERROR_MAX];
-    size_t before = server->building.count;
-    struct entry *entry = NULL;
-    enum hf_status status = group_hold(server, conn, command, &holds, error);
-
-    if (status == HF_OK) {
-        entry = queue_write(server, conn, command, came_ns);
-        if (entry != NULL)
-            entry->holds = holds;
-        else
-            group_settle(server, holds, false);
-    } else {
-        queue_denied(server, conn, command, status, error);
-    }
-    if (server->building.count > before) { /* also one that was refused */
-        entry = &server->building.entries[before];
-        entry->owed = group_take_owed(conn, &entry->owed_first);
-    }
-}
-
-/* A lock that may wait. Its connection runs nothing else meanwhile: the wait
- * leads to it, and the entry to the wait. */
-static void queue_wait(struct server *server, struct conn *conn,
-                       const struct hold_command *command, uint64_t came_ns)
-{
-    struct batch *batch = &server->building;
-    struct entry *entry;
-    enum hf_status status = take_write(server, command, came_ns, &entry);
-
-    assert(conn->pending == 0 && conn->wait == NULL);
-    if (status != HF_OK) {
-        queue_refused(server, conn, entry, command, status);
-        return;
-    }
-    struct hf_bytes record = entry_record(batch, entry);
-    bool joined = command->request.len > 0 &&
-                  lock_wait_join(server, conn, command, record);
-    if (!joined)
-        entry->wait = lock_wait_new(server, conn, command, record, came_ns);
-    if (entry->wait != NULL) {
-        batch->wait_count++;
-        batch->reenters =
-            batch->reenters || hold_reenters(server->engine, command) != 0;
-        entry->wait->known = !log_leads(server->log) &&
-                             hold_answer_now(server->engine, command) != NULL;
-        return;
-    }
-    batch->count--;
-    batch->records.len = entry->at;
-    hold_forget(server->engine, command);
-    if (!joined)
-        queue_refused(server, conn, NULL, command, HF_NOMEM);
-}
-
-void submit_tick(struct server *server)
-{
-    struct hold_command pass = {.kind = HOLD_TICK,
-                                .now_us = server_now_us(server)};
-
-    (void)queue_write(server, NULL, &pass, 0);
-}
-
-void submit_left(struct server *server)
-{
-    struct hold_command left;
-
-    while (!commit_is_full(server) && bind_owed(server, &left)) {
-        size_t before = server->building.count;
-        (void)queue_write(server, NULL, &left, 0);
-        if (server->building.count == before)
-            return; /* it is tried again in the next round */
-        bind_sent(server);
-    }
 }
 
 /* The question is answered in its place, as of a time at which everything
@@ -224,6 +122,136 @@ static void queue_ask(struct server *server, struct conn *conn,
     conn->pending++;
 }
 
+/* Notes in the entry why one of its limits is denied. */
+static enum hf_status note_denied(struct entry *entry, const char *error)
+{
+    size_t bytes = strlen(error) + 1;
+
+    entry->denied = hf_alloc(bytes);
+    if (entry->denied == NULL)
+        return HF_NOMEM;
+    memcpy(entry->denied, error, bytes);
+    return HF_FAILED;
+}
+
+/* One of its limits is denied, or there is no memory for its holds. */
+static void queue_denied(struct server *server, struct conn *conn,
+                         const struct hold_command *command,
+                         enum hf_status status, const char *error)
+{
+    if (status == HF_FAILED && conn->pending == 0) {
+        answer_error(server, conn, ERROR_GROUP_DENIED, error);
+        answer_note_now(server, server->metrics.by_kind[command->kind]);
+        return;
+    }
+    struct entry *entry =
+        entry_add(&server->building, command->kind, server->answer_ns);
+    if (entry != NULL && status == HF_FAILED)
+        status = note_denied(entry, error);
+    queue_refused(server, conn, entry, command, status);
+}
+
+/* The same request may be on its way, and have the permits that this one did
+ * not get. Then the refusal waits for it, as in refuse_share(). */
+static void queue_doubt(struct server *server, struct conn *conn,
+                        struct hold_command *command, uint64_t came_ns,
+                        const char *error)
+{
+    size_t before = server->building.count;
+
+    group_fill(server, conn, command); /* without what was held so far */
+    queue_ask(server, conn, command, came_ns);
+    if (server->building.count == before)
+        return;
+    struct entry *entry = &server->building.entries[server->building.count - 1];
+    if (entry->ask && note_denied(entry, error) == HF_NOMEM)
+        entry->refused = HF_NOMEM;
+}
+
+/* The permits of its limits are taken first. */
+static void queue_group(struct server *server, struct conn *conn,
+                        struct hold_command *command, uint64_t came_ns)
+{
+    struct group_holds *holds;
+    char error[GROUP_ERROR_MAX];
+    size_t before = server->building.count;
+    struct entry *entry = NULL;
+    enum hf_status status = group_hold(server, conn, command, &holds, error);
+
+    if (status == HF_OK) {
+        entry = queue_write(server, conn, command, came_ns);
+        if (entry != NULL)
+            entry->holds = holds;
+        else
+            group_settle(server, holds, false);
+    } else if (status == HF_FAILED && command->request.len > 0 &&
+               !commit_is_idle(server)) {
+        queue_doubt(server, conn, command, came_ns, error);
+    } else {
+        queue_denied(server, conn, command, status, error);
+    }
+    if (server->building.count > before) { /* also one that was refused */
+        entry = &server->building.entries[server->building.count - 1];
+        entry->owed = group_take_owed(conn, &entry->owed_first);
+    }
+}
+
+/* A request that may wait in the engine. Its connection runs nothing else
+ * meanwhile: the wait leads to it, and the entry to the wait. */
+static void queue_wait(struct server *server, struct conn *conn,
+                       const struct hold_command *command, uint64_t came_ns)
+{
+    struct batch *batch = &server->building;
+    struct entry *entry;
+    enum hf_status status = take_write(server, command, came_ns, &entry);
+
+    assert(conn->pending == 0 && conn->wait == NULL);
+    if (status != HF_OK) {
+        queue_refused(server, conn, entry, command, status);
+        return;
+    }
+    struct hf_bytes record = entry_record(batch, entry);
+    bool joined = command->request.len > 0 &&
+                  lock_wait_join(server, conn, command, record);
+    if (!joined)
+        entry->wait = lock_wait_new(server, conn, command, record, came_ns);
+    if (entry->wait != NULL) {
+        batch->wait_count++;
+        batch->reenters =
+            batch->reenters || (hold_kind_locks(command->kind) &&
+                                hold_reenters(server->engine, command) != 0);
+        entry->wait->known = !log_leads(server->log) &&
+                             hold_answer_now(server->engine, command) != NULL;
+        return;
+    }
+    batch->count--;
+    batch->records.len = entry->at;
+    hold_forget(server->engine, command);
+    if (!joined)
+        queue_refused(server, conn, NULL, command, HF_NOMEM);
+}
+
+void submit_tick(struct server *server)
+{
+    struct hold_command pass = {.kind = HOLD_TICK,
+                                .now_us = server_now_us(server)};
+
+    (void)queue_write(server, NULL, &pass, 0);
+}
+
+void submit_left(struct server *server)
+{
+    struct hold_command left;
+
+    while (!commit_is_full(server) && bind_owed(server, &left)) {
+        size_t before = server->building.count;
+        (void)queue_write(server, NULL, &left, 0);
+        if (server->building.count == before)
+            return; /* it is tried again in the next round */
+        bind_sent(server);
+    }
+}
+
 /* May the engine come to show a hold that somebody was told not to have, before
  * the batch being built has been applied? */
 static bool may_show_orphans(const struct server *server)
@@ -250,7 +278,7 @@ static void answer_at_once(struct server *server, struct conn *conn,
 {
     answer_give(server, conn, out->code, out->body);
     /* told again, by its REQ */
-    if (out->code == HOLD_OK && hold_kind_waits(command->kind))
+    if (out->code == HOLD_OK && hold_kind_locks(command->kind))
         push_grant(server, conn, out->body);
     if (out->code == HOLD_OK && command->kind == HOLD_GROUP)
         group_granted(server, conn, command->group, out->body);
@@ -329,7 +357,7 @@ bool submit_admits(struct server *server, const struct conn *conn,
     /* A re-entry that is told TIMEOUT is taken back after its batch: what would
      * count it in the same batch comes after it. */
     if (server->building.reenters && is_write && !may_wait(command) &&
-        (hold_kind_waits(command->kind) || command->kind == HOLD_GROUP ||
+        (hold_kind_locks(command->kind) || command->kind == HOLD_GROUP ||
          hold_operations[command->kind].words[0] == WORD_NAME ||
          hold_operations[command->kind].words[0] == WORD_TOKEN))
         return false;
@@ -387,6 +415,7 @@ void submit_command(struct server *server, struct conn *conn,
         if (out != NULL) {
             if (hold_kind_is_write(command->kind))
                 server->metrics.refusals++;
+            metrics_answered(&server->metrics, command->kind, out->code);
             answer_at_once(server, conn, out, command);
             return;
         }

@@ -17,8 +17,10 @@
 #define MATCH_STEPS_FEW 64u
 #define TURN_STEPS      2000000u
 
-/* What a message to one subscriber counts as. */
+/* What a message to one subscriber counts as, and one more for so many bytes;
+ * no pattern is cut for the latter. */
 #define DELIVER_STEPS 16u
+#define DELIVER_BYTES 64u
 
 /* Steps of PUBSUB CHANNELS. */
 #define LIST_STEPS_MAX 200000u
@@ -322,7 +324,8 @@ static void count_steps(struct subscriptions *all, uint64_t steps)
     all->turn_steps += steps;
 }
 
-/* The steps of this turn so far. */
+/* The steps of this turn so far, and those of bytes: to be compared in one
+ * turn. */
 static uint64_t steps_so_far(struct server *server)
 {
     struct subscriptions *all = &server->subscriptions;
@@ -330,7 +333,7 @@ static uint64_t steps_so_far(struct server *server)
     if (all->turn != server->turn)
         all->turn_steps = 0;
     all->turn = server->turn;
-    return all->turn_steps;
+    return all->turn_steps + all->copied;
 }
 
 static uint64_t deliver(struct server *server, const struct hf_index *index,
@@ -358,6 +361,7 @@ static uint64_t deliver(struct server *server, const struct hf_index *index,
         count++;
     }
     server->subscriptions.delivered += count;
+    server->subscriptions.copied += count * (text.len / DELIVER_BYTES);
     count_steps(&server->subscriptions, count * DELIVER_STEPS);
     return count;
 }
@@ -437,7 +441,7 @@ void publish_text(const struct asked *asked)
     else
         reply_put_number(asked->reply,
                          (int64_t)publish(server, channel, asked->args[1]));
-    conn_spend(asked->conn, server->subscriptions.turn_steps - before);
+    conn_spend(asked->conn, steps_so_far(server) - before);
 }
 
 static void tell(struct server *server, const struct hold_event *event,
@@ -465,7 +469,7 @@ void subscribe_events(struct server *server, const struct hold_out *out)
     uint64_t before = steps_so_far(server);
     for (size_t i = 0; i < out->event_count; i++)
         tell(server, &out->events[i], out->now_us);
-    server->turn_applied += server->subscriptions.turn_steps - before;
+    server->turn_applied += steps_so_far(server) - before;
 }
 
 void subscribe_wanted(struct server *server, struct hf_bytes name,
@@ -490,7 +494,7 @@ void subscribe_wanted(struct server *server, struct hf_bytes name,
     if (!json.reply.failed)
         (void)publish(server, event_channel(&channels, channel),
                       hf_buf_bytes(&all->payload));
-    server->turn_applied += all->turn_steps - before;
+    server->turn_applied += steps_so_far(server) - before;
 }
 
 /* ---- PUBSUB. ---- */

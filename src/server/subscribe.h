@@ -34,6 +34,7 @@ struct subscriptions {
     struct hf_buf payload; /* of the event being told */
     uint64_t turn;         /* of the loop, to which belong: */
     uint64_t turn_steps;   /* what patterns and messages took */
+    uint64_t copied;       /* the same of the bytes of messages, ever */
     size_t bytes;
     uint64_t count; /* of subscriptions */
     uint64_t published;

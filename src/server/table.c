@@ -10,6 +10,7 @@
 #include "server/errors.h"
 #include "server/events.h"
 #include "server/group.h"
+#include "server/history.h"
 #include "server/key.h"
 #include "server/limit.h"
 #include "server/script.h"
@@ -228,10 +229,23 @@ static enum hf_status check_together(const struct hold_command *out,
                                      char error[PARSE_ERROR_MAX])
 {
     static const char *const sentences[] = {
-        [WRONG_TWO_WAITS] = WRONG_FOREVER,  [WRONG_TWO_MODES] = WRONG_MODES,
-        [WRONG_PERMITS_OF] = WRONG_PERMITS, [WRONG_NO_SESSION] = WRONG_AGE,
-        [WRONG_RESULT] = WRONG_DONE,        [WRONG_TREE] = WRONG_TREES,
-        [WRONG_KEY] = WRONG_SYNTAX, /* never, of what was parsed */
+        [WRONG_TWO_WAITS] = WRONG_FOREVER,
+        [WRONG_TWO_MODES] = WRONG_MODES,
+        [WRONG_PERMITS_OF] = WRONG_PERMITS,
+        [WRONG_NO_SESSION] = WRONG_AGE,
+        [WRONG_RESULT] = WRONG_DONE,
+        [WRONG_TREE] = WRONG_TREES,
+        [WRONG_KEY] = WRONG_SYNTAX,  /* never, of what was parsed */
+        [WRONG_BEST] = WRONG_SYNTAX, /* nor this */
+        [WRONG_WAIT_SOME] = WRONG_SOME,
+        [WRONG_SPLIT] = WRONG_NO_PLACE,
+        [WRONG_PLACE_SOME] = WRONG_PLACED,
+        [WRONG_TOO_SPLIT] = WRONG_PARTS,
+        [WRONG_PLACE_LONG] = WRONG_AT,
+        [WRONG_PLACE_LIST] = WRONG_SYNTAX, /* nor this */
+        [WRONG_WAIT_GROUP] = WRONG_GROUPED,
+        [WRONG_BOOK_SOME] = WRONG_BOOKS,
+        [WRONG_BOOK_MANY] = WRONG_BOOKED,
     };
     enum hold_wrong wrong = hold_find_wrong(out);
     bool binds =
@@ -327,10 +341,18 @@ static size_t index_of(const struct command *command)
 
 void table_took(struct server *server, struct hf_bytes name, uint64_t came_ns)
 {
+    const char *blank = memchr(name.data, ' ', name.len);
+    struct hf_bytes name_words[2] = {name};
     size_t named;
 
-    metrics_took(&server->metrics, index_of(table_find(&name, 1, &named)),
-                 hf_clock_now_ns(server->clock) - came_ns);
+    if (blank != NULL) {
+        name_words[0].len = (size_t)(blank - name.data);
+        name_words[1] = hf_bytes(blank + 1, name.len - name_words[0].len - 1);
+    }
+    metrics_took(
+        &server->metrics,
+        index_of(table_find(name_words, blank == NULL ? 1 : 2, &named)),
+        hf_clock_now_ns(server->clock) - came_ns);
 }
 
 static void run_function(const struct command *command,
@@ -348,11 +370,13 @@ static void run_function(const struct command *command,
         return;
     }
     uint32_t pending = conn->pending;
+    uint32_t noted = server->noted_count;
     command->run(asked);
     answer_done(conn);
     if ((command->flags & COMMAND_LONG) != 0)
         conn_spend(conn, CONN_LONG_STEPS);
-    if (conn->wait == NULL && conn->pending == pending) /* else: later */
+    if (conn->wait == NULL && conn->pending == pending && /* else: later, */
+        server->noted_count == noted) /* or what it submitted was refused */
         answer_note_now(server, index_of(command));
 }
 
@@ -383,6 +407,11 @@ static void run_admitted(const struct command *command,
 void table_look_up(struct call *call)
 {
     call->named = 0;
+    call->command =
+        table_find(call->request.args, call->request.count, &call->named);
+    if (call->command == NULL || call->command->kind != HOLD_STOCK_GET)
+        return;
+    history_rewrite(&call->request);
     call->command =
         table_find(call->request.args, call->request.count, &call->named);
 }
@@ -444,8 +473,7 @@ bool table_run(struct server *server, struct conn *conn, struct call *call)
     } else if (command != NULL && parsed == HF_OK) {
         run_admitted(command, &asked);
     } else if (command != NULL) {
-        group_spoil(conn);
-        answer_bad(server, conn, parsed, error);
+        group_bad(server, conn, command, parsed, error);
     } else if (is_http(request->args[0])) {
         answer_error(server, conn, ERROR_HTTP);
         report_misbehaved(&server->report, conn, "protocol error", "HTTP");

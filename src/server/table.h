@@ -99,8 +99,7 @@ void table_look_up(struct call *call);
 /* Runs it. False: not now, because something of the connection is pending, a
  * batch is full or the turn's budget is spent; it is to be tried again then. */
 bool table_run(struct server *server, struct conn *conn, struct call *call);
-/* A request of that command, of one word, which waited and came then, was
- * answered. */
+/* A request of that command, which waited and came then, was answered. */
 void table_took(struct server *server, struct hf_bytes name, uint64_t came_ns);
 
 /* Of a command without a function: fills `out` from the arguments behind the

@@ -5,7 +5,9 @@
 
 #include "base/memory.h"
 #include "server/answer.h"
+#include "server/audit.h"
 #include "server/conn.h"
+#include "server/history.h"
 #include "server/server.h"
 
 /* One who is due ends, or is looked at later than now. */
@@ -14,6 +16,8 @@ static wait_fn *const kinds[WAIT_KINDS][WAIT_EVENTS] = {
                    lock_wait_fail},
     [WAIT_LIMIT] = {limit_wait_again, limit_wait_left, limit_wait_again},
     [WAIT_FEED] = {events_wait_due, events_wait_left, events_wait_due},
+    [WAIT_AUDIT] = {NULL, audit_wait_left, audit_wait_stop},
+    [WAIT_HISTORY] = {NULL, history_wait_left, history_wait_stop},
 };
 
 static struct wait **numbered(struct waits *waits, uint32_t number)

@@ -10,14 +10,15 @@
  * `struct wait`, and knows when the wait is granted. What else can happen to
  * one who waits is noticed here, and the kind says what it means:
  *
- *          a lock (lock_wait.c)            permits (limit_wait.c)
+ *          a lock, stock (lock_wait.c)     permits (limit_wait.c)
  *   due    TIMEOUT, while the disk hangs   the call is made again
  *   left   a verdict is owed               forgotten
  *   stop   a verdict is owed               the call is made a last time
  *   fail   told so                         waits on
  *
  * and for events (events.c): due and stop, told that there are none; left,
- * forgotten; fail, waits on.
+ * forgotten; fail, waits on. For what is searched in the feed (history.c):
+ * never due; stop, told so; left, forgotten; fail, waits on.
  *
  * Threads: the loop's.
  * Memory:  a kind allocates its struct, waits_remove() frees it.
@@ -38,7 +39,14 @@ struct wait;
 
 typedef void wait_fn(struct server *server, struct wait *wait);
 
-enum wait_kind { WAIT_LOCK, WAIT_LIMIT, WAIT_FEED, WAIT_KINDS };
+enum wait_kind {
+    WAIT_LOCK,
+    WAIT_LIMIT,
+    WAIT_FEED,
+    WAIT_HISTORY,
+    WAIT_AUDIT,
+    WAIT_KINDS
+};
 enum wait_event { WAIT_DUE, WAIT_LEFT, WAIT_STOP, WAIT_FAIL, WAIT_EVENTS };
 
 struct wait {

@@ -77,7 +77,7 @@ static int take_option(const struct args_spec *spec, int argc, char **argv,
     if (option == NULL)
         return args_wrong(spec, "unknown option '%s'", argv[*at]);
     assert((option->text != NULL) + (option->number != NULL) +
-               (option->flag != NULL) ==
+               (option->flag != NULL) + (option->list != NULL) ==
            1);
     if (option->flag != NULL && value != NULL)
         return args_wrong(spec, "--%s takes no value", option->name);
@@ -93,7 +93,12 @@ static int take_option(const struct args_spec *spec, int argc, char **argv,
         return args_wrong(spec, "--%s needs a value", option->name);
     if (option->number != NULL)
         return store_number(spec, option, value);
-    *option->text = value;
+    if (option->list != NULL && option->list->count == ARGS_LIST_MAX)
+        return args_wrong(spec, "--%s is given too often", option->name);
+    if (option->list != NULL)
+        option->list->values[option->list->count++] = value;
+    else
+        *option->text = value;
     return ARGS_GO;
 }
 

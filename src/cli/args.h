@@ -31,8 +31,16 @@ enum cli_exit {
     CLI_NO_COMMAND = 127, /* the command does not exist */
 };
 
-/* One option; exactly one of `text`, `number` and `flag` is set and says what
- * it takes. The variable keeps its value if the option is not given. */
+/* The values of an option that may be given several times. */
+#define ARGS_LIST_MAX 16
+struct args_list {
+    const char *values[ARGS_LIST_MAX];
+    size_t count;
+};
+
+/* One option; exactly one of `text`, `number`, `flag` and `list` is set and
+ * says what it takes. The variable keeps its value if the option is not given.
+ */
 struct args_option {
     const char *name;  /* without the dashes */
     const char *value; /* what the help calls its value; NULL for a flag */
@@ -40,6 +48,7 @@ struct args_option {
     const char **text;
     uint64_t *number;
     bool *flag;
+    struct args_list *list;
     uint64_t min; /* of a number, both inclusive */
     uint64_t max;
 };
@@ -52,6 +61,10 @@ struct args_option {
     {                                                                      \
         .name = name_, .value = value_, .help = help_, .number = &(place), \
         .min = low, .max = high                                            \
+    }
+#define ARGS_LIST(name_, value_, help_, place)                          \
+    {                                                                   \
+        .name = name_, .value = value_, .help = help_, .list = &(place) \
     }
 #define ARGS_FLAG(name_, help_, place)                 \
     {                                                  \

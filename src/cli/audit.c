@@ -39,7 +39,8 @@ static void judge(struct audit *audit, struct hf_bytes reply)
         audit->broken++;
         return;
     }
-    audit->reserved += (uint64_t)(reserved + sold);
+    audit->reserved += (uint64_t)reserved;
+    audit->sold += (uint64_t)sold;
 }
 
 /* Receives the replies to the last `count` calls; `audit` judges them, or

@@ -3,7 +3,7 @@
  * Products are `bench:00000000` upwards. Before and after the run the sums of
  * all (or, for many products, of evenly spaced ones) are read; every product
  * must add up, and if all were read, exactly as much must have been reserved
- * as was acknowledged.
+ * or sold as was acknowledged.
  */
 #ifndef CLI_AUDIT_H
 #define CLI_AUDIT_H
@@ -17,7 +17,8 @@ struct audit {
     uint64_t products; /* how many were read */
     bool all;          /* that is every one */
     uint64_t broken;   /* of them do not add up */
-    uint64_t reserved; /* sum of reserved and sold */
+    uint64_t reserved; /* sum over all of them */
+    uint64_t sold;
 };
 
 /* Sets the stock of `keys` products to `total` each. HF_INVALID: refused. */

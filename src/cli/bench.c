@@ -1,6 +1,8 @@
 /* bench.c - options, the run, the check of the stock, the table. */
 #include "cli/commands.h"
 
+#include <errno.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/args.h"
@@ -32,6 +34,11 @@ static const char about[] =
     "  reserve  RESERVE one unit of a random product; --prepare creates the\n"
     "           stock; checks afterwards that total = available + reserved +\n"
     "           sold and that nothing acknowledged is missing\n"
+    "  sell     RESERVE one unit with a short TTL; of --confirm percent of "
+    "them,\n"
+    "           CONFIRM; the others expire. Checks after the last TTL that "
+    "exactly\n"
+    "           what was confirmed is sold and nothing is reserved\n"
     "  checkout a limit, a fence and one unit each of three random products, "
     "in\n"
     "           one step: MULTI ... EXEC; with Redis, a script\n"
@@ -40,6 +47,9 @@ static const char about[] =
     "With --dialect redis, the same work as people do it with Redis: SET NX "
     "PX\n"
     "and a compare-and-delete script, a Lua token bucket, polling.\n"
+    "--pace begins so many operations a second, however slow the server is, "
+    "and\n"
+    "times each from when it was due.\n"
     "--record writes what every connection asked and was told to a file, as "
     "it\n"
     "happens; `holdfast verify --history FILE` checks it afterwards.\n"
@@ -51,6 +61,7 @@ static const char examples[] =
     "  holdfast bench\n"
     "  holdfast bench --work lock --clients 50 --pipeline 16 --seconds 10\n"
     "  holdfast bench --work reserve --keys 100000 --prepare --json\n"
+    "  holdfast bench --work sell --keys 10000 --prepare --pace 20000\n"
     "  holdfast bench --work handoff --record run.txt\n"
     "  holdfast bench --work lock --dialect redis --port 6379\n";
 
@@ -66,15 +77,26 @@ static double micros(uint64_t ns)
     return (double)ns / 1000;
 }
 
+static bool sells(const struct bench *bench)
+{
+    return strcmp(bench->work, "sell") == 0;
+}
+
 /* What is wrong with the stock; NULL: nothing. */
 static const char *stock_fault(const struct bench *bench,
                                const struct load *load)
 {
     if (bench->after.broken > 0)
         return "products do not add up";
-    if (bench->after.all && bench->before.all &&
-        bench->after.reserved - bench->before.reserved != load->accepted)
+    uint64_t sold = bench->after.sold - bench->before.sold;
+    uint64_t taken = bench->after.reserved - bench->before.reserved + sold;
+    bool all = bench->after.all && bench->before.all;
+    if (all && !sells(bench) && taken != load->accepted)
         return "acknowledged reservations are missing or too many";
+    if (all && sells(bench) && sold != load->sold)
+        return "other units are sold than were confirmed";
+    if (sells(bench) && bench->after.reserved > bench->before.reserved)
+        return "units are reserved by what has expired";
     return NULL;
 }
 
@@ -99,6 +121,9 @@ static void print_table(const struct bench *bench, const struct load *load)
            micros(hf_spread_percentile(times, 99)),
            micros(hf_spread_percentile(times, 99.9)),
            micros(hf_spread_percentile(times, 100)));
+    if (sells(bench))
+        printf("  confirmed   %12llu   %llu more had expired\n",
+               (unsigned long long)load->sold, (unsigned long long)load->late);
     if (bench->after.products > 0) {
         const char *fault = stock_fault(bench, load);
         printf("  stock       %12llu   products checked%s: %s\n",
@@ -134,6 +159,11 @@ static void print_json(const struct bench *bench, const struct load *load)
            micros(hf_spread_percentile(times, 99)),
            micros(hf_spread_percentile(times, 99.9)),
            micros(hf_spread_percentile(times, 100)));
+    if (bench->options.pace > 0)
+        printf(", \"pace\": %llu", (unsigned long long)bench->options.pace);
+    if (sells(bench))
+        printf(", \"confirmed\": %llu, \"confirmed_late\": %llu",
+               (unsigned long long)load->sold, (unsigned long long)load->late);
     if (bench->after.products > 0)
         printf(", \"products_checked\": %llu, \"sums_agree\": %s",
                (unsigned long long)bench->after.products,
@@ -152,11 +182,20 @@ static int fail(const struct bench *bench, const char *what,
                                                       : CLI_UNREACHABLE;
 }
 
+static void rest_ms(uint64_t ms)
+{
+    struct timespec left = {.tv_sec = (time_t)(ms / 1000),
+                            .tv_nsec = (long)(ms % 1000 * HF_NS_PER_MS)};
+
+    while (nanosleep(&left, &left) != 0 && errno == EINTR)
+        continue;
+}
+
 /* Everything between the options and the table. */
 static int measure(struct bench *bench, const struct work *work,
                    struct load *load)
 {
-    bool stock = strcmp(bench->work, "reserve") == 0;
+    bool stock = strcmp(bench->work, "reserve") == 0 || sells(bench);
     struct client client;
 
     /* is anybody there at all? */
@@ -176,6 +215,8 @@ static int measure(struct bench *bench, const struct work *work,
         load_open(load, work, &bench->options, &bench->address, &bench->record);
     if (status == HF_OK)
         status = load_run(load);
+    if (status == HF_OK && sells(bench) && load->accepted > load->sold)
+        rest_ms(bench->options.ttl_ms + 1);
     if (status == HF_OK && stock)
         status = audit_read(&bench->address, bench->options.keys, &bench->after,
                             &bench->record);
@@ -226,32 +267,39 @@ static int check(struct bench *bench, const struct args_spec *spec)
         return args_wrong(spec, "--record is for dialect holdfast");
     if (strcmp(bench->work, "handoff") == 0 && bench->options.clients < 2)
         return args_wrong(spec, "handoff needs at least two --clients");
+    if (strcmp(bench->work, "handoff") == 0 && bench->options.pace > 0)
+        return args_wrong(spec, "handoff has no --pace");
     return run(bench, work);
 }
 
+/* What the command line says, and says by default. */
+static struct bench chosen = {
+    .work = "ping",
+    .dialect = "holdfast",
+    .stock = 1000000000,
+    .options = {.clients = 50,
+                .pipeline = 1,
+                .seconds = 5,
+                .warmup = 1,
+                .keys = 100000,
+                .rate = 1000,
+                .per_ms = 1000,
+                .poll_ms = 10,
+                .hold_us = 1000,
+                .ttl_ms = 2000,
+                .confirm_percent = 50},
+};
+
 int bench_main(int argc, char **argv)
 {
-    static struct bench bench = {
-        .work = "ping",
-        .dialect = "holdfast",
-        .stock = 1000000000,
-        .options = {.clients = 50,
-                    .pipeline = 1,
-                    .seconds = 5,
-                    .warmup = 1,
-                    .keys = 100000,
-                    .rate = 1000,
-                    .per_ms = 1000,
-                    .poll_ms = 10,
-                    .hold_us = 1000},
-    };
-    struct load_options *options = &bench.options;
+    struct load_options *options = &chosen.options;
     const struct args_option table[] = {
-        ARGS_TEXT("work", "NAME",
-                  "ping, lock, limit, reserve, checkout or handoff (ping)",
-                  bench.work),
+        ARGS_TEXT(
+            "work", "NAME",
+            "ping, lock, limit, reserve, sell, checkout or handoff (ping)",
+            chosen.work),
         ARGS_TEXT("dialect", "NAME", "holdfast or redis (holdfast)",
-                  bench.dialect),
+                  chosen.dialect),
         ARGS_NUMBER("clients", "N", "connections (50)", options->clients, 1,
                     LOAD_CLIENTS_MAX),
         ARGS_NUMBER("pipeline", "N", "requests in one write (1)",
@@ -262,7 +310,8 @@ int bench_main(int argc, char **argv)
                     options->requests, 1, UINT64_MAX),
         ARGS_NUMBER("warmup", "N", "seconds before that (1)", options->warmup,
                     0, 3600),
-        ARGS_NUMBER("keys", "N", "keys of limit, products of reserve (100000)",
+        ARGS_NUMBER("keys", "N",
+                    "keys of limit, products of reserve and sell (100000)",
                     options->keys, 1, 99999999),
         ARGS_NUMBER("rate", "N", "limit: permits in each period (1000)",
                     options->rate, 1, UINT32_MAX),
@@ -272,14 +321,22 @@ int bench_main(int argc, char **argv)
                     options->poll_ms, 1, 10000),
         ARGS_NUMBER("hold", "US", "handoff: how long each one keeps it (1000)",
                     options->hold_us, 0, 10000000),
+        ARGS_NUMBER("pace", "N",
+                    "operations a second (as many as there can be)",
+                    options->pace, 1, 1000000000),
+        ARGS_NUMBER("ttl", "MS", "sell: how long a reservation lasts (2000)",
+                    options->ttl_ms, 1, 600000),
+        ARGS_NUMBER("confirm", "PERCENT", "sell: how many are confirmed (50)",
+                    options->confirm_percent, 0, 100),
         ARGS_NUMBER("stock", "N", "units of each product (1000000000)",
-                    bench.stock, 1, UINT32_MAX),
-        ARGS_FLAG("prepare", "reserve: create the stock first", bench.prepare),
+                    chosen.stock, 1, UINT32_MAX),
+        ARGS_FLAG("prepare", "reserve, sell: create the stock first",
+                  chosen.prepare),
         ARGS_TEXT("record", "FILE",
                   "write down all calls and answers, for verify --history",
-                  bench.record_path),
-        CLIENT_OPTIONS(&bench.address),
-        ARGS_FLAG("json", "print one JSON object", bench.json),
+                  chosen.record_path),
+        CLIENT_OPTIONS(&chosen.address),
+        ARGS_FLAG("json", "print one JSON object", chosen.json),
     };
     const struct args_spec spec = {
         .name = "bench",
@@ -291,10 +348,10 @@ int bench_main(int argc, char **argv)
     };
     struct args args;
 
-    int code = client_args(&spec, argc, argv, &bench.address, &args);
+    int code = client_args(&spec, argc, argv, &chosen.address, &args);
     if (code != ARGS_GO)
         return code;
     if (args.count > 0 || args.rest != NULL)
         return args_wrong(&spec, "only options are taken");
-    return check(&bench, &spec);
+    return check(&chosen, &spec);
 }

@@ -15,6 +15,8 @@ int elect_main(int argc, char **argv);
 int session_main(int argc, char **argv);
 /* `holdfast events`: what happened, and what happens. */
 int events_main(int argc, char **argv);
+/* `holdfast stock`: import and export, else plain_main(). */
+int stock_main(int argc, char **argv);
 /* stock, reserve, limit, locks and others: argv[0] says which. One request,
  * one printed answer. */
 int plain_main(int argc, char **argv);

@@ -36,6 +36,32 @@ void load_failed(struct load *load, struct hf_bytes why)
                  (int)(why.len < 150 ? why.len : 150), why.data);
 }
 
+/* When the next batch falls due. */
+static uint64_t due_ns(const struct load *load)
+{
+    uint64_t pace = load->options->pace;
+
+    return load->paced_ns + load->paced / pace * HF_NS_PER_S +
+           load->paced % pace * HF_NS_PER_S / pace;
+}
+
+bool load_due(struct load *load, struct load_conn *conn)
+{
+    uint64_t clients = load->options->clients;
+
+    conn->started_ns = load->now_ns;
+    if (load->options->pace == 0)
+        return true;
+    if (due_ns(load) > load->now_ns) {
+        assert(load->idle_count < clients);
+        load->idle[(load->idle_first + load->idle_count++) % clients] = conn;
+        return false;
+    }
+    conn->started_ns = due_ns(load);
+    load->paced += load->options->pipeline;
+    return true;
+}
+
 /* Sends what is in `out`, and tells epoll whether some of it is left. */
 static enum hf_status flush(struct load *load, struct load_conn *conn)
 {
@@ -93,7 +119,11 @@ static void take_reply(struct load *load, struct load_conn *conn,
     load->counts.requests += !load->stopping;
     record_answer(load->record, conn->index + 1, conn->first_id + conn->slot,
                   reply);
-    if (reply.data[0] == '-')
+    const char *excused = load->work->excused;
+    bool failed = reply.data[0] == '-' &&
+                  (excused == NULL || reply.len < strlen(excused) ||
+                   memcmp(reply.data, excused, strlen(excused)) != 0);
+    if (failed)
         load_failed(load, hf_bytes(reply.data + 1, reply.len - 3));
     else
         load->work->reply(load, conn, reply);
@@ -158,11 +188,28 @@ static enum hf_status wake_sleepers(struct load *load)
     return status;
 }
 
+/* Begins what has fallen due. At the end, those that rest are told so. */
+static enum hf_status begin_due(struct load *load)
+{
+    enum hf_status status = HF_OK;
+
+    while (status == HF_OK && load->idle_count > 0 &&
+           (load->stopping || due_ns(load) <= load->now_ns)) {
+        struct load_conn *conn = load->idle[load->idle_first];
+        load->idle_first = (load->idle_first + 1) % load->options->clients;
+        load->idle_count--;
+        status = next_batch(load, conn);
+    }
+    return status;
+}
+
 /* How long epoll may sleep. */
 static struct timespec rest(const struct load *load)
 {
     uint64_t wake_ns = load->now_ns + TURN_NS;
 
+    if (load->idle_count > 0 && due_ns(load) < wake_ns)
+        wake_ns = due_ns(load);
     for (uint64_t i = 0; load->sleepers > 0 && i < load->options->clients;
          i++) {
         uint64_t at_ns = load->conns[i].wake_ns;
@@ -234,7 +281,8 @@ static enum hf_status turn(struct load *load, uint64_t *heard_ns)
 
     int count = epoll_pwait2(load->epoll, events, EVENTS_MAX, &limit, NULL);
     load->now_ns = client_now_ns();
-    if (count > 0 || load->sleepers > 0)
+    if (count > 0 || load->sleepers > 0 ||
+        load->idle_count == load->options->clients)
         *heard_ns = load->now_ns;
     for (int i = 0; i < count && status == HF_OK; i++) {
         struct load_conn *conn = events[i].data.ptr;
@@ -245,6 +293,8 @@ static enum hf_status turn(struct load *load, uint64_t *heard_ns)
     }
     if (status == HF_OK)
         status = wake_sleepers(load);
+    if (status == HF_OK)
+        status = begin_due(load);
     if (status == HF_OK && load->now_ns > *heard_ns + SILENCE_NS)
         status = HF_TIMEOUT;
     return status;
@@ -257,6 +307,7 @@ enum hf_status load_run(struct load *load)
     uint64_t heard_ns = start_ns;
 
     load->now_ns = start_ns;
+    load->paced_ns = start_ns;
     advance(load, start_ns);
     for (uint64_t i = 0; status == HF_OK && i < load->options->clients; i++)
         status = next_batch(load, &load->conns[i]);
@@ -345,7 +396,9 @@ enum hf_status load_open(struct load *load, const struct work *work,
     raise_file_limit();
     load->epoll = epoll_create1(EPOLL_CLOEXEC);
     load->conns = hf_alloc_zeroed(options->clients * sizeof *load->conns);
-    if (load->conns == NULL || hf_spread_open(&load->times, NULL) != HF_OK)
+    load->idle = hf_alloc_zeroed(options->clients * sizeof *load->idle);
+    if (load->conns == NULL || load->idle == NULL ||
+        hf_spread_open(&load->times, NULL) != HF_OK)
         return HF_NOMEM;
     for (uint32_t i = 0; i < options->clients; i++)
         load->conns[i] = (struct load_conn){.fd = -1, .index = i};
@@ -376,7 +429,9 @@ void load_close(struct load *load)
         hf_free(conn->tokens);
     }
     hf_buf_destroy(&load->pattern);
+    hf_free(load->idle);
     hf_free(load->conns);
+    load->idle = NULL;
     load->conns = NULL;
     hf_spread_close(load->times);
     if (load->epoll >= 0)

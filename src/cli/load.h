@@ -1,4 +1,4 @@
-/* load.h - a load generator: many connections, one thread, closed loop.
+/* load.h - a load generator: many connections, one thread.
  *
  * Each connection sends a batch of `pipeline` requests in one write, reads
  * all replies, and only then sends the next batch. What is in a batch and what
@@ -8,6 +8,12 @@
  *   work -------> conn.out -----> server -----> conn.in -----------> work
  *     ^                                                               |
  *     +---------------------- all replies are here <-----------------+
+ *
+ * Unless there is a pace, the loop is closed: a connection goes on as soon as
+ * it has its replies. With a pace, batches fall due at even intervals, whatever
+ * the server does. The connection that has rested longest takes the next one;
+ * if all are busy, the first that is not. Time counts from when it was due, so
+ * that the wait for a connection is a part of the latency.
  *
  * Nothing is allocated per request: buffers keep their size.
  *
@@ -35,8 +41,11 @@ struct load_options {
     uint64_t per_ms;
     uint64_t poll_ms; /* mean pause between two tries, where one must poll */
     uint64_t hold_us; /* how long a lock is kept before it is handed on */
-    bool redis;       /* speak to Redis, with its scripts */
-    bool progress;    /* draw a bar on stderr */
+    uint64_t pace;    /* operations a second; 0: as many as there can be */
+    uint64_t ttl_ms;  /* of reservations that may expire */
+    uint64_t confirm_percent; /* of them */
+    bool redis;               /* speak to Redis, with its scripts */
+    bool progress;            /* draw a bar on stderr */
 };
 
 struct load_conn {
@@ -71,8 +80,13 @@ struct load {
     struct record *record;
     struct load_conn *conns;
     int epoll;
-    uint32_t live;     /* connections that are not done */
-    uint32_t sleepers; /* connections with wake_ns */
+    uint32_t live;           /* connections that are not done */
+    uint32_t sleepers;       /* connections with wake_ns */
+    struct load_conn **idle; /* with a pace: those without a batch, in order */
+    uint64_t idle_first;
+    uint64_t idle_count;
+    uint64_t paced_ns; /* when the pace began */
+    uint64_t paced;    /* operations that fell due since, and were begun */
     bool measuring;    /* false while warming up */
     bool stopping;     /* operations under way are ended, none are begun */
     uint64_t now_ns;   /* of this turn */
@@ -81,6 +95,8 @@ struct load {
     uint64_t drawn_ns; /* when the bar was drawn last */
     struct load_counts counts;
     uint64_t accepted;       /* operations that succeeded, warm-up included */
+    uint64_t sold;           /* confirmations that did, and */
+    uint64_t late;           /* that came too late */
     struct hf_spread *times; /* ns that operations took */
     struct hf_random random;
     char first_error[160];
@@ -88,19 +104,22 @@ struct load {
     struct hf_buf pattern; /* the workload's: a request with a key */
     size_t pattern_key;    /* where the key's digits are */
     size_t pattern_time;   /* where the time's digits are, if any */
-    char script[64];       /* SHA of the script, Redis only */
-    uint32_t tag;          /* part of names that no other run may share */
-    uint64_t released_ns;  /* hand-off: when the lock was given back */
-    uint32_t released_by;  /* and by whom */
-    uint64_t grants;       /* and how often it was granted */
+    size_t pattern_id;     /* where those of an id are, if any */
+    uint64_t last_id;
+    char script[64];      /* SHA of the script, Redis only */
+    uint32_t tag;         /* part of names that no other run may share */
+    uint64_t released_ns; /* hand-off: when the lock was given back */
+    uint32_t released_by; /* and by whom */
+    uint64_t grants;      /* and how often it was granted */
 };
 
 /* A kind of work. */
 struct work {
     const char *name;
-    bool single;        /* pipeline is always 1 */
-    bool ours;          /* not for Redis */
-    const char *script; /* to be loaded into Redis before; NULL: none */
+    bool single;         /* pipeline is always 1 */
+    bool ours;           /* not for Redis */
+    const char *script;  /* to be loaded into Redis before; NULL: none */
+    const char *excused; /* a refusal that `reply` judges; NULL: none */
     /* Before any connection is open: builds the pattern. May be NULL. */
     enum hf_status (*prepare)(struct load *load);
     /* For each connection: what it can build in advance. May be NULL. */
@@ -126,6 +145,9 @@ enum hf_status load_open(struct load *load, const struct work *work,
 enum hf_status load_run(struct load *load);
 void load_close(struct load *load);
 
+/* For workloads: whether a batch is due now. Sets started_ns; or the connection
+ * rests, and its work is asked for a batch again when one is due. */
+bool load_due(struct load *load, struct load_conn *conn);
 /* For workloads: an operation succeeded or failed. */
 void load_done(struct load *load, uint64_t took_ns);
 void load_failed(struct load *load, struct hf_bytes why);

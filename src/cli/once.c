@@ -65,8 +65,10 @@ static enum hf_status print_result(struct once *once)
         !hf_bytes_is(mode.text, "done") ||
         resp_field(reply, "note", &note) != HF_OK)
         return HF_NOTFOUND;
-    if (note.text.len > 0)
-        printf("%.*s\n", HF_SHOW(note.text));
+    if (note.text.len > 0) { /* any bytes */
+        fwrite(note.text.data, 1, note.text.len, stdout);
+        putchar('\n');
+    }
     return HF_OK;
 }
 

@@ -9,9 +9,11 @@
  *   locks         a lock is granted only when its last hold was given back or
  *                 its time was over; re-entered, renewed and released only
  *                 while held
- *   products      after every change: available + reserved + sold = total,
- *                 nothing negative
- *   reservations  made once, ended once, extended only while pending
+ *   products      the numbers of each, re-derived from the events: after
+ *                 every change available + reserved + sold = total, nothing
+ *                 negative, and the engine has the same (hold/book.h)
+ *   reservations  made once, of units that are free, ended once, with those
+ *                 units, extended only while pending
  *   feed          the files of events have the same events, byte by byte, in
  *                 the same order, but for what they say they have not; what is
  *                 older than the records cannot be compared
@@ -23,7 +25,7 @@
 
 #include "base/index.h"
 #include "feed/scan.h"
-#include "hold/engine.h"
+#include "hold/book.h"
 
 #define PROOF_ERROR_MAX 512
 
@@ -60,6 +62,12 @@ enum hf_status proof_apply(void *proof, struct hf_bytes record);
 /* The files of events are compared, too, from here on: before the first record.
  * The proof closes the scan. */
 void proof_compare(struct proof *proof, struct feed_scan *scan);
+/* Has every event told, in order, from here on: before the first record. Those
+ * that the files of events have from before the records come first, without a
+ * book, and have not been proved. */
+typedef void proof_watch_fn(void *context, const struct hold_event *event,
+                            uint64_t now_us, const struct hold_book *book);
+void proof_watch(struct proof *proof, proof_watch_fn *watch, void *context);
 /* After the last record; `unclean`: the end was not that of a clean stop. */
 enum hf_status proof_finish(struct proof *proof, bool unclean);
 

@@ -29,6 +29,16 @@ void proof_compare(struct proof *proof, struct feed_scan *scan)
     proof->result->feed_files = feed_scan_files(scan);
 }
 
+/* An event from before the records. */
+static void tell_older(struct proof *proof)
+{
+    struct hold_event event;
+    uint64_t now_us;
+
+    if (event_decode(proof->scanned.event, &event, &now_us) > 0)
+        proof_tell(proof, &event, now_us, NULL);
+}
+
 /* Up to that number the files have nothing that the records have not. */
 static enum hf_status pass(struct proof *proof, uint64_t seq)
 {
@@ -40,6 +50,7 @@ static enum hf_status pass(struct proof *proof, uint64_t seq)
             return at_file(proof, proof->scanned.seq,
                            "is not what the journal tells");
         proof->result->feed_before++;
+        tell_older(proof);
         status = advance(proof);
     }
     return status;

@@ -13,24 +13,20 @@ struct proof_locks {
     struct hf_index names;
 };
 
-struct pending {
-    struct hf_named named;
-    uint64_t seq;
-};
-
 struct proof {
     struct proof_result *result;
     struct hold_engine *engine;
     size_t account;
     struct hf_texts texts;
     struct proof_locks locks;
-    struct hf_index pending;
-    uint64_t unlisted; /* pending ones of the snapshot, whose ids are unknown */
+    struct hold_book *book; /* of stock */
     bool started;
     struct hold_command command; /* being applied */
     struct hold_command ask;
     struct feed_scan *feed;      /* NULL: not compared */
     struct feed_scanned scanned; /* its next event; empty: it has no more */
+    proof_watch_fn *watch;       /* NULL: nobody */
+    void *watch_context;
     char *encoded;
     struct hf_buf events; /* of the record being applied, copied */
     struct hf_buf names;
@@ -40,6 +36,10 @@ __attribute__((format(printf, 2, 3))) enum hf_status
 proof_wrong(struct proof *proof, const char *format, ...);
 const struct hold_out *proof_ask(struct proof *proof, enum hold_kind kind,
                                  struct hf_bytes name);
+
+/* To whoever watches. */
+void proof_tell(struct proof *proof, const struct hold_event *event,
+                uint64_t now_us, const struct hold_book *book);
 
 /* proof_feed.c */
 

@@ -3,7 +3,7 @@
 
 #include "cli/args.h"
 #include "cli/json.h"
-#include "cli/proof.h"
+#include "cli/story.h"
 #include "journal/journal.h"
 
 /* The journal drives a proof as it would drive an engine. */
@@ -11,6 +11,7 @@
 struct verify {
     struct hf_hash_seed seed;
     struct feed_scan *feed;
+    struct story *story; /* NULL: none is asked for */
     struct proof_result result;
 };
 
@@ -23,6 +24,8 @@ static void *create(void *context)
         proof_compare(proof, verify->feed);
         verify->feed = NULL; /* the proof's */
     }
+    if (proof != NULL && verify->story != NULL)
+        proof_watch(proof, story_event, verify->story);
     return proof;
 }
 
@@ -63,6 +66,17 @@ static void print_feed(const struct proof_result *r)
                grouped(r->feed_beyond));
 }
 
+/* Reservations: by RESERVE or offered; in time or within their grace. */
+static uint64_t made(const struct proof_result *r)
+{
+    return r->events[EVENT_RESERVED] + r->events[EVENT_OFFERED];
+}
+
+static uint64_t confirmed(const struct proof_result *r)
+{
+    return r->events[EVENT_CONFIRMED] + r->events[EVENT_CONFIRMED_LATE];
+}
+
 static void print_text(const char *dir, const struct proof_result *r,
                        const struct log_stats *stats)
 {
@@ -93,12 +107,14 @@ static void print_text(const char *dir, const struct proof_result *r,
            grouped(events[EVENT_LOCK_RENEWED]),
            grouped(events[EVENT_LOCK_RELEASED]),
            grouped(events[EVENT_LOCK_EXPIRED]), grouped(r->counts.locks));
-    printf("  products: %s now; available + reserved + sold = total, none "
-           "negative,\n    checked %s times, after every change\n",
-           grouped(r->counts.products), grouped(r->product_checks));
+    printf("  products: %s now; their numbers follow from the events above "
+           "%s, step by step:\n    available + reserved + sold = total, none "
+           "negative, after each of %s changes\n",
+           grouped(r->counts.products), grouped(r->first_seq),
+           grouped(r->product_checks));
     printf("  reservations: %s made, %s confirmed, %s cancelled, %s expired, "
-           "each ended once;\n    %s pending now\n",
-           grouped(events[EVENT_RESERVED]), grouped(events[EVENT_CONFIRMED]),
+           "each ended once,\n    no unit promised twice; %s pending now\n",
+           grouped(made(r)), grouped(confirmed(r)),
            grouped(events[EVENT_CANCELLED]),
            grouped(events[EVENT_RESERVATION_EXPIRED]),
            grouped(r->counts.pending));
@@ -127,8 +143,8 @@ static void print_json(const char *dir, const struct proof_result *r,
         {"locks_held", r->counts.locks},
         {"products", r->counts.products},
         {"product_checks", r->product_checks},
-        {"reserved", r->events[EVENT_RESERVED]},
-        {"confirmed", r->events[EVENT_CONFIRMED]},
+        {"reserved", made(r)},
+        {"confirmed", confirmed(r)},
         {"cancelled", r->events[EVENT_CANCELLED]},
         {"expired", r->events[EVENT_RESERVATION_EXPIRED]},
         {"pending", r->counts.pending},
@@ -160,7 +176,8 @@ int verify_failed(const char *dir, const char *text, bool json)
     return CLI_FAILED;
 }
 
-static int verify(const char *dir, bool json)
+/* `story`: what is printed instead of the proof, if all is well. */
+static int verify(const char *dir, bool json, struct story *story)
 {
     static struct verify verify;
     /* without save: reading makes no snapshot */
@@ -173,6 +190,7 @@ static int verify(const char *dir, bool json)
     char error[JOURNAL_ERROR_MAX] = "";
     void *proof = NULL;
 
+    verify.story = story;
     enum hf_status status = feed_scan_open(&verify.feed, dir, error);
     if (status == HF_OK)
         status = journal_read(dir, &machine, &proof, &stats, error);
@@ -188,40 +206,67 @@ static int verify(const char *dir, bool json)
             dir, error[0] != '\0' ? error : hf_status_text(status), json);
     if (stats.disk_bytes == 0)
         return verify_failed(dir, "there is no journal in it", json);
-    if (json)
+    if (story != NULL && json)
+        return CLI_DONE;
+    if (story != NULL)
+        printf("%s events; those above %s are proved by a replay, up to %s\n",
+               grouped(story->count), grouped(verify.result.first_seq),
+               grouped(verify.result.last_seq));
+    else if (json)
         print_json(dir, &verify.result, &stats);
     else
         print_text(dir, &verify.result, &stats);
     return CLI_DONE;
 }
 
+static const char verify_about[] =
+    "Reads the journal in DIR without changing it, replays all of it and\n"
+    "checks every step: sequence numbers and fence tokens only go up, no\n"
+    "lock is granted while another holds it; the numbers of each product\n"
+    "follow from the events, add up after every change, and no unit is\n"
+    "promised twice; reservations end once; the files of events have the\n"
+    "events of the replay and no others. Prints what that proved, and from\n"
+    "which number on: older changes are in the snapshot that is kept. Exits\n"
+    "1 if something is wrong or a file is damaged, and says where.\n"
+    "\n"
+    "With --sku or --reservation it prints what happened to one of them,\n"
+    "oldest first, a line for each change; for a product also its numbers\n"
+    "after it. Events from before the snapshot come from the files of\n"
+    "events, as far as they are kept, without numbers.\n"
+    "\n"
+    "With --history it checks a FILE of `holdfast bench --record`: whether\n"
+    "a server that keeps its promises can have given these answers, by\n"
+    "the calls, the answers and their times alone. Prints how many it\n"
+    "checked, and each violation with its story.\n";
+
+/* True if it is a name that there can be. */
+static bool fits(const char *name, size_t max)
+{
+    return name == NULL || (name[0] != '\0' && strlen(name) <= max);
+}
+
 int verify_main(int argc, char **argv)
 {
     bool json = false;
     const char *history = NULL;
+    const char *sku = NULL;
+    const char *reservation = NULL;
     const struct args_option options[] = {
+        ARGS_TEXT("sku", "NAME", "print the history of a product", sku),
+        ARGS_TEXT("reservation", "ID", "print the history of a reservation",
+                  reservation),
         ARGS_TEXT("history", "FILE", "check what clients were told instead",
                   history),
         ARGS_FLAG("json", "report as JSON", json),
     };
     const struct args_spec spec = {
         "verify",
-        "DIR [--json] | --history FILE [--json]",
-        "Reads the journal in DIR without changing it, replays all of it and\n"
-        "checks every step: sequence numbers and fence tokens only go up, no\n"
-        "lock is granted while another holds it, stock adds up after every\n"
-        "change, reservations end once; the files of events have the events\n"
-        "of the replay and no others. Prints what that proved. Exits 1 if\n"
-        "something is wrong or a file is damaged, and says where.\n"
-        "\n"
-        "With --history it checks a FILE of `holdfast bench --record`: "
-        "whether\n"
-        "a server that keeps its promises can have given these answers, by\n"
-        "the calls, the answers and their times alone. Prints how many it\n"
-        "checked, and each violation with its story.\n",
+        "DIR [--sku NAME | --reservation ID] [--json] | --history FILE",
+        verify_about,
         "  holdfast verify ./data\n"
         "  holdfast verify --history run.txt\n"
-        "  holdfast verify --json /backup/data\n",
+        "  holdfast verify --json /backup/data\n"
+        "  holdfast verify ./data --sku shoe-42\n",
         options,
         sizeof options / sizeof options[0],
     };
@@ -234,7 +279,18 @@ int verify_main(int argc, char **argv)
         return verify_history(history, json);
     if (args.count != 1 || history != NULL)
         return args_wrong(&spec, "one DIR or --history FILE is needed");
-    return verify(args.words[0], json);
+    if ((sku != NULL && reservation != NULL) || !fits(sku, HOLD_SKU_MAX) ||
+        !fits(reservation, HOLD_ID_MAX))
+        return args_wrong(&spec, "one --sku or --reservation may be given");
+    struct story story = {.about = {SUBJECT_PRODUCT, hf_bytes("", 0)},
+                          .json = json};
+    if (sku != NULL)
+        story.about.name = hf_bytes_text(sku);
+    if (reservation != NULL)
+        story.about = (struct event_about){SUBJECT_RESERVATION,
+                                           hf_bytes_text(reservation)};
+    return verify(args.words[0], json,
+                  story.about.name.len > 0 ? &story : NULL);
 }
 
 int repair_main(int argc, char **argv)

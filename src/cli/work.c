@@ -5,18 +5,15 @@
  */
 #include <assert.h>
 
-#include "cli/load.h"
+#include "cli/work_parts.h"
 #include "resp/reply.h"
 #include "resp/resp.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
-#define KEY_DIGITS   8
-#define KEY_ZEROS    "00000000"
 #define TIME_DIGITS  13
 #define TIME_ZEROS   "1000000000000"
 
-/* Writes `number` over `digits` digits. */
-static void put_digits(char *at, size_t digits, uint64_t number)
+void work_put_digits(char *at, size_t digits, uint64_t number)
 {
     for (size_t i = digits; i > 0; i--) {
         at[i - 1] = (char)('0' + number % 10);
@@ -24,8 +21,7 @@ static void put_digits(char *at, size_t digits, uint64_t number)
     }
 }
 
-/* Appends a request of words that are separated by single spaces. */
-static enum hf_status add_request(struct hf_buf *out, const char *line)
+enum hf_status work_add_request(struct hf_buf *out, const char *line)
 {
     struct hf_bytes args[16];
     size_t count = 0;
@@ -39,8 +35,7 @@ static enum hf_status add_request(struct hf_buf *out, const char *line)
     return resp_encode(out, count, args);
 }
 
-/* Where `digits` stand in the pattern. */
-static size_t find_digits(const struct load *load, const char *digits)
+size_t work_find_digits(const struct load *load, const char *digits)
 {
     const char *at =
         memmem(load->pattern.data, load->pattern.len, digits, strlen(digits));
@@ -49,14 +44,14 @@ static size_t find_digits(const struct load *load, const char *digits)
     return (size_t)(at - load->pattern.data);
 }
 
-/* A batch begins, unless there is to be no further one. */
-static bool begin(struct load *load, struct load_conn *conn)
+bool work_begin(struct load *load, struct load_conn *conn)
 {
     if (load->stopping) {
         conn->done = true;
         return false;
     }
-    conn->started_ns = load->now_ns;
+    if (!load_due(load, conn))
+        return false;
     conn->pending = (uint32_t)load->options->pipeline;
     return true;
 }
@@ -87,13 +82,13 @@ static enum hf_status ping_prepare(struct load *load)
     enum hf_status status = HF_OK;
 
     for (uint64_t i = 0; status == HF_OK && i < load->options->pipeline; i++)
-        status = add_request(&load->pattern, "PING");
+        status = work_add_request(&load->pattern, "PING");
     return status;
 }
 
 static enum hf_status ping_batch(struct load *load, struct load_conn *conn)
 {
-    if (!begin(load, conn))
+    if (!work_begin(load, conn))
         return HF_OK;
     return hf_buf_append(&conn->out, load->pattern.data, load->pattern.len);
 }
@@ -103,8 +98,9 @@ static void put_time(struct load *load)
     struct timespec wall;
 
     clock_gettime(CLOCK_REALTIME, &wall);
-    put_digits(load->pattern.data + load->pattern_time, TIME_DIGITS,
-               (uint64_t)wall.tv_sec * 1000 + (uint64_t)wall.tv_nsec / 1000000);
+    work_put_digits(load->pattern.data + load->pattern_time, TIME_DIGITS,
+                    (uint64_t)wall.tv_sec * 1000 +
+                        (uint64_t)wall.tv_nsec / 1000000);
 }
 
 /* One pattern, a random key in each request: limit, reserve. */
@@ -113,7 +109,7 @@ static enum hf_status keyed_batch(struct load *load, struct load_conn *conn)
 {
     const struct hf_buf *pattern = &load->pattern;
 
-    if (!begin(load, conn))
+    if (!work_begin(load, conn))
         return HF_OK;
     if (hf_buf_reserve(&conn->out, pattern->len * conn->pending) != HF_OK)
         return HF_NOMEM;
@@ -123,7 +119,7 @@ static enum hf_status keyed_batch(struct load *load, struct load_conn *conn)
         char *at = conn->out.data + conn->out.len;
         uint64_t key = hf_random_below(&load->random, load->options->keys);
         memcpy(at, pattern->data, pattern->len);
-        put_digits(at + load->pattern_key, KEY_DIGITS, key);
+        work_put_digits(at + load->pattern_key, KEY_DIGITS, key);
         conn->out.len += pattern->len;
     }
     return HF_OK;
@@ -145,20 +141,20 @@ static enum hf_status limit_prepare(struct load *load)
                  "LIMIT bench:" KEY_ZEROS " RATE %llu PER %llu",
                  (unsigned long long)load->options->rate,
                  (unsigned long long)load->options->per_ms);
-    if (add_request(&load->pattern, line) != HF_OK)
+    if (work_add_request(&load->pattern, line) != HF_OK)
         return HF_NOMEM;
-    load->pattern_key = find_digits(load, KEY_ZEROS);
+    load->pattern_key = work_find_digits(load, KEY_ZEROS);
     if (load->options->redis)
-        load->pattern_time = find_digits(load, TIME_ZEROS);
+        load->pattern_time = work_find_digits(load, TIME_ZEROS);
     return HF_OK;
 }
 
 static enum hf_status reserve_prepare(struct load *load)
 {
-    if (add_request(&load->pattern, "RESERVE * ITEM bench:" KEY_ZEROS " 1") !=
-        HF_OK)
+    if (work_add_request(&load->pattern,
+                         "RESERVE * ITEM bench:" KEY_ZEROS " 1") != HF_OK)
         return HF_NOMEM;
-    load->pattern_key = find_digits(load, KEY_ZEROS);
+    load->pattern_key = work_find_digits(load, KEY_ZEROS);
     return HF_OK;
 }
 
@@ -179,11 +175,11 @@ static enum hf_status lock_open(struct load *load, struct load_conn *conn)
             snprintf(line, sizeof line,
                      "LOCK bench:%u:%08llu OWNER o%u TTL 30000", load->tag, key,
                      conn->index);
-        status = add_request(&conn->first, line);
+        status = work_add_request(&conn->first, line);
         if (status == HF_OK && load->options->redis) {
             snprintf(line, sizeof line, "EVALSHA %s 1 bench:%u:%08llu o%u",
                      load->script, load->tag, key, conn->index);
-            status = add_request(&conn->second, line);
+            status = work_add_request(&conn->second, line);
         }
     }
     return status;
@@ -195,10 +191,10 @@ static enum hf_status unlock_prepare(struct load *load)
     char line[128];
 
     snprintf(line, sizeof line, "UNLOCK bench:%u:" KEY_ZEROS " x", load->tag);
-    if (add_request(&load->pattern, line) != HF_OK)
+    if (work_add_request(&load->pattern, line) != HF_OK)
         return HF_NOMEM;
     load->pattern.len -= sizeof "$1\r\nx\r\n" - 1;
-    load->pattern_key = find_digits(load, KEY_ZEROS);
+    load->pattern_key = work_find_digits(load, KEY_ZEROS);
     return HF_OK;
 }
 
@@ -214,7 +210,7 @@ static enum hf_status add_unlock(struct load *load, struct load_conn *conn,
         hf_buf_append(out, load->pattern.data, load->pattern.len);
     if (status != HF_OK)
         return status;
-    put_digits(out->data + start + load->pattern_key, KEY_DIGITS, key);
+    work_put_digits(out->data + start + load->pattern_key, KEY_DIGITS, key);
     size_t len = hf_print_u64(digits, conn->tokens[slot]);
     conn->pending++;
     struct reply bulk = {.out = out, .codec = &resp2_codec};
@@ -246,7 +242,7 @@ static enum hf_status lock_batch(struct load *load, struct load_conn *conn)
         return unlock_batch(load, conn);
     }
     conn->phase = 0;
-    if (!begin(load, conn))
+    if (!work_begin(load, conn))
         return HF_OK;
     memset(conn->tokens, 0, load->options->pipeline * sizeof *conn->tokens);
     return hf_buf_append(&conn->out, conn->first.data, conn->first.len);
@@ -289,7 +285,7 @@ static enum hf_status ask(struct load *load, struct load_conn *conn)
                  conn->index);
     conn->phase = ASKING;
     conn->pending = 1;
-    return add_request(&conn->out, line);
+    return work_add_request(&conn->out, line);
 }
 
 static enum hf_status give_back(struct load *load, struct load_conn *conn)
@@ -308,7 +304,7 @@ static enum hf_status give_back(struct load *load, struct load_conn *conn)
     conn->mark = load->grants;
     load->released_ns = client_now_ns();
     load->released_by = conn->index;
-    return add_request(&conn->out, line);
+    return work_add_request(&conn->out, line);
 }
 
 static enum hf_status handoff_batch(struct load *load, struct load_conn *conn)
@@ -387,9 +383,9 @@ static enum hf_status checkout_script(struct load *load)
              load->script, (unsigned long long)options->rate,
              (unsigned long long)options->per_ms,
              (unsigned long long)options->rate);
-    if (add_request(&load->pattern, line) != HF_OK)
+    if (work_add_request(&load->pattern, line) != HF_OK)
         return HF_NOMEM;
-    load->pattern_time = find_digits(load, TIME_ZEROS);
+    load->pattern_time = work_find_digits(load, TIME_ZEROS);
     return HF_OK;
 }
 
@@ -411,7 +407,7 @@ static enum hf_status checkout_prepare(struct load *load)
              (unsigned long long)load->options->rate,
              (unsigned long long)load->options->per_ms);
     for (size_t i = 0; i < CHECKOUT && status == HF_OK; i++)
-        status = add_request(&load->pattern, lines[i]);
+        status = work_add_request(&load->pattern, lines[i]);
     return status;
 }
 
@@ -420,7 +416,7 @@ static enum hf_status checkout_batch(struct load *load, struct load_conn *conn)
 {
     const struct hf_buf *pattern = &load->pattern;
 
-    if (!begin(load, conn))
+    if (!work_begin(load, conn))
         return HF_OK;
     if (load->pattern_time != 0)
         put_time(load);
@@ -432,8 +428,9 @@ static enum hf_status checkout_batch(struct load *load, struct load_conn *conn)
         char *end = conn->out.data + conn->out.len;
         while ((at = memmem(at, (size_t)(end - at), KEY_ZEROS, KEY_DIGITS)) !=
                NULL) {
-            put_digits(at, KEY_DIGITS,
-                       hf_random_below(&load->random, load->options->keys));
+            work_put_digits(
+                at, KEY_DIGITS,
+                hf_random_below(&load->random, load->options->keys));
             at += KEY_DIGITS;
         }
     }
@@ -511,6 +508,12 @@ static const struct work works[] = {
      .prepare = reserve_prepare,
      .batch = keyed_batch,
      .reply = count_reply},
+    {.name = "sell",
+     .ours = true,
+     .excused = "-EXPIRED",
+     .prepare = work_sell_prepare,
+     .batch = work_sell_batch,
+     .reply = work_sell_reply},
     {.name = "checkout",
      .script = checkout_lua,
      .prepare = checkout_prepare,

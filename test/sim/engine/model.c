@@ -45,8 +45,9 @@ void model_close_gap(void *array, size_t item_bytes, size_t *count, size_t at)
     (*count)--;
 }
 
-/* Room for the longest body that the model writes. */
-#define BODY_MAX (256u * 1024)
+/* Room for the longest body, and the longest answer, that the model writes. */
+#define BODY_MAX   (256u * 1024)
+#define ANSWER_MAX (16u * 1024)
 
 static void reserve_body(struct hf_buf *out)
 {
@@ -105,6 +106,7 @@ void model_tell(struct model *model, const struct model_facts *facts)
         hash = model_hash(hash, item->sku.data, item->sku.len);
         hash = model_hash(hash, &item->quantity, sizeof item->quantity);
     }
+    hash = model_hash(hash, facts->group.data, facts->group.len);
     hash = model_hash(hash, &facts->total, sizeof facts->total);
     hash = model_hash(hash, &facts->available, sizeof facts->available);
     model->events[model->event_count - 1].facts = hash;
@@ -123,7 +125,8 @@ struct hf_buf *model_answer(struct model *model, enum hold_code code,
     answer->ticket = ticket;
     answer->code = code;
     answer->body.len = 0;
-    if (answer->body.cap == 0 && hf_buf_reserve(&answer->body, 1024) != HF_OK)
+    if (answer->body.cap == 0 &&
+        hf_buf_reserve(&answer->body, ANSWER_MAX) != HF_OK)
         abort();
     return &answer->body;
 }
@@ -166,6 +169,15 @@ static struct due first_due(struct model *model)
         if (r->status == MODEL_PENDING)
             look(&due, r->expires_us, r->seq, model_reservation_due, r);
     }
+    for (size_t i = 0; i < model->buyer_count; i++)
+        look(&due, model->buyers[i].deadline_us, model->buyers[i].ticket,
+             model_buyer_due, &model->buyers[i]);
+    for (size_t i = 0; i < model->arrival_count; i++) {
+        struct model_arrival *arrival = &model->arrivals[i];
+        if (!arrival->late)
+            look(&due, arrival->at_us, arrival->seq, model_arrival_due,
+                 arrival);
+    }
     return due;
 }
 
@@ -185,7 +197,11 @@ static struct model_reservation *oldest_ended(struct model *model)
 static uint64_t ended_until(const struct model *model,
                             const struct model_reservation *reservation)
 {
-    return reservation->ended_us + model->bounds.ended_keep_ms * 1000;
+    uint64_t keep_ms = model->bounds.ended_keep_ms;
+
+    if (model_grace_ms(model) > keep_ms)
+        keep_ms = model_grace_ms(model);
+    return reservation->ended_us + keep_ms * 1000;
 }
 
 static void sweep(struct model *model)
@@ -241,24 +257,36 @@ static struct model_wait *find_ticket(struct model *model, uint64_t ticket)
 static void abandon(struct model *model, const struct hold_command *c)
 {
     struct model_wait *wait = find_ticket(model, c->token);
+    struct model_buyer *buyer = model_find_buyer_ticket(model, c->token);
 
     if (c->name.len > 0)
         model_abandon_grant(model, c);
-    else if (wait != NULL)
+    if (c->note.len > 0)
+        model_give_up_reservation(model, c->note, c->token);
+    if (c->name.len + c->note.len == 0 && wait != NULL)
         model_drop_wait(model, wait);
+    if (c->name.len + c->note.len == 0 && buyer != NULL)
+        model_drop_buyer(model, buyer);
     model_serve(model);
+    model_serve_products(model);
     model_reply(model, HOLD_OK);
 }
 
 static void time_out(struct model *model, const struct hold_command *c)
 {
     struct model_wait *wait = find_ticket(model, c->token);
+    struct model_buyer *buyer = model_find_buyer_ticket(model, c->token);
 
     if (c->name.len > 0)
         model_abandon_grant(model, c);
-    else if (wait != NULL)
+    if (c->note.len > 0)
+        model_give_up_reservation(model, c->note, c->token);
+    if (c->name.len + c->note.len == 0 && wait != NULL)
         model_end_wait(model, wait, HOLD_TIMED_OUT);
+    if (c->name.len + c->note.len == 0 && buyer != NULL)
+        model_end_buyer(model, buyer);
     model_serve(model);
+    model_serve_products(model);
     model_reply(model, HOLD_OK);
     struct model_request *request = model_find_request(model, c->request);
     if (c->request.len == 0 || request == NULL ||
@@ -268,7 +296,12 @@ static void time_out(struct model *model, const struct hold_command *c)
         if (model_is(&model->waits[i].request, c->request))
             model_end_wait(model, &model->waits[i], HOLD_TIMED_OUT);
     }
+    for (size_t i = 0; request->waiting && i < model->buyer_count; i++) {
+        if (model_is(&model->buyers[i].request, c->request))
+            model_end_buyer(model, &model->buyers[i]);
+    }
     model_serve(model);
+    model_serve_products(model);
     if (request->code != HOLD_TIMED_OUT)
         model_store(model, request, HOLD_TIMED_OUT, hf_bytes("", 0));
 }
@@ -294,6 +327,10 @@ static void flush(struct model *model, const struct hold_command *command)
     (void)command;
     for (size_t i = 0; i < model->wait_count; i++)
         model_answer(model, HOLD_NOTHELD, model->waits[i].ticket);
+    for (size_t i = 0; i < model->buyer_count; i++) {
+        if (!model->buyers[i].joined)
+            model_answer(model, HOLD_NOTHELD, model->buyers[i].ticket);
+    }
     clear(model);
     model_event(model, EVENT_FLUSHED, hf_bytes("", 0), 0);
 }
@@ -373,6 +410,12 @@ static bool is_exact(struct model *model, const struct hold_command *c)
 
     if (c->kind == HOLD_TICK && c->amount != 0)
         return true;
+    if (c->kind == HOLD_CONFIRM) {
+        const struct model_reservation *r =
+            model_find_reservation(model, c->name);
+        if (r != NULL && model_has_grace(model, r, model->now_us))
+            return true;
+    }
     if (hold_is_key(c->kind) && c->item_count > 0)
         return true;
     if (takes && model_names_in_use(model) >= model->bounds.locks_max)
@@ -407,12 +450,15 @@ void model_apply(struct model *model, const struct hold_command *command,
     if (command->kind == HOLD_GROUP)
         shared = hf_bytes(same, model_group_shared(command, same));
     model->event_count = 0;
+    model->ended_members = 0;
     model->answer_count = 0;
     model->ticket = 0;
     if (command->now_us > model->now_us)
         model->now_us = command->now_us;
-    if (command->kind == HOLD_RESTART)
+    if (command->kind == HOLD_RESTART) {
         model_restart_locks(model);
+        model_restart_waitlist(model);
+    }
     sweep(model);
     if (is_exact(model, command) && model_is_behind(model, model->now_us))
         model_reply(model, HOLD_AGAIN);

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "hold/engine.h"
+#include "sim/engine/model_figures.h"
 
 #define MODEL_MAX        4096u
 #define MODEL_EVENTS_MAX 16384u
@@ -100,90 +101,6 @@ struct model_call {
     bool turn; /* perhaps of the readers */
 };
 
-/* How often something was reached, for `--figures`. */
-#define MODEL_FIGURES(FIGURE)                                      \
-    FIGURE(EXCLUSIVE, "grants, exclusive")                         \
-    FIGURE(SHARED, "grants, shared")                               \
-    FIGURE(COUNTING, "grants, counting")                           \
-    FIGURE(SET, "grants, set")                                     \
-    FIGURE(QUEUED, "grants to those who waited, single")           \
-    FIGURE(QUEUED_SET, "grants to those who waited, set")          \
-    FIGURE(BARGED, "grants that passed a queue")                   \
-    FIGURE(REENTRY, "re-entries, single")                          \
-    FIGURE(REENTRY_SET, "re-entries, set")                         \
-    FIGURE(REENTRY_QUEUED, "re-entries of those who waited")       \
-    FIGURE(TURN, "readers' turns")                                 \
-    FIGURE(TURN_READERS, "readers who went before a writer")       \
-    FIGURE(SHARED_PASSED, "readers who passed a set that waits")   \
-    FIGURE(DOWNGRADED, "downgrades")                               \
-    FIGURE(PRIORITY, "requests queued before others")              \
-    FIGURE(EXPIRED, "grants expired")                              \
-    FIGURE(EXPIRED_SET, "sets expired")                            \
-    FIGURE(LOST, "grants lost with a session")                     \
-    FIGURE(REVOKED, "grants revoked")                              \
-    FIGURE(MAXHOLD, "ends moved forward by MAXHOLD")               \
-    FIGURE(SEALED, "ends that could not be moved any more")        \
-    FIGURE(CLOSED, "names closed by DELAY")                        \
-    FIGURE(OPENED, "waits served when a delay ended")              \
-    FIGURE(DONE, "names done")                                     \
-    FIGURE(DONE_TOLD, "requests refused with DONE")                \
-    FIGURE(DONE_WAITS, "waits answered with DONE")                 \
-    FIGURE(TIMEOUT, "waits answered with TIMEOUT")                 \
-    FIGURE(WAIT_LOST, "waits answered with LOST")                  \
-    FIGURE(SESSION_EXPIRED, "sessions expired")                    \
-    FIGURE(SESSION_CLOSED, "sessions closed")                      \
-    FIGURE(SESSION_LEFT, "bound sessions left")                    \
-    FIGURE(SESSION_PARTS, "parts ended with a session")            \
-    FIGURE(SETTLED, "names settled on their own")                  \
-    FIGURE(STATE_MODE, "STATE: held in another mode")              \
-    FIGURE(STATE_MEMBER, "STATE: a member of a set")               \
-    FIGURE(STATE_MAXIMUM, "STATE: another maximum")                \
-    FIGURE(STATE_COUNT, "STATE: done, but held more than once")    \
-    FIGURE(YOUNGER, "DEADLOCK, younger: a grant")                  \
-    FIGURE(YOUNGER_WAIT, "DEADLOCK, younger: a wait")              \
-    FIGURE(WOUND, "wounds, single")                                \
-    FIGURE(WOUND_SET, "wounds, set")                               \
-    FIGURE(CYCLE_2, "DEADLOCK, cycle of 2")                        \
-    FIGURE(CYCLE_3, "DEADLOCK, cycle of 3")                        \
-    FIGURE(CYCLE_4, "DEADLOCK, cycle of 4")                        \
-    FIGURE(CYCLE_5, "DEADLOCK, cycle of 5")                        \
-    FIGURE(CYCLE_6, "DEADLOCK, cycle of 6")                        \
-    FIGURE(CYCLE_MORE, "DEADLOCK, longer cycle")                   \
-    FIGURE(CYCLE_SET, "DEADLOCK, cycle through a set")             \
-    FIGURE(CYCLE_SHARED, "DEADLOCK, cycle through a shared lock")  \
-    FIGURE(CYCLE_COUNTING, "DEADLOCK, cycle through a counting")   \
-    FIGURE(CYCLE_WAIT, "DEADLOCK, cycle through a place in queue") \
-    FIGURE(CYCLE_BEHIND, "DEADLOCK, cycle closed by priority")     \
-    FIGURE(CYCLE_TREE, "DEADLOCK, cycle through a related name")   \
-    FIGURE(BUSY_WAITED, "BUSY by one who waits")                   \
-    FIGURE(BUSY_CLOSED, "BUSY by DELAY")                           \
-    FIGURE(TREE, "grants with TREE")                               \
-    FIGURE(TREE_SHARED, "grants with TREE, shared")                \
-    FIGURE(TREE_SET, "grants with TREE, set")                      \
-    FIGURE(TREE_QUEUED, "grants with TREE to those who waited")    \
-    FIGURE(TREE_REENTRY, "re-entries of a TREE without TREE")      \
-    FIGURE(TREE_STATE, "STATE: held without TREE")                 \
-    FIGURE(TREE_ABOVE, "BUSY by a TREE above")                     \
-    FIGURE(TREE_BELOW, "BUSY by a name below")                     \
-    FIGURE(TREE_WAITS, "requests that wait for a related name")    \
-    FIGURE(TREE_YOUNGER, "DEADLOCK, younger: a related name")      \
-    FIGURE(TREE_WOUND, "wounds at a related name")                 \
-    FIGURE(TREE_CLOSED, "trees closed by DELAY")                   \
-    FIGURE(TREE_FULL, "OVERLOADED: too many names below")          \
-    FIGURE(KEY, "keys set")                                        \
-    FIGURE(KEY_REPLACED, "keys taken over by another value")       \
-    FIGURE(KEY_OVER, "keys set for a time that is over")           \
-    FIGURE(KEY_RENEWED, "keys renewed")                            \
-    FIGURE(KEY_DELETED, "keys deleted")                            \
-    FIGURE(GROUP, "groups")                                        \
-    FIGURE(ABORT, "groups that were refused")                      \
-    FIGURE(NOT_STUCK, "paths back that are no deadlock")           \
-    FIGURE(SEARCHED, "requests searched for cycles")
-
-#define MODEL_FIGURE_OF(figure, text) FIGURE_##figure,
-enum model_figure { MODEL_FIGURES(MODEL_FIGURE_OF) MODEL_FIGURE_COUNT };
-#undef MODEL_FIGURE_OF
-
 struct model_product {
     struct model_text sku;
     int64_t total;
@@ -191,6 +108,16 @@ struct model_product {
     int64_t sold;
     uint64_t version;
     uint64_t updated_us;
+    int64_t low;
+    bool is_low; /* and that was told */
+    int64_t limit;
+    uint64_t since; /* the number from which on is counted, if it is: */
+    bool counting;  /* of the limit; ends without one when nobody has any */
+    size_t attribute_count;
+    struct model_attribute {
+        struct model_text name;
+        struct model_text value;
+    } attributes[HOLD_ATTRS_MAX]; /* in the order of setting */
 };
 
 enum model_status {
@@ -209,14 +136,66 @@ struct model_reservation {
     struct model_text id;
     struct model_text owner;
     struct model_text reason;
+    struct model_text group; /* empty: none */
     enum model_status status;
-    uint64_t seq; /* that it was made with */
+    uint64_t seq; /* that it was made with, or its first ticket */
     uint64_t created_us;
     uint64_t expires_us;
     uint64_t ended_us;
     uint64_t ended_order; /* counts up over all that ended; 0 if pending */
+    uint64_t extends;     /* how often it was extended */
+    uint64_t class;       /* 0: none */
     size_t item_count;
     struct model_item *items;
+};
+
+/* A request that waits for stock; all of them in one array, by `order`. */
+struct model_buyer {
+    struct model_text id; /* that its reservation will have */
+    struct model_text owner;
+    struct model_text request;
+    struct model_text group;
+    uint64_t ticket;
+    uint64_t order; /* the first ticket */
+    uint64_t queued_us;
+    uint64_t deadline_us;
+    uint64_t ttl_ms;
+    uint64_t class; /* its number */
+    uint32_t priority;
+    bool joined; /* nobody is connected for it */
+    size_t item_count;
+    struct model_item *items;
+};
+
+/* Announced of a product; in the array by time, then by `seq`. */
+struct model_arrival {
+    struct model_text sku;
+    struct model_text ref;
+    uint64_t units;
+    uint64_t at_us;
+    uint64_t seq; /* that told it last */
+    bool late;    /* which was told */
+};
+
+/* A reservation of what is to arrive; in the array in order of booking. */
+struct model_booking {
+    struct model_text id;
+    struct model_text owner;
+    struct model_item item;
+    uint64_t seq;
+    uint64_t created_us;
+    uint64_t ttl_ms;
+    uint64_t class;
+};
+
+/* Of reservations. */
+struct model_class {
+    struct model_text name;
+    uint64_t number; /* no other ever had it */
+    uint64_t ttl_ms;
+    uint64_t grace_ms;
+    uint64_t extends_max;
+    uint64_t life_ms;
 };
 
 struct model_fence {
@@ -265,8 +244,14 @@ struct model {
     size_t call_count;
     size_t product_count;
     size_t reservation_count;
+    size_t buyer_count;
+    size_t hungry_count;
+    size_t arrival_count;
+    size_t booking_count;
     size_t fence_count;
     size_t request_count;
+    size_t class_count;
+    uint64_t class_last;
     struct model_text names[MODEL_MAX]; /* of all locks there ever were */
     struct model_grant grants[MODEL_MAX];
     struct model_wait waits[MODEL_MAX];
@@ -275,12 +260,18 @@ struct model {
     struct model_call calls[MODEL_MAX];
     struct model_product products[MODEL_MAX];
     struct model_reservation reservations[MODEL_MAX];
+    struct model_buyer buyers[MODEL_MAX];
+    struct model_text hungry[MODEL_MAX]; /* products that are to be served */
+    struct model_arrival arrivals[MODEL_MAX];
+    struct model_booking bookings[MODEL_MAX];
     struct model_fence fences[MODEL_MAX];
     struct model_request requests[MODEL_MAX];
+    struct model_class classes[MODEL_MAX];
 
     unsigned steps; /* of the sweep that is under way */
     bool grouping;  /* nobody is served before the group ends */
     uint64_t below; /* names below the TREEs of a command, or of a group */
+    size_t ended_members; /* of groups of reservations, the same */
 
     /* What the last call gave. */
     enum hold_code code;
@@ -356,6 +347,7 @@ uint64_t model_event(struct model *model, enum hold_event_kind kind,
 struct model_facts {
     struct hf_bytes owner;
     struct hf_bytes note;
+    struct hf_bytes group;
     size_t item_count;
     const struct model_item *items;
     int64_t total;
@@ -403,7 +395,11 @@ void model_close_gap(void *array, size_t item_bytes, size_t *count, size_t at);
 
 struct model_product *model_find_product(struct model *model,
                                          struct hf_bytes sku);
-void model_write_product(struct hf_buf *out, const struct model_product *p);
+/* `all`: with its attributes. */
+void model_write_product(const struct model *model, struct hf_buf *out,
+                         const struct model_product *p, bool all);
+/* Its units changed: tells if it has come to be low, or is not any more. */
+void model_tell_level(struct model *model, struct model_product *product);
 
 struct model_reservation *model_find_reservation(struct model *model,
                                                  struct hf_bytes id);
@@ -413,5 +409,126 @@ void model_settle_reservation(struct model *model, struct hf_bytes id);
 void model_forget_reservation(struct model *model,
                               struct model_reservation *reservation);
 const char *model_status_name(enum model_status status);
+/* A new one, with an event of that kind. */
+struct model_reservation *model_add_reservation(struct model *model,
+                                                const struct model_buyer *what,
+                                                enum hold_event_kind kind);
+/* `more` fields follow. */
+void model_write_reservation(struct model *model, struct hf_buf *out,
+                             const struct model_reservation *r, uint32_t more);
+/* The one that was made with that event ends. */
+void model_give_up_reservation(struct model *model, struct hf_bytes id,
+                               uint64_t seq_made);
+/* True if there is room for one more; the one that ended first makes it. */
+bool model_make_room(struct model *model);
+
+/* model_waitlist.c */
+struct model_buyer *model_find_buyer(struct model *model, struct hf_bytes id);
+struct model_buyer *model_find_buyer_ticket(struct model *model,
+                                            uint64_t ticket);
+/* How many wait for the product. */
+size_t model_count_buyers(const struct model *model, struct hf_bytes sku);
+/* Is there too little of an item for the command, which is not yet there? */
+bool model_is_short(struct model *model, const struct hold_command *c,
+                    struct hf_bytes sku, uint64_t quantity);
+/* The command waits, under that id, if not too many do. */
+void model_queue_buyer(struct model *model, struct hf_bytes id,
+                       const struct hold_command *c);
+/* The answer to a JOIN. */
+void model_show_joined(struct model *model, const struct model_buyer *buyer);
+void model_list_buyers(struct model *model, const struct hold_command *c,
+                       uint64_t now_us);
+/* RESERVE, and JOIN. */
+void model_reserve(struct model *model, const struct hold_command *c);
+/* Ends it: TIMEOUT; untold. */
+void model_end_buyer(struct model *model, struct model_buyer *buyer);
+void model_drop_buyer(struct model *model, struct model_buyer *buyer);
+void model_buyer_due(struct model *model, void *buyer);
+/* A server starts: nobody is connected. */
+void model_restart_waitlist(struct model *model);
+/* The product has units that were not there, or another one is first. */
+void model_call_product(struct model *model, struct hf_bytes sku);
+void model_serve_products(struct model *model);
+/* Is there somebody who could be served? */
+bool model_find_hungry(struct model *model);
+/* model_choose.c */
+uint64_t model_free_units(struct model *model, struct hf_bytes sku);
+/* Is there too little of that item, or do others wait for it? */
+bool model_lacks_item(struct model *model, const struct hold_command *c,
+                      uint32_t i);
+/* How many items are so, and a list of them. */
+uint32_t model_count_short(struct model *model, const struct hold_command *c);
+void model_write_list(struct model *model, struct hf_buf *out,
+                      const struct hold_command *c, uint32_t count);
+/* True if a product is missing, and if it is short of what it must have, with
+ * the refusal written. */
+bool model_lacks_product(struct model *model, const struct hold_command *c);
+bool model_lacks_stock(struct model *model, const struct hold_command *c);
+/* Is it what the command may have got? */
+bool model_may_be_of(const struct model_reservation *r,
+                     const struct hold_command *c);
+bool model_must_wait(struct model *model, const struct hold_command *c);
+
+/* model_places.c */
+/* With PLACE: `out` is the command with the items that it gets. False, and the
+ * refusal is written, if it gets none. */
+bool model_choose_places(struct model *model, const struct hold_command *c,
+                         struct hold_command *out);
+/* Is it what the command may have got? */
+bool model_may_be_placed(const struct model_reservation *r,
+                         const struct hold_command *c);
+void model_show_places(struct model *model, const struct hold_command *c);
+
+/* model_stock.c: what changes the total, but serves nobody. */
+void model_set_total(struct model *model, struct model_product *product,
+                     int64_t total, const struct hold_command *c);
+
+/* model_expect.c */
+struct model_booking *model_find_booking(struct model *model,
+                                         struct hf_bytes id);
+bool model_is_booking_of(const struct model_booking *booking,
+                         const struct hold_command *c);
+/* Is something announced or booked of it? */
+bool model_is_expected(const struct model *model, struct hf_bytes sku);
+__int128 model_announced(const struct model *model, struct hf_bytes sku);
+__int128 model_booked(const struct model *model, struct hf_bytes sku);
+/* The command, which finds too little, books under that id, or is refused. */
+void model_book(struct model *model, struct hf_bytes id,
+                const struct hold_command *c);
+void model_show_booked(struct model *model,
+                       const struct model_booking *booking);
+/* What RESERVATION shows of it. */
+void model_show_booking(struct model *model,
+                        const struct model_booking *booking);
+void model_cancel_booking(struct model *model, struct model_booking *booking,
+                          const struct hold_command *c);
+/* The product goes. */
+void model_forget_arrivals(struct model *model, struct hf_bytes sku);
+void model_arrival_due(struct model *model, void *arrival);
+void model_show_expected(struct model *model, const struct hold_command *c);
+/* model_reserve.c: one that has ended. */
+void model_show_reservation(struct model *model,
+                            const struct model_reservation *r);
+
+/* model_class.c */
+struct model_class *model_find_class(struct model *model, struct hf_bytes name);
+/* NULL: there is none of that number. */
+const struct model_class *model_class_of(const struct model *model,
+                                         uint64_t number);
+/* The number of the class of that name; 0: there is none. */
+uint64_t model_class_number(struct model *model, struct hf_bytes name);
+/* Of a RESERVE, if it is made now. */
+uint64_t model_ttl_ms(struct model *model, const struct hold_command *c);
+/* The longest of all. */
+uint64_t model_grace_ms(const struct model *model);
+/* It has expired, and may still be confirmed. */
+bool model_has_grace(struct model *model, const struct model_reservation *r,
+                     uint64_t now_us);
+/* True if it cannot be extended so, with the refusal written. */
+bool model_meets_cap(struct model *model, const struct model_reservation *r,
+                     const struct hold_command *c);
+void model_write_class(struct hf_buf *out, const struct model_class *class);
+
+#include "sim/engine/model_owners.h"
 
 #endif

@@ -207,7 +207,7 @@ static void stock_get(struct model *model, const struct hold_command *c)
         struct model_product *product =
             model_find_product(model, c->items[i].sku);
         if (product != NULL) {
-            model_write_product(out, product);
+            model_write_product(model, out, product, true);
         } else if (c->item_count > 1) {
             reply_null(out);
         } else {
@@ -218,22 +218,57 @@ static void stock_get(struct model *model, const struct hold_command *c)
     }
 }
 
-static void write_items(struct hf_buf *out, const struct model_reservation *r)
+static void write_items(struct hf_buf *out, const struct model_item *items,
+                        size_t count)
 {
     reply_field(out, FIELD_ITEMS);
-    reply_list(out, (uint32_t)r->item_count);
-    for (size_t i = 0; i < r->item_count; i++) {
+    reply_list(out, (uint32_t)count);
+    for (size_t i = 0; i < count; i++) {
         reply_map(out, 2);
-        reply_field_text(out, FIELD_SKU, model_bytes(&r->items[i].sku));
-        reply_field_number(out, FIELD_QUANTITY, (int64_t)r->items[i].quantity);
+        reply_field_text(out, FIELD_SKU, model_bytes(&items[i].sku));
+        reply_field_number(out, FIELD_QUANTITY, (int64_t)items[i].quantity);
     }
+}
+
+/* A reservation that is to come. */
+static void waiting(struct model *model, const struct hold_command *c)
+{
+    const struct model_buyer *buyer = model_find_buyer(model, c->name);
+    const struct model_class *class = model_class_of(model, buyer->class);
+    struct hf_buf *out = model_reply(model, HOLD_OK);
+
+    reply_map(out, 10 + (buyer->group.len > 0));
+    reply_field_text(out, FIELD_ID, c->name);
+    reply_field_text(out, FIELD_STATUS, hf_bytes_text("WAITING"));
+    reply_field_number(out, FIELD_EXPIRES_MS, 0);
+    write_items(out, buyer->items, buyer->item_count);
+    reply_field_text(out, FIELD_OWNER, model_bytes(&buyer->owner));
+    reply_field_number(out, FIELD_CREATED_MS,
+                       (int64_t)(buyer->queued_us / 1000));
+    reply_field_number(out, FIELD_ENDED_MS, 0);
+    reply_field_text(out, FIELD_REASON, hf_bytes("", 0));
+    reply_field_text(out, FIELD_CLASS,
+                     class == NULL ? hf_bytes("", 0)
+                                   : model_bytes(&class->name));
+    reply_field_number(out, FIELD_EXTENDS, 0);
+    if (buyer->group.len > 0)
+        reply_field_text(out, FIELD_GROUP, model_bytes(&buyer->group));
 }
 
 static void reservation(struct model *model, const struct hold_command *c,
                         uint64_t now_us)
 {
     struct model_reservation *r = model_find_reservation(model, c->name);
+    struct model_booking *booking = model_find_booking(model, c->name);
 
+    if (booking != NULL) {
+        model_show_booking(model, booking);
+        return;
+    }
+    if (model_find_buyer(model, c->name) != NULL) {
+        waiting(model, c);
+        return;
+    }
     if (r == NULL) {
         struct hf_buf *out = model_reply(model, HOLD_NOTFOUND);
         reply_map(out, 1);
@@ -247,16 +282,24 @@ static void reservation(struct model *model, const struct hold_command *c,
     const char *status = model_status_name(r->status);
     struct hf_buf *out = model_reply(model, HOLD_OK);
 
-    reply_map(out, 8);
+    const struct model_class *class = model_class_of(model, r->class);
+    struct hf_bytes group = model_group_of(r);
+    reply_map(out, 10 + (group.len > 0));
     reply_field_text(out, FIELD_ID, c->name);
     reply_field_text(out, FIELD_STATUS, hf_bytes_text(status));
     reply_field_number(out, FIELD_EXPIRES_MS, (int64_t)(left_us / 1000));
-    write_items(out, r);
+    write_items(out, r->items, r->item_count);
     reply_field_text(out, FIELD_OWNER, model_bytes(&r->owner));
     reply_field_number(out, FIELD_CREATED_MS, (int64_t)(r->created_us / 1000));
     reply_field_number(out, FIELD_ENDED_MS,
                        pending ? 0 : (int64_t)(ended_us / 1000));
     reply_field_text(out, FIELD_REASON, model_bytes(&r->reason));
+    reply_field_text(out, FIELD_CLASS,
+                     class == NULL ? hf_bytes("", 0)
+                                   : model_bytes(&class->name));
+    reply_field_number(out, FIELD_EXTENDS, (int64_t)r->extends);
+    if (group.len > 0)
+        reply_field_text(out, FIELD_GROUP, group);
 }
 
 /* True if the answer depends on what is over and was not swept. */
@@ -268,7 +311,7 @@ static bool is_early(struct model *model, const struct hold_command *c,
     if (c->kind == HOLD_LOCK_INFO || c->kind == HOLD_HELD ||
         c->kind == HOLD_LEADER || c->kind == HOLD_KEY_GET)
         return model_name_is_over(model, c->name, now_us);
-    if (c->kind == HOLD_RESERVATION)
+    if (c->kind == HOLD_RESERVATION && model_find_buyer(model, c->name) == NULL)
         return r != NULL && r->status == MODEL_PENDING &&
                r->expires_us <= now_us;
     return model_is_behind(model, now_us);
@@ -287,6 +330,14 @@ void model_answer_ask(struct model *model, const struct hold_command *command,
         session_info(model, command, now_us);
     } else if (hold_is_key(command->kind)) {
         model_key_ask(model, command, now_us);
+    } else if (command->kind == HOLD_WAITLIST_LIST) {
+        model_list_buyers(model, command, now_us);
+    } else if (command->kind == HOLD_STOCK_PLACES) {
+        model_show_places(model, command);
+    } else if (command->kind == HOLD_GROUP_SHOW) {
+        model_show_group(model, command, now_us);
+    } else if (command->kind == HOLD_EXPECTED) {
+        model_show_expected(model, command);
     } else if (command->kind == HOLD_STOCK_GET) {
         stock_get(model, command);
     } else {

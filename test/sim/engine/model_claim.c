@@ -22,6 +22,12 @@ struct hf_bytes model_name_bytes(const struct model *model, uint32_t name)
     return model_bytes(&model->names[name]);
 }
 
+static bool barges(const struct hold_command *c)
+{
+    return (c->flags & HOLD_BARGE) != 0 &&
+           (hold_policy(c) == POLICY_DETECT || hold_policy(c) == POLICY_NONE);
+}
+
 struct model_claim model_claim(struct model *model,
                                const struct hold_command *c)
 {
@@ -34,7 +40,7 @@ struct model_claim model_claim(struct model *model,
         .is_set = is_set,
         .key = c->kind == HOLD_KEY_SET,
         .tree = (c->flags & HOLD_TREE) != 0,
-        .barge = (c->flags & HOLD_BARGE) != 0,
+        .barge = barges(c),
         .priority = hold_priority(c),
         .policy = hold_policy(c),
         .ttl_ms = c->ttl_ms,
@@ -174,7 +180,9 @@ bool model_is_before(const struct model_wait *a, const struct model_wait *b)
         return model_rank(a) < model_rank(b);
     if (age_of(a) != age_of(b))
         return age_of(a) < age_of(b);
-    return a->order < b->order;
+    int owners = hf_bytes_compare(model_bytes(&a->claim.owner),
+                                  model_bytes(&b->claim.owner));
+    return owners != 0 ? owners < 0 : a->order < b->order;
 }
 
 size_t model_queue(const struct model *model, uint32_t name,

@@ -499,6 +499,11 @@ static bool die(struct model *model, const struct model_wait *wait)
     return false;
 }
 
+static uint64_t wound_end_us(const struct model *model)
+{
+    return model->now_us + model->bounds.wound_grace_ms * 1000;
+}
+
 static void add_juniors_at(struct model *model, const struct model_wait *wait,
                            const struct model_want *want, uint32_t place,
                            struct model_grant **out, size_t *count)
@@ -508,7 +513,8 @@ static void add_juniors_at(struct model *model, const struct model_wait *wait,
         bool known = false;
         for (size_t j = 0; j < *count; j++)
             known |= out[j] == grant;
-        if (grant == NULL || known || grant->sealed ||
+        if (grant == NULL || known ||
+            (grant->sealed && grant->expires_us <= wound_end_us(model)) ||
             !is_senior(&wait->claim, AGE_OF_NEW, &grant->claim, grant->token))
             continue;
         out[(*count)++] = grant;
@@ -536,7 +542,7 @@ static size_t list_juniors(struct model *model, const struct model_wait *wait,
 /* WOUNDWAIT: younger ones lose what an older one waits for. */
 static bool wound(struct model *model, const struct model_wait *wait)
 {
-    uint64_t end_us = model->now_us + model->bounds.wound_grace_ms * 1000;
+    uint64_t end_us = wound_end_us(model);
     struct model_grant *juniors[MODEL_MAX];
     size_t count = list_juniors(model, wait, juniors);
 

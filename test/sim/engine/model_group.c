@@ -47,8 +47,14 @@ static void copy(struct model *to, const struct model *from)
     to->call_count = from->call_count;
     to->product_count = from->product_count;
     to->reservation_count = from->reservation_count;
+    to->buyer_count = from->buyer_count;
+    to->hungry_count = from->hungry_count;
+    to->arrival_count = from->arrival_count;
+    to->booking_count = from->booking_count;
     to->fence_count = from->fence_count;
     to->request_count = from->request_count;
+    to->class_count = from->class_count;
+    to->class_last = from->class_last;
     COPY(grants, grant_count);
     COPY(waits, wait_count);
     COPY(sessions, session_count);
@@ -56,6 +62,11 @@ static void copy(struct model *to, const struct model *from)
     COPY(calls, call_count);
     COPY(products, product_count);
     COPY(reservations, reservation_count);
+    COPY(buyers, buyer_count);
+    COPY(hungry, hungry_count);
+    COPY(arrivals, arrival_count);
+    COPY(bookings, booking_count);
+    COPY(classes, class_count);
     COPY(fences, fence_count);
     COPY(requests, request_count);
     for (size_t i = 0; i < to->grant_count; i++)
@@ -65,6 +76,10 @@ static void copy(struct model *to, const struct model *from)
     for (size_t i = 0; i < to->reservation_count; i++) {
         struct model_reservation *r = &to->reservations[i];
         r->items = copy_of(r->items, r->item_count * sizeof r->items[0]);
+    }
+    for (size_t i = 0; i < to->buyer_count; i++) {
+        struct model_buyer *b = &to->buyers[i];
+        b->items = copy_of(b->items, b->item_count * sizeof b->items[0]);
     }
     for (size_t i = 0; i < to->request_count; i++) {
         copy_buf(&to->requests[i].record);
@@ -80,6 +95,8 @@ static void drop(struct model *model)
         model_claim_free(&model->waits[i].claim);
     for (size_t i = 0; i < model->reservation_count; i++)
         hf_free(model->reservations[i].items);
+    for (size_t i = 0; i < model->buyer_count; i++)
+        hf_free(model->buyers[i].items);
     for (size_t i = 0; i < model->request_count; i++) {
         hf_buf_destroy(&model->requests[i].record);
         hf_buf_destroy(&model->requests[i].body);
@@ -153,6 +170,7 @@ static void run_group(struct model *model, const struct hold_command *c)
         if (hf_buf_append(out, replies.data, replies.len) != HF_OK)
             abort();
         model_serve(model);
+        model_serve_products(model);
     } else {
         drop(model);
         copy(model, &before);

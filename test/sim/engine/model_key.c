@@ -112,6 +112,12 @@ static void say(struct model *model, const struct hold_command *c,
     case SAY_ONE_NULL:
         right ? reply_number(out, 1) : reply_null(out);
         break;
+    case SAY_FIRST:
+        assert(right);
+        reply_list(out, 2);
+        reply_number(out, 1);
+        reply_number(out, (int64_t)count);
+        break;
     case SAY_OK_ZERO:
         right ? reply_ok(out) : reply_number(out, 0);
         break;
@@ -132,6 +138,7 @@ static struct model_wait wait_for(struct model *model,
     one = *c;
     if (c->item_count > 0)
         one.name = c->items[i].sku;
+    one.owner = hold_owner_at(c, i);
     one.item_count = 0;
     one.note = hf_bytes("", 0);
     return (struct model_wait){.claim = model_claim(model, &one),
@@ -165,6 +172,17 @@ static bool is_null(const struct hold_command *c)
     return (c->flags & HOLD_NX) != 0 && hold_say(c) != SAY_VALUE;
 }
 
+/* Is its end, which nothing moves any more, before that time? */
+static bool ends_before(const struct model *model, const struct hold_command *c,
+                        const struct model_grant *grant)
+{
+    uint64_t end_us =
+        c->ttl_ms == 0 ? UINT64_MAX : model->now_us + c->ttl_ms * 1000;
+
+    return grant->sealed &&
+           ((c->flags & HOLD_ADDED) != 0 || end_us > grant->expires_us);
+}
+
 /* What SET finds at a key or lock that is held. */
 static enum finding find_held(struct model *model, const struct hold_command *c,
                               const struct model_wait *wait,
@@ -175,7 +193,8 @@ static enum finding find_held(struct model *model, const struct hold_command *c,
     bool same = model_is(&grant->claim.owner, c->owner);
 
     if ((c->flags & HOLD_NX) != 0 &&
-        !((c->flags & HOLD_OWN) != 0 && string && same && grant->claim.key))
+        !((c->flags & HOLD_OWN) != 0 && string && same && grant->claim.key &&
+          !ends_before(model, c, grant)))
         return OTHER;
     if (!string)
         return WRONG;
@@ -203,7 +222,8 @@ static enum finding find_to_set(struct model *model,
     if (own != NULL)
         return own->claim.key &&
                        model_want_of(&own->claim, want->name)->permits ==
-                           want->permits
+                           want->permits &&
+                       !ends_before(model, c, own)
                    ? RIGHT
                    : OTHER;
     if (oldest != NULL && c->permits == 0)
@@ -299,13 +319,42 @@ static void set_one(struct model *model, const struct hold_command *c,
     model->figures[FIGURE_KEY]++;
 }
 
+/* The item that the client named so early, 0 the first. */
+static uint32_t item_named(const struct hold_command *c, uint64_t turn)
+{
+    uint32_t i = 0;
+
+    if (!c->owners)
+        return (uint32_t)turn;
+    while (i < c->item_count && c->items[i].quantity != turn + 1)
+        i++;
+    return i;
+}
+
+static void refuse_first(struct model *model, const struct hold_command *c,
+                         uint32_t i, uint64_t turn)
+{
+    struct hf_buf *out = model_reply(model, HOLD_OK);
+
+    reply_list(out, 3);
+    reply_number(out, 0);
+    reply_number(out, (int64_t)turn + 1);
+    reply_text(out, c->item_count > 0 ? c->items[i].sku : c->name);
+    model->figures[FIGURE_KEY_FIRST]++;
+}
+
 static void set(struct model *model, const struct hold_command *c)
 {
-    for (uint32_t i = 0; i < count_of(c); i++) {
+    for (uint64_t turn = 0; turn < told_of(c); turn++) {
+        uint32_t i = item_named(c, turn);
+        if (i >= count_of(c))
+            continue; /* it was named before */
         struct model_wait wait = wait_for(model, c, i);
         uint32_t place;
         enum finding found = find_to_set(model, c, &wait, &place);
-        if (found != RIGHT)
+        if (found != RIGHT && hold_say(c) == SAY_FIRST)
+            refuse_first(model, c, i, turn);
+        else if (found != RIGHT)
             refuse_set(model, c, found, &wait, place);
         model_claim_free(&wait.claim);
         if (found != RIGHT)
@@ -313,6 +362,7 @@ static void set(struct model *model, const struct hold_command *c)
     }
     if (exceeds(model, c))
         return;
+    model->figures[FIGURE_KEY_EACH] += c->owners;
     say(model, c, RIGHT, told_of(c),
         find_meant(model, c, name_of(model, c, 0)));
     for (uint32_t i = 0; i < count_of(c); i++)
@@ -381,6 +431,8 @@ static void expire(struct model *model, const struct hold_command *c)
         if (found == RIGHT && (c->ttl_ms == 0 || (c->flags & HOLD_XX) != 0) &&
             rest_ms(model, grant, model->now_us) < 0)
             found = NONE;
+        else if (found == RIGHT && ends_before(model, c, grant))
+            found = OTHER;
         if (found == WRONG)
             refuse_type(model, name);
         else if (found != RIGHT)

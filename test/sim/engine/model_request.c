@@ -66,6 +66,16 @@ static void move_wait(struct model *model, struct hf_bytes id)
         model->ticket = wait->ticket;
         return;
     }
+    for (size_t i = 0; i < model->buyer_count; i++) {
+        struct model_buyer *buyer = &model->buyers[i];
+        if (!model_is(&buyer->request, id))
+            continue;
+        model_answer(model, HOLD_MOVED, buyer->ticket);
+        buyer->ticket = ++model->seq;
+        model_reply(model, HOLD_WAITING);
+        model->ticket = buyer->ticket;
+        return;
+    }
     abort(); /* a request that waits has a wait */
 }
 
@@ -79,7 +89,7 @@ bool model_request_over(const struct model *model,
 /* Does its answer tell how long it is safe? */
 static bool tells_safe(enum hold_kind kind)
 {
-    return hold_kind_waits(kind) || kind == HOLD_RENEW ||
+    return hold_kind_locks(kind) || kind == HOLD_RENEW ||
            kind == HOLD_RENEWSET || kind == HOLD_DOWNGRADE;
 }
 
@@ -88,7 +98,7 @@ void model_bound_safe(struct model *model, const struct hold_command *c)
     if (!tells_safe(c->kind))
         return;
     struct hf_bytes body = hf_buf_bytes(&model->body);
-    bool locks = hold_kind_waits(c->kind);
+    bool locks = hold_kind_locks(c->kind);
     uint64_t token =
         locks ? (uint64_t)reply_get_number(body, FIELD_TOKEN) : c->token;
     int64_t left_ms = 0;

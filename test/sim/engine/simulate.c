@@ -288,6 +288,10 @@ static void check_served(struct sim *sim)
     sim->bounds_new |= sim->current->kind == HOLD_BOUNDS;
     if (sim->profile.wide || model_is_behind(sim->model, sim->model->now_us))
         return;
+    if (model_find_hungry(sim->model)) {
+        sim_fail(sim, "the model", "found: one who can be served waits");
+        return;
+    }
     bool ready = model_find_ready(sim->model);
     if (ready && !sim->bounds_new)
         sim_fail(sim, "the model", "found: one who is ready still waits");

@@ -36,6 +36,9 @@ static void print_value(struct hf_bytes body, size_t *at)
     case REPLY_OK:
         printf("OK");
         break;
+    case REPLY_TEXTS:
+        node.count *= 2;
+        __attribute__((fallthrough));
     case REPLY_LIST:
         putchar('[');
         for (uint32_t i = 0; i < node.count; i++) {
@@ -105,6 +108,7 @@ static void print_command(const struct hold_command *c)
     print_number("say", hold_say(c));
     print_number("policy", hold_policy(c));
     print_number("priority", hold_priority(c));
+    print_number("preorder", hold_may_book(c));
     print_number("session", c->session);
     print_number("permits", c->permits & UINT32_MAX);
     print_number("of", c->permits >> 32);
@@ -205,6 +209,7 @@ uint64_t sim_event_facts(const struct hold_event *event)
         hash = model_hash(hash, item.sku.data, item.sku.len);
         hash = model_hash(hash, &item.quantity, sizeof item.quantity);
     }
+    hash = model_hash(hash, event->group.data, event->group.len);
     hash = model_hash(hash, &event->total, sizeof event->total);
     return model_hash(hash, &event->available, sizeof event->available);
 }
@@ -325,8 +330,12 @@ void sim_compare_totals(struct sim *sim, const struct hold_counts *base)
     compare_number(sim, "sets", count_sets(model), found.sets);
     compare_number(sim, "sessions", model->session_count, found.sessions);
     compare_number(sim, "products", model->product_count, found.products);
-    compare_number(sim, "reservations", model->reservation_count,
+    compare_number(sim, "reservations",
+                   model->reservation_count + model->buyer_count +
+                       model->booking_count,
                    found.reservations);
+    compare_number(sim, "who wait for stock", model->buyer_count, found.buyers);
+    compare_number(sim, "booked", model->booking_count, found.booked);
     compare_number(sim, "pending", pending, found.pending);
     compare_stock(sim, &found);
     compare_number(sim, "fences", model->fence_count, found.fences);
@@ -348,8 +357,11 @@ static void skip_value(struct hf_bytes body, size_t *at)
 {
     struct reply_node node = reply_next(body, at);
 
-    if (node.kind != REPLY_LIST && node.kind != REPLY_MAP)
+    if (node.kind != REPLY_LIST && node.kind != REPLY_MAP &&
+        node.kind != REPLY_TEXTS)
         return;
+    if (node.kind == REPLY_TEXTS)
+        node.count *= 2;
     for (uint32_t i = 0; i < node.count; i++) {
         if (node.kind == REPLY_MAP)
             reply_next_field(body, at);
@@ -385,6 +397,7 @@ static size_t count_places(const struct model *model, enum hold_kind kind)
 {
     return kind == HOLD_LOCK_LIST      ? model->name_count
            : kind == HOLD_SESSION_LIST ? model->session_count
+           : kind == HOLD_CLASS_LIST   ? model->class_count
                                        : model->product_count;
 }
 
@@ -417,13 +430,17 @@ static bool make_entry(struct sim *sim, const struct hold_command *c, size_t i,
         model_write_session(model, out, &model->sessions[i], now_us);
         return true;
     }
+    if (c->kind == HOLD_CLASS_LIST) {
+        model_write_class(out, &model->classes[i]);
+        return true;
+    }
     bool locks = c->kind == HOLD_LOCK_LIST;
     struct hf_bytes name = locks ? model_name_bytes(model, (uint32_t)i)
                                  : model_bytes(&model->products[i].sku);
     if (c->name.len > 0 && !hf_bytes_match(c->name, name))
         return false;
     if (!locks) {
-        model_write_product(out, &model->products[i]);
+        model_write_product(model, out, &model->products[i], true);
         return true;
     }
     if (model_count_grants(model, (uint32_t)i) == 0)

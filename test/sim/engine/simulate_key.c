@@ -70,6 +70,29 @@ static void make_names(struct sim *sim, struct hold_command *c)
         c->count = count;
 }
 
+/* The names as a client may have had them in any order, some perhaps twice,
+ * each with a value of its own. */
+static void make_owners(struct sim *sim, struct hold_command *c)
+{
+    uint64_t turn = 0;
+
+    c->owners = true;
+    c->owner = hf_bytes("", 0);
+    for (uint32_t i = 0; i < c->item_count; i++) {
+        *hold_own_owner(c, i) = sim_pick_owner(sim);
+        c->items[i].quantity = 0;
+    }
+    for (uint32_t left = c->item_count; left > 0; left--) {
+        uint64_t skip = sim_below(sim, left);
+        uint32_t i = 0;
+        while (c->items[i].quantity > 0 || skip-- > 0)
+            i++;
+        turn += sim_chance(sim, 10) && turn > 0; /* one again */
+        c->items[i].quantity = ++turn;
+    }
+    c->count = turn > c->item_count ? turn : 0;
+}
+
 static void make_change(struct sim *sim, struct hold_command *c)
 {
     if (sim_chance(sim, 70)) {
@@ -113,6 +136,14 @@ void sim_make_key(struct sim *sim, struct hold_command *c)
         c->reason = pick_value(sim, c->name);
     if (c->count != 0)
         make_names(sim, c);
+    if (c->kind == HOLD_KEY_SET && c->permits == 0 &&
+        (c->flags & ~(uint64_t)(HOLD_SAY_MASK | HOLD_AT)) == HOLD_NX &&
+        sim_chance(sim, 50)) {
+        c->flags &= ~(uint64_t)HOLD_SAY_MASK;
+        c->flags |= (uint64_t)SAY_FIRST << HOLD_SAY_SHIFT;
+        if (c->item_count > 0)
+            make_owners(sim, c);
+    }
     if (c->kind == HOLD_KEY_COUNT && sim_chance(sim, 80))
         make_names(sim, c);
     if (c->kind == HOLD_KEY_COUNT)

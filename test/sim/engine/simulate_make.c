@@ -78,6 +78,7 @@ void sim_make_names(struct sim *sim)
             name->len = len;
         }
     }
+    sim_name_places(sim);
     sim->names[5] = model_text(hf_bytes("a\0*[\xff", 5));
     sim->names[6] = model_text(hf_bytes("a\0*[", 4));
 }
@@ -101,6 +102,7 @@ void sim_make_profile(struct sim *sim)
     if (p->wide)
         p->ttl_max_ms += 100;
     sim_make_lock_profile(sim);
+    sim_make_stock_profile(sim);
     sim->profile_until =
         sim->step + (p->wide ? 5000 : 200) + sim_below(sim, 1500);
     sim->bounds_due = true;
@@ -115,6 +117,8 @@ static size_t count_due(const struct model *model, uint64_t when_us)
         count += model->grants[i].expires_us <= when_us;
     for (size_t i = 0; i < model->wait_count; i++)
         count += model->waits[i].deadline_us <= when_us;
+    for (size_t i = 0; i < model->buyer_count; i++)
+        count += model->buyers[i].deadline_us <= when_us;
     for (size_t i = 0; i < model->reservation_count; i++)
         count += model->reservations[i].status == MODEL_PENDING &&
                  model->reservations[i].expires_us <= when_us;
@@ -216,116 +220,6 @@ uint64_t sim_pick_ttl_ms(struct sim *sim)
     return 1 + sim_below(sim, sim->profile.ttl_max_ms);
 }
 
-static int64_t pick_total(struct sim *sim)
-{
-    if (sim_below(sim, 200) == 0)
-        return INT64_MAX;
-    return sim->profile.wide ? 100000 : (int64_t)sim_below(sim, 60);
-}
-
-static int64_t pick_change(struct sim *sim)
-{
-    uint64_t extreme = sim_below(sim, 200);
-
-    return extreme == 0   ? INT64_MAX
-           : extreme == 1 ? INT64_MIN
-                          : (int64_t)sim_below(sim, 60) - 25;
-}
-
-static void make_items(struct sim *sim, struct hold_command *c)
-{
-    const struct model_reservation *known =
-        model_find_reservation(sim->model, c->name);
-    uint64_t count = sim_chance(sim, 2) ? 40 : 1 + sim_below(sim, 4);
-
-    if (known != NULL && sim_chance(sim, 50)) {
-        for (size_t i = 0; i < known->item_count; i++)
-            hold_add_item(c,
-                          sim_pool_name(sim, model_bytes(&known->items[i].sku)),
-                          known->items[i].quantity);
-        return;
-    }
-    for (uint64_t i = 0; i < count; i++) {
-        uint64_t extreme = sim_below(sim, 300);
-        uint64_t quantity = extreme == 0 ? INT64_MAX : 1 + sim_below(sim, 5);
-        hold_add_item(
-            c, sim_pick_name(sim, sim->profile.products + (extreme == 1)),
-            quantity);
-    }
-}
-
-/* Reservation ids: of the pool, made by the engine, or made by the engine in
- * the near future. */
-static void make_id(struct sim *sim, struct sim_command *out, bool is_new)
-{
-    struct hold_command *c = &out->command;
-    const struct model *model = sim->model;
-
-    c->name = sim_pick_name(sim, sim->profile.ids);
-    if (is_new) {
-        if (sim_chance(sim, 3)) {
-            model_make_id(out->id, sim->now_us,
-                          model->seq + 1 + sim_below(sim, 3));
-            c->name = hf_bytes(out->id, 26);
-        } else if (sim_chance(sim, 25)) {
-            c->name = hf_bytes(NULL, 0);
-        }
-    } else if (model->reservation_count > 0 && sim_chance(sim, 80)) {
-        const struct model_reservation *r =
-            &model->reservations[sim_below(sim, model->reservation_count)];
-        memcpy(out->id, r->id.data, r->id.len);
-        c->name = hf_bytes(out->id, r->id.len);
-    }
-}
-
-/* Values that are met now and then. */
-static uint64_t usual_bound(struct sim *sim, const char *name)
-{
-    const struct sim_profile *p = &sim->profile;
-
-    bool many = p->deadlock || p->wide || (p->paths && sim_chance(sim, 70));
-
-    if (strcmp(name, "locks_max") == 0)
-        return many ? SIM_NAMES_MAX : p->locks - p->locks / 4;
-    if (strcmp(name, "products_max") == 0)
-        return p->products - p->products / 6;
-    if (strcmp(name, "fences_max") == 0)
-        return p->fences;
-    if (strcmp(name, "sessions_max") == 0)
-        return p->sessions + 2;
-    if (strcmp(name, "wound_grace_ms") == 0)
-        return sim_below(sim, 4);
-    if (strcmp(name, "tree_names_max") == 0 && p->wide)
-        return 100 + sim_below(sim, SIM_NAMES_MAX);
-    if (strcmp(name, "holders_max") == 0)
-        return 3 + sim_below(sim, p->wide ? 1000 : 10);
-    if (strstr(name, "_keep_ms") != NULL)
-        return sim_below(sim, p->ttl_max_ms * 3);
-    if (p->wide)
-        return strcmp(name, "waiters_max") == 0 ? 100 : SIM_NAMES_MAX;
-    return 1 + sim_below(sim, 25);
-}
-
-static void make_bounds(struct sim *sim, struct hold_command *c)
-{
-    bool wide = sim->profile.wide;
-
-    for (size_t i = 0; i < HOLD_BOUNDS_COUNT; i++) {
-        const char *name = hold_bound_rows[i].name;
-        uint64_t value = usual_bound(sim, name);
-        if (!wide && sim_chance(sim, 10))
-            value = sim_below(sim, 5);
-        /* the model has room for so many reservations only */
-        if (strcmp(name, "reservations_max") != 0 && sim_chance(sim, 5))
-            value = (uint64_t)INT64_MAX;
-        if (wide || sim_chance(sim, 90))
-            hold_add_item(c, hf_bytes_text(name), value);
-    }
-    if (sim_chance(sim, 10))
-        hold_add_item(c, hf_bytes_text("colour"), 7);
-    sim->bounds_due = false;
-}
-
 static void make_tick(struct sim *sim, struct hold_command *c)
 {
     c->amount = (int64_t)sim_below(sim, 2); /* all that is due, or a part */
@@ -339,7 +233,7 @@ static const struct {
 } mix[HOLD_KINDS] = {
     [HOLD_TICK] = {40, make_tick},
     [HOLD_ABANDON] = {25, sim_make_abandon},
-    [HOLD_BOUNDS] = {0, make_bounds},
+    [HOLD_BOUNDS] = {0, sim_make_bounds},
     [HOLD_TIMEOUT] = {20, sim_make_timeout},
     [HOLD_GROUP] = {90, NULL},
     [HOLD_LOCK] = {400, sim_make_lock},
@@ -365,9 +259,16 @@ static const struct {
     [HOLD_STOCK_SET] = {40, NULL},
     [HOLD_STOCK_ADD] = {30, NULL},
     [HOLD_STOCK_DEL] = {5, NULL},
+    [HOLD_STOCK_LOW] = {15, NULL},
+    [HOLD_STOCK_ATTR] = {20, NULL},
+    [HOLD_STOCK_LIMIT] = {20, sim_make_stock_limit},
     [HOLD_RESERVE] = {100, NULL},
     [HOLD_CONFIRM] = {30, NULL},
     [HOLD_CANCEL] = {30, NULL},
+    [HOLD_EXPECT] = {25, sim_make_expect},
+    [HOLD_ARRIVE] = {15, sim_make_expect},
+    [HOLD_CLASS_SET] = {12, NULL},
+    [HOLD_CLASS_DEL] = {2, NULL},
 };
 #define WEIGHT_USUAL 30u
 
@@ -395,6 +296,8 @@ enum hold_kind sim_pick_kind(struct sim *sim)
         return sim_chance(sim, 70)   ? HOLD_LOCK
                : sim_chance(sim, 70) ? HOLD_RESERVE
                                      : HOLD_LOCKSET;
+    if (sim->profile.shop && sim_chance(sim, 80))
+        return sim_pick_stock_kind(sim);
     if (sim->profile.deadlock && sim_chance(sim, 70))
         return sim->profile.ring || sim_chance(sim, 80) ? HOLD_LOCK
                                                         : HOLD_LOCKSET;
@@ -443,7 +346,7 @@ static void make_word(struct sim *sim, struct sim_command *out,
         break;
     case WORD_ID:
     case WORD_NEW_ID:
-        make_id(sim, out, word == WORD_NEW_ID);
+        sim_make_id(sim, out, word == WORD_NEW_ID);
         break;
     case WORD_PATTERN:
         c->name = hf_bytes_text(
@@ -456,29 +359,48 @@ static void make_word(struct sim *sim, struct sim_command *out,
         c->token = sim_pick_session(sim);
         break;
     case WORD_TOTAL:
-        c->amount = pick_total(sim);
+        c->amount = sim_pick_total(sim);
         break;
     case WORD_CHANGE:
-        c->amount = pick_change(sim);
+        c->amount = sim_pick_change(sim);
         break;
     case WORD_SKUS:
         c->item_count = 1 + (uint32_t)sim_below(sim, 4);
         for (uint32_t i = 0; i < c->item_count; i++)
             c->items[i].sku = sim_pick_name(sim, sim->profile.products + 1);
         break;
+    case WORD_LOW:
+    case WORD_ATTRIBUTE:
+    case WORD_VALUE:
+        sim_make_stock_word(sim, c, word);
+        break;
+    case WORD_WANTED:
+        hold_add_item(c, sim_pick_name(sim, sim->profile.products),
+                      1 + sim_below(sim, 3));
+        break;
+    case WORD_QUEUE:
+        c->note = sim_pick_name(sim, sim->profile.products);
+        break;
+    case WORD_CLASS:
+    case WORD_GROUP:
+        c->name = sim_pick_name(sim, SIM_CLASSES);
+        break;
     case WORD_SKIP:
         c->amount = (int64_t)sim_below(sim, 5);
         c->flags = HOLD_GRAPH;
         break;
+    case WORD_UNITS: /* sim_make_expect() */
     case WORD_END:
     case HOLD_WORDS:
         break;
     }
 }
 
-static void make_option(struct sim *sim, struct hold_command *c,
+static void make_option(struct sim *sim, struct sim_command *out,
                         enum hold_arg_bit option, bool required)
 {
+    struct hold_command *c = &out->command;
+
     switch (option) {
     case ARG_OWNER:
         if (required || sim_chance(sim, 50))
@@ -488,19 +410,55 @@ static void make_option(struct sim *sim, struct hold_command *c,
         if (sim_chance(sim, 40))
             c->reason = hf_bytes_text("changed my mind");
         break;
-    case ARG_TTL:
-        c->ttl_ms = sim_pick_ttl_ms(sim);
+    case ARG_IF:
+    case ARG_REF:
+    case ARG_GROUP:
+    case ARG_PREORDER:
+        sim_make_stock_option(sim, c, option);
+        break;
+    case ARG_TTL: /* a class may do without, and what has one */
+        if ((c->kind != HOLD_CLASS_SET && c->kind != HOLD_RESERVE &&
+             c->kind != HOLD_WAITLIST_JOIN) ||
+            sim_chance(sim, 70))
+            c->ttl_ms = sim_pick_ttl_ms(sim);
+        break;
+    case ARG_CLASS:
+        if (sim_chance(sim, sim->model->class_count > 0 ? 30 : 2))
+            c->class = sim_pick_class(sim);
+        break;
+    case ARG_EXTENDS:
+        c->count = sim_below(sim, 3);
+        break;
+    case ARG_LIFE:
+        if (sim_chance(sim, 40))
+            c->maxhold_ms = sim_pick_ttl_ms(sim) / 2 + 1;
         break;
     case ARG_WAIT:
         if (sim_chance(sim, sim->profile.wait_percent) &&
-            sim->model->wait_count < MODEL_MAX / 2)
+            sim->model->wait_count < MODEL_MAX / 2 &&
+            sim->model->buyer_count < MODEL_MAX / 2)
             c->wait_ms = sim_pick_ttl_ms(sim);
+        break;
+    case ARG_ID:
+        sim_make_id(sim, out, true);
+        break;
+    case ARG_STAY:
+        if (sim_chance(sim, 70))
+            c->delay_ms = sim_pick_ttl_ms(sim);
         break;
     case ARG_COUNT:
         c->count = sim_below(sim, 6);
         break;
     case ARG_ITEM:
-        make_items(sim, c);
+    case ARG_PART:
+        sim_make_items(sim, c);
+        break;
+    case ARG_BEST:
+        c->flags |= sim_chance(sim, 15) ? HOLD_BEST : 0;
+        break;
+    case ARG_PLACE:
+        if (!hold_may_book(c))
+            sim_make_places(sim, c);
         break;
     default: /* REQ comes with any of them; pages begin at the front */
         sim_make_lock_option(sim, c, option);
@@ -517,11 +475,21 @@ void sim_fill(struct sim *sim, struct sim_command *out)
         make_word(sim, out, (enum hold_word)operation->words[i]);
     for (unsigned bit = 0; bit < HOLD_ARGS; bit++) {
         if ((operation->options & HOLD_BIT(bit)) != 0)
-            make_option(sim, c, (enum hold_arg_bit)bit,
+            make_option(sim, out, (enum hold_arg_bit)bit,
                         (operation->required & HOLD_BIT(bit)) != 0);
     }
     if (mix[c->kind].make != NULL)
         mix[c->kind].make(sim, c);
+    if (c->kind == HOLD_ABANDON || c->kind == HOLD_TIMEOUT)
+        sim_make_give_up(sim, out);
+    if (c->kind == HOLD_WAITLIST_LEAVE)
+        sim_make_leave(sim, out);
+    if (c->kind == HOLD_WAITLIST_LIST || c->kind == HOLD_EXPECTED)
+        c->cursor = sim_below(sim, 4);
+    if (c->kind == HOLD_STOCK_PLACES)
+        sim_make_show_places(sim, c);
+    if (c->wait_ms > 0)
+        c->flags &= ~(uint64_t)HOLD_BEST;
     if (hold_kind_waits(c->kind))
         c->told = sim_chance(sim, 4);
 }

@@ -3,7 +3,11 @@
  *   simulate.c          the loop: apply, ask, save, load, replay, starve
  *   simulate_make.c     random commands and times
  *   simulate_locks.c    what is random about locks and sessions
+ *   simulate_stock.c    about products
  *   simulate_group.c    and about groups
+ *   simulate_places.c   about places
+ *   simulate_expect.c   and about what is announced
+ *   simulate_bounds.c   settings
  *   simulate_compare.c  engine against model, and the report of a difference
  */
 #ifndef SIM_ENGINE_SIMULATE_PARTS_H
@@ -50,6 +54,9 @@ struct sim_profile {
     uint64_t tree_percent;
     enum hold_policy policy;
     uint64_t patience; /* how seldom those who wait ask for more */
+    bool scarce;       /* there is little stock */
+    bool shop;         /* and much is asked for */
+    bool expects;      /* or booked before it arrives */
     bool wide;
     bool deadlock; /* owners take one name after the other */
     bool ring;     /* each its own first, then that of the next */
@@ -113,6 +120,8 @@ enum hold_kind sim_pick_kind(struct sim *sim);
 enum hold_kind sim_pick_ask(struct sim *sim);
 /* Fills in what the words and options of its kind call for. */
 void sim_fill(struct sim *sim, struct sim_command *out);
+/* simulate_bounds.c */
+void sim_make_bounds(struct sim *sim, struct hold_command *c);
 /* simulate_feed.c */
 void sim_feed_open(struct sim *sim);
 void sim_feed_take(struct sim *sim, const struct hold_out *out);
@@ -151,6 +160,16 @@ enum hold_kind sim_pick_settling(struct sim *sim);
 void sim_make_abandon(struct sim *sim, struct hold_command *c);
 /* TIMEOUT was told: to a wait, a hold or a request, or several of them. */
 void sim_make_timeout(struct sim *sim, struct hold_command *c);
+/* simulate_stock.c */
+int64_t sim_pick_total(struct sim *sim);
+int64_t sim_pick_change(struct sim *sim);
+/* A word that only products have, and an option. */
+void sim_make_stock_word(struct sim *sim, struct hold_command *c,
+                         enum hold_word word);
+void sim_make_stock_limit(struct sim *sim, struct hold_command *c);
+void sim_make_stock_option(struct sim *sim, struct hold_command *c,
+                           enum hold_arg_bit option);
+
 /* An option that only locks and sessions have. */
 void sim_make_lock_option(struct sim *sim, struct hold_command *c,
                           enum hold_arg_bit option);
@@ -159,6 +178,37 @@ void sim_make_lock(struct sim *sim, struct hold_command *c);
 void sim_make_proclaim(struct sim *sim, struct hold_command *c);
 void sim_make_open(struct sim *sim, struct hold_command *c);
 void sim_make_left(struct sim *sim, struct hold_command *c);
+
+/* simulate_stock.c */
+void sim_make_stock_profile(struct sim *sim);
+/* An operation on stock. */
+enum hold_kind sim_pick_stock_kind(struct sim *sim);
+/* Sometimes it is about one who waits for stock, or about a reservation that
+ * such a one got. */
+void sim_make_give_up(struct sim *sim, struct sim_command *out);
+/* Mostly of somebody who waits. */
+void sim_make_leave(struct sim *sim, struct sim_command *out);
+/* Some names are of products at places; a RESERVE may ask for those, and
+ * STOCK PLACES for all of a sku. */
+#define SIM_PLACED 20u /* among so many names they are */
+static inline bool sim_has_places(const struct sim *sim)
+{
+    return sim->profile.shop && sim->profile.products == SIM_PLACED;
+}
+void sim_name_places(struct sim *sim);
+void sim_make_places(struct sim *sim, struct hold_command *c);
+void sim_make_show_places(struct sim *sim, struct hold_command *c);
+
+/* simulate_expect.c */
+static inline bool sim_expects(const struct sim *sim)
+{
+    return sim->profile.shop && sim->profile.expects;
+}
+enum hold_kind sim_pick_expect_kind(struct sim *sim);
+/* What is announced, or arrives. */
+void sim_make_expect(struct sim *sim, struct hold_command *c);
+/* By chance a RESERVE books. */
+void sim_make_preorder(struct sim *sim, struct hold_command *c);
 
 /* simulate_key.c */
 void sim_make_key(struct sim *sim, struct hold_command *c);
@@ -175,5 +225,16 @@ void sim_compare(struct sim *sim, const struct hold_out *out);
 void sim_compare_totals(struct sim *sim, const struct hold_counts *base);
 /* Reads a listing in pages and compares it as a set. */
 void sim_compare_list(struct sim *sim, struct hold_command *command);
+
+/* Names of classes. */
+#define SIM_CLASSES 3u
+
+/* simulate_stock.c */
+int64_t sim_pick_total(struct sim *sim);
+/* As a rule one that there is. */
+struct hf_bytes sim_pick_class(struct sim *sim);
+int64_t sim_pick_change(struct sim *sim);
+void sim_make_items(struct sim *sim, struct hold_command *c);
+void sim_make_id(struct sim *sim, struct sim_command *out, bool is_new);
 
 #endif

@@ -182,7 +182,8 @@ static void send_parting(struct client *client, struct dice *dice)
         make_parting(clients.mix, dice, followed, &words, &behind);
     ask(client, dice, &words);
     if (followed) {
-        share(client, &words, 50 * MS, 400 * MS);
+        bool stock = words_is(&words, 0, "RESERVE");
+        share(client, stock ? &behind : &words, 50 * MS, 400 * MS);
         ask(client, dice, &behind);
     }
     if (dice_hit(dice, clients.mix->flood))
@@ -260,7 +261,7 @@ static void read_all(struct client *client, struct dice *dice)
         } else if (i < mix->names + mix->skus) {
             words_add(&words, "STOCK");
             words_add(&words, "GET");
-            words_add(&words, "s%u", (unsigned)(i - mix->names));
+            words_add(&words, "%s", mix_sku(mix, i - mix->names));
         } else if (i < mix->names + mix->skus + mix->ids) {
             words_add(&words, "RESERVATION");
             words_add(

@@ -13,6 +13,8 @@
 struct told {
     uint64_t seq;
     uint64_t hash;
+    char *bytes; /* the event */
+    size_t len;
 };
 
 static struct {
@@ -28,6 +30,8 @@ static struct {
 
 void feeding_begin(void)
 {
+    for (size_t i = 0; i < all.count; i++)
+        free(all.told[i].bytes);
     free(all.told);
     memset(&all, 0, sizeof all);
 }
@@ -78,8 +82,9 @@ static size_t find(uint64_t seq)
     return low;
 }
 
-static void note(uint64_t seq, uint64_t hash)
+static void note(uint64_t seq, const char *bytes, size_t len)
 {
+    uint64_t hash = hash_bytes(bytes, len);
     size_t at = find(seq);
 
     if (at < all.count) {
@@ -98,7 +103,41 @@ static void note(uint64_t seq, uint64_t hash)
         if (all.told == NULL)
             abort();
     }
-    all.told[all.count++] = (struct told){seq, hash};
+    char *copy = malloc(len);
+    if (copy == NULL)
+        abort();
+    memcpy(copy, bytes, len);
+    all.told[all.count++] = (struct told){seq, hash, copy, len};
+}
+
+bool feeding_is_sure(void)
+{
+    return !all.lossy;
+}
+
+static bool is_asked_for(const struct hold_event *event,
+                         const struct feeding_ask *ask)
+{
+    uint64_t steps = 0;
+
+    return ask->about.name.len > 0 ? event_is_about(event, &ask->about)
+           : ask->match.len > 0    ? event_matches(event, ask->match, &steps)
+                                   : true;
+}
+
+uint64_t feeding_next(uint64_t after, const struct feeding_ask *ask)
+{
+    struct hold_event event;
+    uint64_t now_us;
+
+    for (size_t i = find(after + 1); i < all.count; i++) {
+        const struct told *told = &all.told[i];
+        if (event_decode(hf_bytes(told->bytes, told->len), &event, &now_us) >
+                0 &&
+            is_asked_for(&event, ask))
+            return told->seq;
+    }
+    return UINT64_MAX;
 }
 
 void __wrap_feed_take(void *context, const struct hold_out *out);
@@ -109,9 +148,8 @@ void __wrap_feed_take(void *context, const struct hold_out *out)
     static char bytes[EVENT_BYTES_MAX];
 
     for (size_t i = 0; context != NULL && i < out->event_count; i++)
-        note(out->events[i].seq,
-             hash_bytes(bytes,
-                        event_encode(&out->events[i], out->now_us, bytes)));
+        note(out->events[i].seq, bytes,
+             event_encode(&out->events[i], out->now_us, bytes));
     if (context != NULL && out->seq > all.up_to)
         all.up_to = out->seq;
     __real_feed_take(context, out);
@@ -127,7 +165,9 @@ void __wrap_feed_start(struct feed *feed, uint64_t seq)
         wrong("the journal ends at %llu, and %llu was told",
               (unsigned long long)seq, (unsigned long long)all.up_to);
     if (all.up_to > seq) {
-        all.count = find(seq + 1);
+        size_t count = find(seq + 1);
+        while (all.count > count)
+            free(all.told[--all.count].bytes);
         all.up_to = seq;
     }
     __real_feed_start(feed, seq);

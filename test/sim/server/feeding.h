@@ -22,4 +22,16 @@ void feeding_lose(void);
  * nothing. */
 const char *feeding_check(const char *dir, uint64_t keep_bytes);
 
+/* Has nothing been lost so far? */
+bool feeding_is_sure(void);
+/* What a question is about: one product or reservation, or, without its name,
+ * channels like `match` (empty: all). */
+struct feeding_ask {
+    struct event_about about;
+    struct hf_bytes match;
+};
+/* The number of the first event above that number that is asked for;
+ * UINT64_MAX: there was none. */
+uint64_t feeding_next(uint64_t after, const struct feeding_ask *ask);
+
 #endif

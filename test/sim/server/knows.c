@@ -49,6 +49,47 @@ static void drop_number(struct known *list, size_t *count,
     }
 }
 
+/* The version of a product that a reply shows. */
+static void learn_version(struct hf_bytes reply)
+{
+    struct resp_value sku;
+    struct resp_value version;
+
+    if (resp_field(reply, "sku", &sku) == HF_OK && sku.text.len == 2 &&
+        resp_field(reply, "version", &version) == HF_OK)
+        knows_all.versions[(unsigned char)sku.text.data[1] % KNOWN_SKUS] =
+            (uint64_t)version.number;
+}
+
+/* A reservation with one of its items. */
+static void keep_reservation(struct knows *knows, struct hf_bytes id,
+                             struct hf_bytes reply)
+{
+    struct resp_value value;
+    size_t at = 0;
+
+    if (id.len == 0 || id.len >= KNOWN_TEXT_MAX)
+        return;
+    keep_known(knows->ids, &knows->id_count, id, 0);
+    if (resp_find(reply, "items", &at) != HF_OK ||
+        resp_read(reply, &at, &value) != HF_OK)
+        return;
+    struct known *known = &knows->ids[knows->id_count - 1];
+    while (at < reply.len && (reply.data[at] == '*' || reply.data[at] == '%')) {
+        size_t from = at;
+        if (resp_skip(reply, &at) != HF_OK)
+            return;
+        struct hf_bytes item = hf_bytes(reply.data + from, at - from);
+        if (resp_field(item, "sku", &value) != HF_OK ||
+            value.text.len >= sizeof known->sku)
+            return;
+        memcpy(known->sku, value.text.data, value.text.len);
+        known->sku[value.text.len] = '\0';
+        if (resp_field(item, "quantity", &value) == HF_OK)
+            known->number = (uint64_t)value.number;
+    }
+}
+
 static void learn(struct knows *knows, const struct words *words,
                   struct hf_bytes reply)
 {
@@ -80,9 +121,9 @@ static void learn(struct knows *knows, const struct words *words,
                resp_field(reply, "remaining", &value) == HF_OK &&
                value.number == 0) {
         drop_known(knows->locks, &knows->lock_count, name);
-    } else if (words_is(words, 0, "RESERVE") &&
+    } else if ((words_is(words, 0, "RESERVE") || words_is(words, 1, "JOIN")) &&
                resp_field(reply, "id", &value) == HF_OK) {
-        keep_known(knows->ids, &knows->id_count, value.text, 0);
+        keep_reservation(knows, value.text, reply);
     } else if (words_is(words, 0, "LIMIT") &&
                resp_field(reply, "hold", &value) == HF_OK) {
         keep_known(knows->holds, &knows->hold_count, name,
@@ -142,6 +183,8 @@ void knows_learn(struct knows *knows, const struct words *words,
         unlearn(knows, words, reply);
         return;
     }
+    if (words_is(words, 0, "STOCK"))
+        learn_version(reply);
     learn(knows, words, reply);
     learn(&knows_all, words, reply);
 }

@@ -6,17 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sim/server/past.h"
+
 #define BULK_ITEMS 15u
 
 uint64_t make_epoch;
-
-/* Names of reservations come into use and go out of it: one that was forgotten
- * and is used again would stand for two. */
-static void add_named_id(struct making *m)
-{
-    words_add(m->out, "r%llu",
-              ULL(make_epoch * m->mix->ids + dice_below(m->dice, m->mix->ids)));
-}
 
 void words_add(struct words *words, const char *format, ...)
 {
@@ -63,9 +57,9 @@ void add_name(struct making *m)
               mix_name(m->mix, dice_below(m->dice, m->mix->names)));
 }
 
-static void add_sku(struct making *m)
+void add_sku(struct making *m)
 {
-    words_add(m->out, "s%llu", ULL(dice_below(m->dice, m->mix->skus)));
+    words_add(m->out, "%s", mix_sku(m->mix, dice_below(m->dice, m->mix->skus)));
 }
 
 void add_owner(struct making *m)
@@ -93,17 +87,6 @@ const struct known *pick(struct making *m, const struct known *own,
     return all_count > 0 ? &all[dice_below(m->dice, all_count)] : NULL;
 }
 
-static void add_id(struct making *m)
-{
-    const struct known *known = pick(m, m->knows->ids, m->knows->id_count,
-                                     knows_all.ids, knows_all.id_count);
-
-    if (known == NULL || dice_hit(m->dice, 300))
-        add_named_id(m);
-    else
-        words_add(m->out, "%s", known->name);
-}
-
 void add_pattern(struct making *m)
 {
     static const char *const patterns[] = {
@@ -126,6 +109,47 @@ void add_pattern(struct making *m)
 
 /* ---- Families. ---- */
 
+/* IF a version that was told, or of a product that is not there. */
+static void add_version(struct making *m)
+{
+    const char *sku = m->out->text + m->out->at[2];
+    uint64_t version = knows_all.versions[(unsigned char)sku[1] % KNOWN_SKUS];
+
+    words_add(m->out, "IF");
+    words_add(m->out, "%llu", ULL(dice_hit(m->dice, 150) ? 0 : version));
+}
+
+/* How many units an owner may have: as a rule few, at times any number. */
+static void make_limit_of(struct making *m)
+{
+    words_add(m->out, "STOCK");
+    words_add(m->out, "LIMIT");
+    add_sku(m);
+    words_add(m->out, "%llu",
+              ULL(dice_hit(m->dice, 200) ? 0 : dice_between(m->dice, 1, 6)));
+}
+
+/* A threshold, an attribute, or a limit. */
+static void make_product(struct making *m)
+{
+    if (m->mix->quotas > 0 && dice_hit(m->dice, m->mix->quotas)) {
+        make_limit_of(m);
+        return;
+    }
+    bool low = dice_hit(m->dice, 500);
+
+    words_add(m->out, "STOCK");
+    words_add(m->out, low ? "LOW" : "ATTR");
+    add_sku(m);
+    if (low) {
+        words_add(m->out, "%llu", ULL(dice_below(m->dice, m->mix->stock)));
+        return;
+    }
+    words_add(m->out, "a%llu", ULL(dice_below(m->dice, 3)));
+    if (dice_hit(m->dice, 700))
+        words_add(m->out, "v%llu", ULL(dice_below(m->dice, 1000)));
+}
+
 static void make_stock(struct making *m, enum make_kind kind)
 {
     static const char *const verbs[] = {
@@ -135,7 +159,20 @@ static void make_stock(struct making *m, enum make_kind kind)
     };
     uint64_t units = dice_scale(m->dice, 1, m->mix->stock);
 
+    if (m->mix->books > 0 && dice_hit(m->dice, m->mix->books)) {
+        make_expect(m);
+        return;
+    }
+    if (kind <= MAKE_STOCK_ADD && dice_hit(m->dice, m->mix->products)) {
+        make_product(m);
+        return;
+    }
     words_add(m->out, "STOCK");
+    if (kind == MAKE_STOCK_LIST && dice_hit(m->dice, m->mix->places)) {
+        words_add(m->out, "PLACES");
+        words_add(m->out, "s");
+        return;
+    }
     words_add(m->out, "%s", verbs[kind]);
     if (kind == MAKE_STOCK_LIST) {
         add_pattern(m);
@@ -149,6 +186,8 @@ static void make_stock(struct making *m, enum make_kind kind)
                   ULL(units));
     else if (kind == MAKE_STOCK_GET && dice_hit(m->dice, 300))
         add_sku(m);
+    if (kind != MAKE_STOCK_GET && dice_hit(m->dice, m->mix->versions))
+        add_version(m);
 }
 
 void add_items(struct making *m)
@@ -161,32 +200,6 @@ void add_items(struct making *m)
         words_add(m->out, "%llu",
                   ULL(dice_scale(m->dice, 1, m->mix->stock / 2 + 1)));
     }
-}
-
-static void make_reservation(struct making *m, enum make_kind kind)
-{
-    static const char *const verbs[] = {
-        [MAKE_RESERVE] = "RESERVE",         [MAKE_CONFIRM] = "CONFIRM",
-        [MAKE_CANCEL] = "CANCEL",           [MAKE_EXTEND] = "EXTEND",
-        [MAKE_RESERVATION] = "RESERVATION",
-    };
-
-    words_add(m->out, "%s", verbs[kind]);
-    if (kind != MAKE_RESERVE) {
-        add_id(m);
-        if (kind == MAKE_EXTEND)
-            add_ms(m, "TTL", m->mix->ttl_ms);
-        return;
-    }
-    if (dice_hit(m->dice, 600))
-        words_add(m->out, "*");
-    else
-        add_named_id(m);
-    add_items(m);
-    if (!dice_hit(m->dice, 30))
-        add_ms(m, "TTL", m->mix->ttl_ms);
-    if (dice_hit(m->dice, 300))
-        add_owner(m);
 }
 
 static void make_config(struct making *m)
@@ -361,6 +374,14 @@ void make_request(const struct mix *mix, struct dice *dice,
         make_key(&making);
         return;
     }
+    if (mix->past > 0 && dice_hit(dice, mix->past)) {
+        make_past(&making);
+        return;
+    }
+    if (mix->events > 0 && dice_hit(dice, mix->events)) {
+        make_events(&making);
+        return;
+    }
     enum make_kind kind = draw_kind(mix, dice);
     if (kind <= MAKE_LOCKS_LAST)
         make_lock(&making, kind);
@@ -372,7 +393,9 @@ void make_request(const struct mix *mix, struct dice *dice,
         make_limit(&making, kind);
     else
         make_other(&making, kind);
-    if (takes_request(kind) && !words_has(out, "PEEK") &&
+    bool lists = (words_is(out, 0, "WAITLIST") && words_is(out, 1, "LIST")) ||
+                 words_is(out, 1, "EXPECTED");
+    if (takes_request(kind) && !lists && !words_has(out, "PEEK") &&
         !words_has(out, "BIND") && !words_has(out, "SETTLE") &&
         dice_hit(dice, mix->request)) {
         words_add(out, "REQ");
@@ -385,7 +408,7 @@ void make_first(const struct mix *mix, uint64_t sku, struct words *out)
     out->count = out->len = 0;
     words_add(out, "STOCK");
     words_add(out, "SET");
-    words_add(out, "s%llu", ULL(sku));
+    words_add(out, "%s", mix_sku(mix, sku));
     words_add(out, "%llu", ULL(mix->stock));
 }
 
@@ -395,6 +418,18 @@ void make_parting(const struct mix *mix, struct dice *dice, bool followed,
     bool set = mix->weights[MAKE_LOCKSET] > 0 && dice_hit(dice, 300);
 
     out->count = out->len = 0;
+    if (mix->queue > 0 && dice_hit(dice, 400)) {
+        struct making m = {.mix = mix, .dice = dice, .out = out};
+        uint64_t id = dice_below(dice, 1ull << 40);
+        words_add(out, "RESERVE");
+        words_add(out, "w%llx", ULL(id));
+        add_items(&m);
+        add_queue(&m);
+        behind->count = behind->len = 0;
+        words_add(behind, "RESERVATION");
+        words_add(behind, "w%llx", ULL(id));
+        return;
+    }
     words_add(out, set ? "LOCKSET" : "LOCK");
     if (set)
         words_add(out, "NAME");

@@ -13,6 +13,7 @@
 #define WORDS_MAX      96
 #define WORDS_TEXT_MAX 2000
 #define KNOWN_MAX      8
+#define KNOWN_SKUS     3u
 #define KNOWN_TEXT_MAX 48
 
 struct words {
@@ -26,7 +27,8 @@ struct words {
 /* Something a reply told: a lock with its token, a reservation, a hold. */
 struct known {
     char name[KNOWN_TEXT_MAX];
-    uint64_t number;
+    uint64_t number;          /* of a reservation: units of its last item */
+    char sku[KNOWN_TEXT_MAX]; /* of a reservation: that item */
 };
 
 struct knows {
@@ -40,7 +42,8 @@ struct knows {
     size_t id_count;
     struct known holds[KNOWN_MAX];
     size_t hold_count;
-    uint64_t token_max; /* the newest that anybody was told */
+    uint64_t token_max;            /* the newest that anybody was told */
+    uint64_t versions[KNOWN_SKUS]; /* of products, by number */
 };
 
 /* What all clients were told. */

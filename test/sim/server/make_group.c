@@ -93,15 +93,15 @@ static void make_transfer(struct making *m)
         next(m);
         words_add(m->out, "STOCK");
         words_add(m->out, "ADD");
-        words_add(m->out, "s%llu", ULL(i == 0 ? from : to));
+        words_add(m->out, "%s", mix_sku(m->mix, i == 0 ? from : to));
         words_add(m->out, "%s%llu", i == 0 ? "-" : "", ULL(units));
     }
     if (dice_hit(m->dice, 300)) {
         next(m);
         words_add(m->out, "STOCK");
         words_add(m->out, "GET");
-        words_add(m->out, "s%llu", ULL(from));
-        words_add(m->out, "s%llu", ULL(to));
+        words_add(m->out, "%s", mix_sku(m->mix, from));
+        words_add(m->out, "%s", mix_sku(m->mix, to));
     }
     if (dice_hit(m->dice, 300)) {
         next(m);

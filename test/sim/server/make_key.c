@@ -5,17 +5,20 @@
 #include "sim/server/making.h"
 
 /* Compare and delete, compare and expire, of one key (redsync); set all,
- * expire all, delete those that are equal (redlock). */
+ * expire all, delete those that are equal (redlock); set each to a value of its
+ * own (redlock-universal). */
 static const struct {
     const char *sha1;
     bool many;
     bool timed;
+    bool each; /* it has a value for each key */
 } scripts[] = {
-    {"e950836ed1e694540c503ef9972b8de518044d3b", false, false},
-    {"d75bb8b5bd13532ddedd17762e772346e39b321e", false, true},
-    {"96da70f7716f27d278a5218544df37fd8b0a5e4c", true, true},
-    {"aed6f382e410db8ba7926d4e5e9aab410bf2a78a", true, true},
-    {"e4612211c9f8f51c257e26e056b0a654b3187242", true, false},
+    {"e950836ed1e694540c503ef9972b8de518044d3b", false, false, false},
+    {"d75bb8b5bd13532ddedd17762e772346e39b321e", false, true, false},
+    {"96da70f7716f27d278a5218544df37fd8b0a5e4c", true, true, false},
+    {"aed6f382e410db8ba7926d4e5e9aab410bf2a78a", true, true, false},
+    {"e4612211c9f8f51c257e26e056b0a654b3187242", true, false, false},
+    {"514d8d1b08387624661da2a9098d3949b633eb3a", true, true, true},
 };
 #define SCRIPTS (sizeof scripts / sizeof scripts[0])
 
@@ -43,7 +46,8 @@ static void make_script(struct making *m)
     words_add(m->out, "%llu", ULL(keys));
     for (uint64_t i = 0; i < keys; i++)
         add_key(m);
-    add_value(m);
+    for (uint64_t i = 0; i < (scripts[script].each ? keys : 1); i++)
+        add_value(m);
     if (scripts[script].timed)
         words_add(m->out, "%llu", ULL(dice_scale(m->dice, 10, m->mix->ttl_ms)));
 }

@@ -19,7 +19,12 @@ void add_name(struct making *m);
 void add_owner(struct making *m);
 void add_ms(struct making *m, const char *option, uint64_t most);
 void add_pattern(struct making *m);
+void add_sku(struct making *m);
 void add_items(struct making *m);
+/* STOCK EXPECT, ARRIVE or EXPECTED. */
+void make_expect(struct making *m);
+/* It waits for its stock. */
+void add_queue(struct making *m);
 /* A lock of which only groups may be the holders, or any. */
 void add_group_name(struct making *m);
 /* LIMIT of a key that groups take permits of. */
@@ -31,6 +36,8 @@ const struct known *pick(struct making *m, const struct known *own,
 
 /* Up to MAKE_LOCKS_LAST. */
 void make_lock(struct making *m, enum make_kind kind);
+/* MAKE_RESERVE, and those that name a reservation. */
+void make_reservation(struct making *m, enum make_kind kind);
 /* From MAKE_LIMIT to MAKE_LIMIT_OTHER. */
 void make_limit(struct making *m, enum make_kind kind);
 void make_group(struct making *m, uint64_t turn);

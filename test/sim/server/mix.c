@@ -290,6 +290,25 @@ static void draw_groups(struct mix *mix, uint64_t seed)
         mix->loose = ONE_OF(&dice, 0, 0, 20, 100);
 }
 
+/* In half of the seeds some wait for stock, and there may be little of it. */
+static void draw_queues(struct mix *mix, uint64_t seed)
+{
+    struct dice dice = dice_make(seed, "mix", 8, 0);
+
+    mix->queue = mix->nowait ? 0 : ONE_OF(&dice, 0, 0, 100, 400, 900);
+    mix->joins = ONE_OF(&dice, 0, 0, 100, 400);
+    if (mix->queue > 100 && dice_hit(&dice, 700))
+        mix->stock = ONE_OF(&dice, 3, 5, 20);
+}
+
+/* In half of the seeds reservations have classes. */
+static void draw_classes(struct mix *mix, uint64_t seed)
+{
+    struct dice dice = dice_make(seed, "mix", 9, 0);
+
+    mix->classes = ONE_OF(&dice, 0, 0, 60, 150);
+}
+
 /* In half of the seeds there are keys beside the locks. */
 static void draw_keys(struct mix *mix, uint64_t seed)
 {
@@ -298,12 +317,74 @@ static void draw_keys(struct mix *mix, uint64_t seed)
     mix->redis = ONE_OF(&dice, 0, 0, 50, 300);
 }
 
+/* In half of the seeds products are changed by their versions. */
+static void draw_stock(struct mix *mix, uint64_t seed)
+{
+    struct dice dice = dice_make(seed, "mix", 8, 0);
+
+    mix->versions = ONE_OF(&dice, 0, 0, 200, 700);
+    mix->products = ONE_OF(&dice, 0, 0, 200, 500);
+}
+
+/* In a quarter of the seeds events are asked for. */
+static void draw_events(struct mix *mix, uint64_t seed)
+{
+    struct dice dice = dice_make(seed, "mix", 23, 0);
+
+    mix->events = ONE_OF(&dice, 0, 0, 0, 60);
+}
+
+/* In half of the seeds the past is asked for. */
+static void draw_past(struct mix *mix, uint64_t seed)
+{
+    struct dice dice = dice_make(seed, "mix", 14, 0);
+
+    mix->past = ONE_OF(&dice, 0, 0, 30, 150);
+}
+
+/* In a third of the seeds all products are one sku. */
+static void draw_places(struct mix *mix, uint64_t seed)
+{
+    struct dice dice = dice_make(seed, "mix", 12, 0);
+
+    mix->places = ONE_OF(&dice, 0, 0, 0, 0, 300, 800);
+}
+
+static void draw_quotas(struct mix *mix, uint64_t seed)
+{
+    struct dice dice = dice_make(seed, "mix", 21, 0);
+
+    mix->quotas = ONE_OF(&dice, 0, 0, 300, 700);
+}
+
+static void draw_bundles(struct mix *mix, uint64_t seed)
+{
+    struct dice dice = dice_make(seed, "mix", 22, 0);
+
+    mix->bundles = ONE_OF(&dice, 0, 0, 100, 300);
+}
+
+static void draw_books(struct mix *mix, uint64_t seed)
+{
+    struct dice dice = dice_make(seed, "mix", 15, 0);
+
+    mix->books = ONE_OF(&dice, 0, 0, 0, 150, 600);
+}
+
 const char *mix_name(const struct mix *mix, uint64_t number)
 {
     static const char *const apart[] = {"a", "b", "c", "d", "e"};
     static const char *const below[] = {"a", "a/b", "a/c", "a/c/d", "e"};
 
     return mix->trees > 0 ? below[number] : apart[number];
+}
+
+const char *mix_sku(const struct mix *mix, uint64_t number)
+{
+    static const char *const apart[] = {"s0", "s1", "s2"};
+    static const char *const placed[] = {"s@p0", "s@p1", "s@p2"};
+
+    return mix->places > 0 ? placed[number] : apart[number];
 }
 
 void mix_draw(struct mix *mix, uint64_t seed, uint64_t commands, uint32_t off)
@@ -328,7 +409,16 @@ void mix_draw(struct mix *mix, uint64_t seed, uint64_t commands, uint32_t off)
     draw_limits(mix, seed);
     draw_partings(mix, seed);
     draw_groups(mix, seed);
+    draw_classes(mix, seed);
     draw_keys(mix, seed);
+    draw_stock(mix, seed);
+    draw_past(mix, seed);
+    draw_events(mix, seed);
+    draw_queues(mix, seed);
+    draw_places(mix, seed);
+    draw_quotas(mix, seed);
+    draw_bundles(mix, seed);
+    draw_books(mix, seed);
 }
 
 void mix_bounds(const struct mix *mix, struct hold_bounds *bounds)

@@ -107,6 +107,8 @@ struct mix {
     uint64_t pace_ns;     /* least time between two turns */
     uint64_t patience_ns; /* least time that a client waits for an answer */
     uint64_t stock;       /* units of a product, at most */
+    uint64_t versions;    /* changes of it with IF */
+    uint64_t products;    /* instead of them: LOW and ATTR */
     /* of 1000 */
     uint64_t request;  /* writes with a REQ */
     uint64_t again;    /* REQ asked again after an answer */
@@ -125,9 +127,18 @@ struct mix {
     uint64_t share;    /* locks taken in another client's name */
     uint64_t foreign;  /* visits from another machine */
     uint64_t groups;   /* requests that are groups */
+    uint64_t classes;  /* of those to reserve, that set a class; 0: none is */
     uint64_t loose;    /* MULTI, EXEC and DISCARD one by one */
     uint64_t redis;    /* requests of lock clients of Redis */
+    uint64_t past;     /* questions about what happened to stock */
+    uint64_t events;   /* or events are asked for */
     uint64_t held;     /* LIMITs of keys whose permits are held and settled */
+    uint64_t queue;    /* RESERVEs that wait */
+    uint64_t joins;    /* or are about a waitlist */
+    uint64_t places;   /* or say from which places; 0: there are none */
+    uint64_t bundles;  /* RESERVEs with GROUP, and what ends groups */
+    uint64_t quotas;   /* settings of products that are limits per owner */
+    uint64_t books;    /* or book what is announced, or announce it */
 
     /* of 1000 locks that are asked for */
     uint64_t shared;
@@ -169,6 +180,8 @@ struct mix {
  * fault that is left out. */
 /* The lock of that number. */
 const char *mix_name(const struct mix *mix, uint64_t number);
+/* The same of products: all of one sku at several places, perhaps. */
+const char *mix_sku(const struct mix *mix, uint64_t number);
 void mix_draw(struct mix *mix, uint64_t seed, uint64_t commands, uint32_t off);
 /* Those of the engine that are other than usual. */
 void mix_bounds(const struct mix *mix, struct hold_bounds *bounds);

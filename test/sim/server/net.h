@@ -17,6 +17,7 @@
 #ifndef SIM_SERVER_NET_H
 #define SIM_SERVER_NET_H
 
+#include "base/bytes.h"
 #include "sim/server/world.h"
 
 struct wire;
@@ -28,10 +29,11 @@ struct wire_calls {
     void (*ended)(struct wire *wire);    /* closed by the other side, cut, or
                                             never let in; the last call */
     void (*taken)(struct wire *wire);    /* the server has read `up.taken` */
-    void (*replied)(struct wire *wire);  /* a whole reply was handed over */
-    void (*cut)(struct wire *wire);      /* a reset has come to the server */
-    void (*gone)(struct wire *wire);     /* and it was told */
-    void (*shut)(struct wire *wire);     /* the server closes it */
+    /* a whole reply was handed over */
+    void (*replied)(struct wire *wire, struct hf_bytes reply);
+    void (*cut)(struct wire *wire);  /* a reset has come to the server */
+    void (*gone)(struct wire *wire); /* and it was told */
+    void (*shut)(struct wire *wire); /* the server closes it */
 };
 
 struct pipe {

@@ -180,7 +180,7 @@ static void do_others(struct hold_engine *engine)
     }
     for (uint64_t i = 0; i < remote.mix->skus; i++) {
         uint64_t amount = dice_between(&remote.dice, 1, remote.mix->stock);
-        snprintf(text[0], sizeof text[0], "s%llu", (unsigned long long)i);
+        snprintf(text[0], sizeof text[0], "%s", mix_sku(remote.mix, i));
         snprintf(text[1], sizeof text[1], "%llu", (unsigned long long)amount);
         struct hf_bytes words[] = {hf_bytes_text("STOCK"), hf_bytes_text("SET"),
                                    hf_bytes_text(text[0]),

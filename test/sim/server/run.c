@@ -11,9 +11,11 @@
 #include "base/memory.h"
 #include "hold/image.h"
 #include "server/server.h"
+#include "sim/server/counting.h"
 #include "sim/server/exec.h"
 #include "sim/server/feeding.h"
 #include "sim/server/loop.h"
+#include "sim/server/past.h"
 #include "sim/server/record.h"
 #include "sim/server/sale.h"
 #include "support/history.h"
@@ -69,6 +71,12 @@ static void fail(const char *rule, const char *format, ...)
     vsnprintf(result->text, sizeof result->text, format, args);
     va_end(args);
     record_say("FAILED %s: %s", rule, result->text);
+}
+
+static void fail_if(const char *rule, const char *wrong)
+{
+    if (wrong != NULL)
+        fail(rule, "%s", wrong);
 }
 
 /* ---- Faults. ---- */
@@ -350,6 +358,7 @@ static void on_between(void)
         run.check_at = loop_turns() + CHECK_TURNS;
         if (hold_check(run.server->engine, error) != HF_OK)
             fail("invariant", "%s", error);
+        fail_if("figures", counting_check(run.server));
     }
 }
 
@@ -383,6 +392,7 @@ static bool start_server(void)
     char error[JOURNAL_ERROR_MAX] = "";
 
     exec_begin(++run.run);
+    counting_start();
     clients_excuse(run.memory_left > 0, false);
     run.stop_asked = run.ending = false;
     run.check_at = 0;
@@ -400,8 +410,7 @@ static bool start_server(void)
 
 static void end_server(void)
 {
-    /* Without a journal time was told that no record has; with the date set
-     * back it is told again. */
+    /* time was told that no record has, and is told again */
     if (run.server->failed && run.dated)
         lose();
     run.up = false;
@@ -418,11 +427,10 @@ static void end_server(void)
         record_run_end(HISTORY_STOP, run.server->failed);
         run.result->stops++;
         disk_restart(false);
-        const char *wrong =
-            feeding_check(run.opts->dir, clean ? run.mix.events_bytes : 0);
-        if (wrong != NULL)
-            fail("feed", "%s", wrong);
+        uint64_t kept = clean ? run.mix.events_bytes : 0;
+        fail_if("feed", feeding_check(run.opts->dir, kept));
     }
+    fail_if("past", past_wrong());
 }
 
 /* A stop waits for the disk and for those who are owed something. */
@@ -529,8 +537,7 @@ static void judge(void)
         run.result->other = report.found[0].other;
         fail(report.found[0].rule, "%s", report.found[0].text);
     }
-    if (clients_wrong() != NULL)
-        fail("protocol", "%s", clients_wrong());
+    fail_if("protocol", clients_wrong());
     history_free(history);
 }
 
@@ -550,6 +557,7 @@ void run_seed(const struct run_opts *opts, struct run_result *out)
     world_begin(opts->seed);
     record_begin();
     feeding_begin();
+    past_begin();
     mix_draw(&run.mix, opts->seed, opts->commands, opts->faults_off);
     disk_begin(opts->dir, &run.mix.disk);
     remote_begin(&run.mix, run.server);
@@ -569,7 +577,7 @@ void run_seed(const struct run_opts *opts, struct run_result *out)
     out->simulated_us = world_now_us() - 1000000000;
     out->clients = run.mix.clients;
     out->faults = run.mix.fault_count;
-    for (uint64_t i = 0; i < run.mix.clients; i++)
+    for (uint64_t i = 0; i < out->clients; i++)
         out->client_turns[i] = clients_turns(i);
     feeding_end();
     clients_end();

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "resp/resp.h"
+#include "sim/server/counting.h"
+#include "sim/server/past.h"
 #include "sim/server/record.h"
 
 /* What a slow reader takes at a time: more when there is much to read, so that
@@ -105,6 +107,8 @@ static void take_answer(struct visit *visit, struct hf_bytes reply)
                  (unsigned long long)call->id, (int)reply.len - 2, reply.data);
     if (call->id != 0)
         record_answer(visit->wire->number, call->id, reply);
+    if (call->id != 0 && !call->queued)
+        past_answer(&call->words, reply);
     all.calls->answered(visit, call, reply);
 }
 
@@ -304,16 +308,18 @@ static void on_taken(struct wire *wire)
         call->alone = visit->replied == visit->taken && !all.stops;
         if (call->id != 0 && call->alone)
             record_mark(wire->number, call->id, HISTORY_ARRIVED);
+        counting_read(call->id != 0);
         visit->taken++;
     }
 }
 
-static void on_replied(struct wire *wire)
+static void on_replied(struct wire *wire, struct hf_bytes reply)
 {
     struct visit *visit = wire->owner;
 
     if (visit->replied >= visit->count)
-        return;
+        return; /* turned away */
+    counting_told(reply);
     struct call *call = visit->calls[visit->replied++];
     if (call->id != 0)
         record_mark(wire->number, call->id, HISTORY_SENT);

@@ -219,7 +219,8 @@ const struct hold_out *engine_bound(const char *name, uint64_t value)
     struct hold_command *c = begin(HOLD_BOUNDS, "");
 
     c->item_count = 1;
-    c->items[0] = (struct hold_item){hf_bytes_text(name), value};
+    c->items[0] =
+        (struct hold_item){.sku = hf_bytes_text(name), .quantity = value};
     return engine_apply(c);
 }
 
@@ -259,7 +260,7 @@ const struct hold_out *engine_get(const char *skus)
     struct hf_bytes sku = next_word(&skus);
 
     for (; sku.len > 0; sku = next_word(&skus))
-        c->items[c->item_count++] = (struct hold_item){sku, 0};
+        c->items[c->item_count++] = (struct hold_item){.sku = sku};
     return hold_ask(engine, c);
 }
 
@@ -421,16 +422,21 @@ static void put_value(struct text *text, struct hf_bytes body, size_t *at,
     } else if (node.kind == REPLY_OK) {
         put(text, "OK");
     } else {
+        bool texts = node.kind == REPLY_TEXTS;
         if (!outermost)
-            put(text, "%c", map ? '{' : '[');
+            put(text, "%c", map || texts ? '{' : '[');
         for (uint32_t i = 0; i < node.count; i++) {
             put(text, "%s", i > 0 ? " " : "");
             if (map)
                 put(text, "%s=", hold_field_name(reply_next_field(body, at)));
+            if (texts) {
+                put_value(text, body, at, false);
+                put(text, "=");
+            }
             put_value(text, body, at, false);
         }
         if (!outermost)
-            put(text, "%c", map ? '}' : ']');
+            put(text, "%c", map || texts ? '}' : ']');
     }
 }
 

@@ -129,6 +129,14 @@ const char *engine_events_text(const struct hold_out *out);
         test_check_text(__FILE__, __LINE__, text_, strlen(text_), (expected)); \
     } while (0)
 
+/* hold_check() finds something wrong, and says so in these words. */
+#define BROKEN(expected)                                  \
+    do {                                                  \
+        char error_[256] = "";                            \
+        CHECK_EQ(hold_check(engine, error_), HF_CORRUPT); \
+        CHECK_TEXT(error_, strlen(error_), (expected));   \
+    } while (0)
+
 /* Every invariant holds. */
 #define CHECK_ENGINE()                                           \
     do {                                                         \

@@ -40,18 +40,29 @@ while IFS='|' read -r words text; do
     # shellcheck disable=SC2086 # words
     tells 64 "$text" "$HOLDFAST" $words
 done <<'END'
-stock|set, add, get, list or del is needed
-stock move bolt|set, add, get, list or del is needed
+stock|set, add, get, list, del, low, limit, attr, history, at, audit, places, expect, arrive, expected, import or export is needed
+stock move bolt|set, add, get, list, del, low, limit, attr, history, at, audit, places, expect, arrive, expected, import or export is needed
 stock set bolt|wrong number of words for set
 stock set bolt many|'many' is not a number
-stock set bolt 1 --reason why|--reason belongs to add
+stock del bolt --reason why|--reason and --ref belong to set and add
+stock get bolt --if 1|--if belongs to set, add and del
+stock get bolt --req q|--req belongs to changes
+stock low bolt few|'few' is not a number
+stock limit bolt all|'all' is not a number
+stock attr bolt|wrong number of words for attr
+stock set bolt 1 --if new|'new' is not a number
 stock get bolt --count 1|--cursor and --count belong to list
 stock list -- x|nothing may follow --
 reserve r|an id and at least one SKU=QTY are needed
 reserve r bolt|'bolt' is not SKU=QTY
 reserve r =1|'=1' is not SKU=QTY
-confirm|one reservation id is needed
-cancel a b|one reservation id is needed
+confirm|a reservation id is needed
+cancel a b|'b' is not SKU=QTY
+group confirm|confirm, cancel or show is needed, and the name of a group
+group drop g|confirm, cancel or show is needed, and the name of a group
+group confirm g --reason why|--reason belongs to cancel
+group confirm g --count 1|--cursor and --count belong to show
+group show g --req q|--req belongs to changes
 limit|one key is needed
 limit k --rate 1|--rate and --per are needed, or --policy
 limit k --rate 0 --per 1|--rate takes a number from 1 to 1000000000
@@ -63,12 +74,46 @@ tells 0 '' "$HOLDFAST" reserve r bolt=3 --json
 check "the reservation is told as JSON" \
     grep -q '"status": *"PENDING"' "$scratch/out"
 tells 75 'SHORT' "$HOLDFAST" reserve s bolt=3
-tells 0 '' "$HOLDFAST" stock add bolt 1 --reason found
+tells 0 '' "$HOLDFAST" stock add bolt 1 --reason found --ref count-7
 tells 0 '' "$HOLDFAST" reserve o bolt=1 --ttl 60000 --owner ann --req once
 tells 65 'CONFLICT' "$HOLDFAST" reserve o bolt=1 --ttl 60000 --req once
+tells 65 'BADARG' "$HOLDFAST" cancel o bolt=999
+tells 75 'TIMEOUT' "$HOLDFAST" reserve w bolt=900 --wait 50 --priority 2
+tells 65 'BADARG' "$HOLDFAST" reserve w bolt=1..900 --wait 50
+tells 0 '' "$HOLDFAST" waitlist join bolt 900 --owner ann --id wish --wait 60000
+check "its place is told" grep -qE 'position *[:=]? *1' "$scratch/out"
+tells 0 '' "$HOLDFAST" waitlist list bolt --count 5
+check "who waits is listed" grep -q 'wish' "$scratch/out"
+tells 64 'join needs --owner' "$HOLDFAST" waitlist join bolt 1
+tells 64 'wrong number of words' "$HOLDFAST" waitlist list bolt wish
+tells 0 '' "$HOLDFAST" waitlist leave bolt wish
+tells 65 'NOTFOUND' "$HOLDFAST" waitlist leave bolt wish
+tells 0 '' "$HOLDFAST" reserve m bolt=1..9
+check "as many as there are" grep -q 'quantity=2' "$scratch/out"
+tells 0 '' "$HOLDFAST" cancel m
+tells 75 'SHORT' "$HOLDFAST" reserve n bolt=8..9 --best
 tells 0 '' "$HOLDFAST" cancel o --reason 'no more'
 tells 0 '' "$HOLDFAST" stock list 'b*' --count 1
 check "the stock is listed" grep -q 'sku=bolt total=6 available=3' "$scratch/out"
+tells 65 'CONFLICT' "$HOLDFAST" stock set bolt 9 --if 0
+tells 0 '' "$HOLDFAST" stock low bolt 2
+tells 0 '' "$HOLDFAST" stock attr bolt thread M8 --req attr-1
+tells 0 '' "$HOLDFAST" stock get bolt --json
+check "a product is shown with its threshold and attributes" \
+    grep -q '"low": 2, "waiting": 0, "attributes": {"thread": "M8"}' "$scratch/out"
+tells 0 '' "$HOLDFAST" stock limit bolt 2
+check "the limit is told" grep -q 'limit: 2' "$scratch/out"
+tells 65 "QUOTA owner 'ann': sku 'bolt': requested 3, has 0, limit 2" \
+    "$HOLDFAST" reserve q bolt=3 --owner ann
+tells 65 "BADARG sku 'bolt' has a limit of 2 for each owner" \
+    "$HOLDFAST" reserve q bolt=1
+tells 0 '' "$HOLDFAST" stock limit bolt 0
+tells 0 '' "$HOLDFAST" reserve g1 bolt=1 --group trip
+tells 0 '' "$HOLDFAST" group show trip --count 5
+check "who is in a group is listed" grep -q 'id=g1 status=PENDING' "$scratch/out"
+tells 0 '' "$HOLDFAST" group cancel trip --reason rain --req trip-1
+tells 65 "NOTFOUND no group 'trip'" "$HOLDFAST" group confirm trip
+tells 0 '' "$HOLDFAST" stock attr bolt thread
 tells 0 '' "$HOLDFAST" confirm r
 tells 65 'STATE' "$HOLDFAST" cancel r
 tells 65 'NOTFOUND' "$HOLDFAST" confirm nothing

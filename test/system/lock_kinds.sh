@@ -193,6 +193,9 @@ tells 0 '' "$HOLDFAST" once silent -- true
 tells 0 '' "$HOLDFAST" once silent -- touch ran-twice
 expect "a silent one has no result" '' "$(<out)"
 check "a silent one runs once" test ! -e ran-twice
+tells 0 '' "$HOLDFAST" once bytes -- printf 'a\0b'
+tells 0 '' "$HOLDFAST" once bytes -- true
+expect "any byte may be in a result" 6100620a "$(od -An -tx1 out | tr -d ' ')"
 tells 78 "DONE the work of 'job' is done" "$HOLDFAST" lock job -- true
 tells 3 '' "$HOLDFAST" once broken -- sh -c 'echo half; exit 3'
 tells 0 '' "$HOLDFAST" once broken --wait 0 -- echo whole

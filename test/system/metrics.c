@@ -241,7 +241,11 @@ TEST(stock_and_reservations)
     CHECK_METRIC("holdfast_events_total{event=\"stock_deleted\"}", 1);
     CHECK_METRIC("holdfast_reservation_confirm_seconds_count", 2);
     CHECK_METRIC("holdfast_cleanup_lag_seconds_count", 1);
-    CHECK_METRIC("holdfast_reservation_success_ratio", 0.5);
+    CHECK_METRIC("holdfast_reservation_success_ratio", 5.0 / 7);
+    CHECK_METRIC("holdfast_reserves_refused_total", 2);
+    CHECK_METRIC("holdfast_reservation_recent_success_ratio", 1); /* too few */
+    CHECK_METRIC("holdfast_reservation_recent_expiry_ratio", 0);
+    CHECK_METRIC("holdfast_alert{rule=\"reservation_success\"}", 0);
     CHECK_METRIC("holdfast_reservation_expiry_ratio", 0.25);
     CHECK_METRIC("holdfast_reservations", 5);
     CHECK_METRIC("holdfast_reservations_pending", 1);
@@ -249,7 +253,7 @@ TEST(stock_and_reservations)
     CHECK_METRIC("holdfast_stock_total_units", 150);
     CHECK_METRIC("holdfast_stock_reserved_units", 20);
     CHECK_METRIC("holdfast_stock_sold_units", 13);
-    CHECK_METRIC("holdfast_stock_utilisation_ratio", 33.0 / 150);
+    CHECK_METRIC("holdfast_stock_utilisation_ratio", 20.0 / 137);
     CHECK_METRIC("holdfast_errors_total{code=\"SHORT\"}", 1);
     CHECK_METRIC("holdfast_errors_total{code=\"NOTFOUND\"}", 1);
     CHECK_METRIC("holdfast_errors_total{code=\"STATE\"}", 1);
@@ -390,4 +394,41 @@ TEST(a_wait_that_times_out_while_the_disk_hangs)
     test_wire_close(&writer);
     end();
     prometheus_release(&told);
+}
+
+/* Prometheus reckons with the one as it does not with the other. */
+TEST(what_is_counted_is_a_counter_and_nothing_else_is)
+{
+    static const char head[] = "# TYPE ";
+    unsigned counters = 0;
+
+    begin();
+    struct hf_bytes text = test_bulk(test_ask(&good, "METRICS"));
+    for (const char *at = text.data, *to = text.data + text.len; at < to;) {
+        const char *stop_at = memchr(at, '\n', (size_t)(to - at));
+        CHECK(stop_at != NULL);
+        struct hf_bytes line = hf_bytes(at, (size_t)(stop_at - at));
+        at = stop_at + 1;
+        if (line.len < sizeof head || memcmp(line.data, head, sizeof head - 1))
+            continue;
+        bool total = memmem(line.data, line.len, "_total ", 7) != NULL;
+        if ((memmem(line.data, line.len, " counter", 8) != NULL) != total)
+            test_fail(__FILE__, __LINE__, "%.*s", (int)line.len, line.data);
+        counters += total;
+    }
+    CHECK(counters > 10);
+    end();
+}
+
+TEST(a_reservation_that_waits_in_vain_is_no_success)
+{
+    begin();
+    CHECK_DONE(test_ask(&good, "STOCK SET pen 1"));
+    CHECK_DONE(test_ask(&good, "RESERVE a ITEM pen 1 TTL %d", FOR_EVER_MS));
+    scrape(&good);
+    CHECK(value("holdfast_reservation_success_ratio") == 1);
+    CHECK_ERROR(test_ask(&good, "RESERVE b ITEM pen 1 WAIT 1"), "TIMEOUT");
+    scrape(&good);
+    CHECK(value("holdfast_reservation_success_ratio") == 0.5);
+    end();
 }

@@ -3,68 +3,7 @@
  */
 #include <inttypes.h>
 
-#include "hold/bounds.h"
-#include "support/group.h"
-#include "support/server.h"
-
-#define FOR_EVER_MS 100000000
-#define LONG        "PER 3600000000" /* 41 days: nothing is earned meanwhile */
-
-static struct test_server server;
-static struct test_wire wire;
-static struct test_wire other;
-static char dir[512];
-
-static void start_again(const char *durability)
-{
-    test_server_begin(
-        &server, &wire,
-        &(struct test_server_opts){.dir = dir, .durability = durability});
-    test_wire_close(&other);
-    test_server_connect(&server, &other);
-}
-
-static void start_in(const char *durability)
-{
-    static int count;
-
-    snprintf(dir, sizeof dir, "%s/%d", test_folder(), count++);
-    start_again(durability);
-}
-
-static void start(void)
-{
-    start_in("none");
-    CHECK_DONE(test_ask(&wire, "STOCK SET pen 10"));
-    CHECK_DONE(test_ask(&wire, "STOCK SET ink 3"));
-}
-
-static void stop(void)
-{
-    test_wire_close(&other);
-    test_server_finish(&server, &wire);
-}
-
-static int64_t stock(const char *sku, const char *field)
-{
-    return test_number(test_ask(&other, "STOCK GET %s", sku), field);
-}
-
-static int64_t permits(const char *key)
-{
-    return test_number(test_ask(&other, "LIMIT %s RATE 5 " LONG " PEEK", key),
-                       "remaining");
-}
-
-/* Nothing of what the tests below queue was done. */
-static void check_untouched(void)
-{
-    CHECK_EQ(stock("pen", "available"), 10);
-    CHECK_EQ(stock("ink", "available"), 3);
-    CHECK_ERROR(test_ask(&other, "LOCKINFO door"), "NOTFOUND");
-    CHECK_ERROR(test_ask(&other, "RESERVATION r"), "NOTFOUND");
-    CHECK_EQ(permits("k"), 5);
-}
+#include "support/multi.h"
 
 static void check_checkout(const char *hello, const char *map)
 {
@@ -169,7 +108,6 @@ TEST(what_cannot_be_queued_spoils_the_group)
         {"LOCK door OWNER ann TTL x", "BADARG"},
         {"STOCK SET pen", "BADARG"},
         {"STOCK SET pen 20 REQ q", "BADARG"},
-        {"EXEC REQ", "BADARG"},
         {"MULTI now", "BADARG"},
         {"DISCARD it", "BADARG"},
         {"LIMIT k", "BADARG"},
@@ -204,6 +142,28 @@ TEST(what_cannot_be_queued_spoils_the_group)
     stop();
 }
 
+/* Else what its client sends next would be queued, and not be done. */
+TEST(an_exec_that_cannot_be_read_ends_the_group)
+{
+    start();
+    CHECK_ERROR(test_ask(&wire, "EXEC REQ"), "BADARG");
+    for (int i = 0; i < 2; i++) {
+        if (i == 1) /* behind what is on its way */
+            test_wire_add(&wire, "STOCK SET ink 3");
+        test_wire_add(&wire, "MULTI");
+        test_wire_add(&wire, "STOCK SET pen 20");
+        TEST_SEND(&wire, "%s", i == 0 ? "EXEC REQ" : "EXEC at once");
+        if (i == 1)
+            (void)TEST_ANSWER(&wire);
+        CHECK_REPLY(TEST_ANSWER(&wire), "+OK");
+        CHECK_REPLY(TEST_ANSWER(&wire), "+QUEUED");
+        CHECK_ERROR(TEST_ANSWER(&wire), "EXECABORT");
+        CHECK_REPLY(test_ask(&wire, "EXEC"), "-ERR EXEC without MULTI");
+        check_untouched();
+    }
+    stop();
+}
+
 TEST(a_client_that_goes_before_exec_leaves_nothing)
 {
     start();
@@ -222,122 +182,6 @@ TEST(a_client_that_goes_before_exec_leaves_nothing)
         test_wire_close(&rude);
     }
     check_untouched();
-    stop();
-}
-
-TEST(a_group_of_ten_thousand_commands_is_refused)
-{
-    start();
-    test_wire_add(&wire, "MULTI");
-    for (int i = 0; i < 10000; i++)
-        test_wire_add(&wire, "STOCK ADD pen 1");
-    TEST_SEND(&wire, "EXEC");
-    expect_queued(&wire, HOLD_GROUP_MAX);
-    for (int i = HOLD_GROUP_MAX; i < 10000; i++)
-        CHECK_REPLY(TEST_ANSWER(&wire), "-BADARG a group has at most 128 "
-                                        "commands and 32768 bytes");
-    CHECK_ERROR(TEST_ANSWER(&wire), "EXECABORT");
-    check_untouched();
-    stop();
-}
-
-/* So many commands, with and without limits among them. */
-static struct hf_bytes ask_many(int count, int limits)
-{
-    test_wire_add(&wire, "MULTI");
-    for (int i = 0; i < count - limits; i++)
-        test_wire_add(&wire, "STOCK ADD pen 1");
-    for (int i = 0; i < limits; i++)
-        test_wire_add(&wire, "LIMIT many RATE 1000 " LONG);
-    TEST_SEND(&wire, "EXEC");
-    expect_queued(&wire, HOLD_GROUP_MAX);
-    if (count > (int)HOLD_GROUP_MAX)
-        CHECK_ERROR(TEST_ANSWER(&wire), "BADARG");
-    return TEST_ANSWER(&wire);
-}
-
-TEST(a_group_has_128_commands_at_most)
-{
-    start();
-    struct hf_bytes all = ask_many(HOLD_GROUP_MAX, 0);
-    CHECK_EQ(test_length(all), HOLD_GROUP_MAX);
-    CHECK_EQ(test_number(test_element(all, 127), "total"), 138);
-    CHECK_ERROR(ask_many(HOLD_GROUP_MAX + 1, 0), "EXECABORT");
-    CHECK_EQ(test_length(ask_many(HOLD_GROUP_MAX, 60)), HOLD_GROUP_MAX);
-    CHECK_ERROR(ask_many(HOLD_GROUP_MAX + 1, 1), "EXECABORT");
-    CHECK_EQ(stock("pen", "total"), 138 + 68);
-    stop();
-}
-
-static void add_fence(const char *name, int len)
-{
-    test_wire_add(&wire, "FENCE %.*s 1", len, name);
-}
-
-/* MULTI with `full` commands about long names and one about a name of `len`
- * bytes: was all of it queued? */
-static bool takes(const char *name, int full, int len)
-{
-    bool queued = true;
-
-    test_wire_add(&wire, "MULTI");
-    for (int i = 0; i < full; i++)
-        add_fence(name, HOLD_NAME_MAX);
-    if (len > 0)
-        add_fence(name, len);
-    CHECK_EQ(test_wire_send(&wire), HF_OK);
-    CHECK_REPLY(TEST_ANSWER(&wire), "+OK");
-    for (int i = 0; i < full + (len > 0); i++)
-        queued = test_is(TEST_ANSWER(&wire), "+QUEUED\r\n") && queued;
-    return queued;
-}
-
-TEST(a_group_of_as_many_bytes_as_there_may_be_is_carried_out)
-{
-    char name[HOLD_NAME_MAX + 1];
-    int full = 0;
-    int len = 1;
-
-    start();
-    memset(name, 'n', sizeof name - 1);
-    name[sizeof name - 1] = '\0';
-    CHECK_DONE(test_ask(&wire, "LOCK a OWNER ann")); /* a token to show */
-    while (takes(name, full + 1, 0)) {
-        CHECK_REPLY(test_ask(&wire, "DISCARD"), "+OK");
-        full++;
-    }
-    CHECK_ERROR(test_ask(&wire, "EXEC"), "EXECABORT");
-    CHECK(full > 50 && full < (int)HOLD_GROUP_MAX);
-    while (takes(name, full, len)) {
-        struct hf_bytes all = test_ask(&wire, "EXEC");
-        CHECK_EQ(test_length(all), (size_t)full + 1);
-        len++;
-    }
-    CHECK(len > 1 && len < (int)HOLD_NAME_MAX);
-    CHECK_ERROR(test_ask(&wire, "EXEC"), "EXECABORT");
-    stop();
-}
-
-TEST(the_words_of_a_limit_count_among_the_bytes)
-{
-    char key[257];
-    int queued = 0;
-
-    start();
-    memset(key, 'k', 256);
-    key[256] = '\0';
-    CHECK_REPLY(test_ask(&wire, "MULTI"), "+OK");
-    while (test_is(test_ask(&wire, "LIMIT %s RATE 1000 " LONG, key),
-                   "+QUEUED\r\n"))
-        queued++;
-    CHECK(queued > 10 && queued < (int)HOLD_GROUP_MAX);
-    CHECK_ERROR(test_ask(&wire, "EXEC"), "EXECABORT");
-    test_wire_add(&wire, "MULTI");
-    for (int i = 0; i < queued; i++)
-        test_wire_add(&wire, "LIMIT %s RATE 1000 " LONG, key);
-    TEST_SEND(&wire, "EXEC");
-    expect_queued(&wire, queued);
-    CHECK_EQ(test_length(TEST_ANSWER(&wire)), (size_t)queued);
     stop();
 }
 
@@ -395,6 +239,58 @@ TEST(a_limit_in_a_refused_group_costs_nothing)
     CHECK_EQ(permits("k"), 1);
     CHECK_EQ(permits("other"), 5);
     CHECK_EQ(stock("pen", "total"), 10);
+    stop();
+}
+
+/* The permits that it lacks are those of the first, which is not carried out
+ * yet. */
+TEST(a_repeated_exec_is_not_denied_while_the_first_is_on_its_way)
+{
+    char commands[GROUP_TEXT_MAX];
+
+    start_in("always");
+    CHECK_DONE(test_ask(&wire, "STOCK SET pen 1000"));
+    for (int i = 0; i < 50; i++) {
+        struct test_wire *wires[] = {&wire, &wire, &other};
+        snprintf(commands, sizeof commands,
+                 "LIMIT k%d RATE 5 " LONG
+                 " COST 4; RESERVE r%d ITEM pen 1; CONFIRM r%d; LIMIT other "
+                 "RATE 1000 " LONG,
+                 i, i, i);
+        (void)add_multi(&wire, commands);
+        test_wire_add(&wire, "EXEC REQ q%d", i);
+        (void)add_multi(&wire, commands);
+        TEST_SEND(&wire, "EXEC REQ q%d", i);
+        (void)add_multi(&other, commands);
+        TEST_SEND(&other, "EXEC REQ q%d", i);
+        for (int j = 0; j < 3; j++) {
+            expect_queued(wires[j], 4);
+            struct hf_bytes all = TEST_ANSWER(wires[j]);
+            CHECK_EQ(test_length(all), 4);
+        }
+        snprintf(commands, sizeof commands, "k%d", i);
+        CHECK_EQ(permits(commands), 1);
+    }
+    CHECK_EQ(stock("pen", "sold"), 50);
+    CHECK_EQ(
+        test_number(test_ask(&other, "LIMIT other RATE 1000 " LONG " PEEK"),
+                    "remaining"),
+        950);
+    /* what is denied with nothing on its way is not remembered */
+    static const char again[] = "LIMIT k0 RATE 5 " LONG " COST 2";
+    CHECK_ERROR(ask_group(&wire, "EXEC REQ new", again), "EXECABORT");
+    (void)add_multi(&wire, again);
+    test_wire_add(&wire, "EXEC REQ new");
+    (void)add_multi(&wire, "STOCK ADD pen 1");
+    test_wire_add(&wire, "EXEC");
+    (void)add_multi(&wire, again);
+    TEST_SEND(&wire, "EXEC REQ new");
+    expect_queued(&wire, 1);
+    CHECK_ERROR(TEST_ANSWER(&wire), "EXECABORT");
+    expect_queued(&wire, 1);
+    CHECK_EQ(test_length(TEST_ANSWER(&wire)), 1);
+    expect_queued(&wire, 1);
+    CHECK_ERROR(TEST_ANSWER(&wire), "EXECABORT");
     stop();
 }
 

@@ -34,6 +34,7 @@ SET a 5 PX 100 EX 100
 SET a 5 PX
 SET a 5 PX ten
 SET a 5 PX 1.5
+SET a 5 PX 05
 SET a 5 PX 0
 SET a 5 EX -1
 SET a 5 EX 9223372036854775807
@@ -88,6 +89,8 @@ TTL c
 EXPIRE c ten
 EXPIRE c
 PEXPIRE c 1.5
+PEXPIRE c 05
+PEXPIRE c -0
 PERSIST c
 PERSIST c
 PERSIST none
@@ -122,6 +125,7 @@ SCAN 0 TYPE hash
 SCAN x
 SCAN 0 COUNT 0
 SCAN 0 COUNT x
+SCAN 0 COUNT 05
 SCAN 0 nosuch
 SCAN
 # scripts
@@ -132,6 +136,14 @@ EVAL "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[
 EVAL "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end" -1 d
 EVAL "return redis.call('set',KEYS[1],ARGV[1],'NX','PX',ARGV[2])" 1 e me 100000000
 EVAL "return redis.call('set',KEYS[1],ARGV[1],'NX','PX',ARGV[2])" 1 e me 100000000
+EVAL "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('set',KEYS[1],ARGV[2],'EX',ARGV[3]) else return 0 end" 1 e me you 100000
+EVAL "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('set',KEYS[1],ARGV[2],'EX',ARGV[3]) else return 0 end" 1 e me we 100000
+TTL e
+EVAL "local v = redis.call('get',KEYS[1]) if v == ARGV[1] then redis.call('set',KEYS[1],ARGV[2]) return true end return false" 1 e you me
+TTL e
+EVAL "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('set',KEYS[1],ARGV[1],'EX',ARGV[2]) else return 0 end" 1 e me 100000
+TTL e
+EVAL "if redis.call('set',KEYS[1],ARGV[1],'NX','PX',ARGV[2]) then return 1 else return 0 end" 1 e me 100000000
 EVAL
 EVAL x
 EVALSHA x
@@ -145,7 +157,36 @@ SCRIPT FLUSH ASYNC
 EVALSHA ae3671744a5dbb24ea37ef607b8b10ac7856d43e 1 e you
 EVALSHA 7ea1efbea425b62e6593f238a6c18bf25907dbd9 1 e me 100000000
 SCRIPT FLUSH nosuch
+# a value for each key
+EVAL "for i=1,#KEYS do if redis.call('exists',KEYS[i])==1 then return {0,i,KEYS[i]} end end local ttl=tonumber(ARGV[#ARGV]) for i=1,#KEYS do redis.call('set',KEYS[i],ARGV[i],'PX',ttl) end return {1,#KEYS}" 3 i3 i1 i2 c a "" 100000000
+EVAL "for i=1,#KEYS do if redis.call('exists',KEYS[i])==1 then return {0,i,KEYS[i]} end end local ttl=tonumber(ARGV[#ARGV]) for i=1,#KEYS do redis.call('set',KEYS[i],ARGV[i],'PX',ttl) end return {1,#KEYS}" 3 i4 i3 i2 a b c 100000000
+EVAL "for i=1,#KEYS do if redis.call('exists',KEYS[i])==1 then return {0,i,KEYS[i]} end end local ttl=tonumber(ARGV[#ARGV]) for i=1,#KEYS do redis.call('set',KEYS[i],ARGV[i],'PX',ttl) end return {1,#KEYS}" 1 i1 a 100000000
+EVAL "for i=1,#KEYS do if redis.call('exists',KEYS[i])==1 then return {0,i,KEYS[i]} end end local ttl=tonumber(ARGV[#ARGV]) for i=1,#KEYS do redis.call('set',KEYS[i],ARGV[i],'PX',ttl) end return {1,#KEYS}" 3 j1 j2 j1 a b c 100000000
+EVAL "for i=1,#KEYS do if redis.call('exists',KEYS[i])==1 then return {0,i,KEYS[i]} end end local ttl=tonumber(ARGV[#ARGV]) for i=1,#KEYS do redis.call('set',KEYS[i],ARGV[i],'PX',ttl) end return {1,#KEYS}" 4 j3 j3 j4 j1 a b c d 100000000
+EVAL "for i=1,#KEYS do if redis.call('exists',KEYS[i])==1 then return {0,i,KEYS[i]} end end local ttl=tonumber(ARGV[#ARGV]) for i=1,#KEYS do redis.call('set',KEYS[i],ARGV[i],'PX',ttl) end return {1,#KEYS}" 2 j5 j5 a b 100000000
+EVAL "for i=1,#KEYS do if redis.call('exists',KEYS[i])==1 then return {0,i,KEYS[i]} end end local ttl=tonumber(ARGV[#ARGV]) for i=1,#KEYS do redis.call('set',KEYS[i],ARGV[i],'PX',ttl) end return {1,#KEYS}" 2 j6 j7 a b c d 100000000
+EVAL "for i=1,#KEYS do if redis.call('exists',KEYS[i])==1 then return {0,i,KEYS[i]} end end local ttl=tonumber(ARGV[#ARGV]) for i=1,#KEYS do redis.call('set',KEYS[i],ARGV[i],'PX',ttl) end return {1,#KEYS}" 2 j8 j9 a 100000000
+EVAL "for i=1,#KEYS do if redis.call('exists',KEYS[i])==1 then return {0,i,KEYS[i]} end end local ttl=tonumber(ARGV[#ARGV]) for i=1,#KEYS do redis.call('set',KEYS[i],ARGV[i],'PX',ttl) end return {1,#KEYS}" 1 j0 100000000
+GET i1
+GET i2
+GET i3
+EXISTS i4 j3 j4
+TTL i3
+GET j1
+GET j5
+GET j7
+GET j9
+GET j0
+SCRIPT EXISTS 514d8d1b08387624661da2a9098d3949b633eb3b
+EVALSHA 514d8d1b08387624661da2a9098d3949b633eb3b 2 k1 k2 a b 100000000
 # groups
+MULTI
+EVAL "for i=1,#KEYS do if redis.call('exists',KEYS[i])==1 then return {0,i,KEYS[i]} end end local ttl=tonumber(ARGV[#ARGV]) for i=1,#KEYS do redis.call('set',KEYS[i],ARGV[i],'PX',ttl) end return {1,#KEYS}" 2 g3 g4 a b 100000000
+EVAL "for i=1,#KEYS do if redis.call('exists',KEYS[i])==1 then return {0,i,KEYS[i]} end end local ttl=tonumber(ARGV[#ARGV]) for i=1,#KEYS do redis.call('set',KEYS[i],ARGV[i],'PX',ttl) end return {1,#KEYS}" 2 g5 g4 a b 100000000
+GET g5
+GET g4
+DEL g3 g4
+EXEC
 MULTI
 SET g 1 NX
 SET g 2 NX
@@ -161,17 +202,22 @@ MULTI
 SET g
 SET g 1
 EXEC
+MULTI
+SET g 1
+EXEC too much
+SET h 1
+EXEC
 EXISTS g
 END
 )
 say() {
     grep -v '^#' <<<"$words" | redis-cli --no-raw "$@" 2>&1 |
-        sed -E 's/(No matching script).*/\1/; s/^"(string|none)"$/\1/'
+        sed -E 's/(No matching script).*/\1/; s/(because of: ).*/\1/; s/^"(string|none)"$/\1/'
 }
 say -s "$scratch/redis.sock" >"$scratch/expected"
 say -p "$port" >"$scratch/found"
 expect "the same replies" '' "$(diff "$scratch/expected" "$scratch/found")"
-expect "all of them" 152 "$(wc -l <"$scratch/found")"
+expect "all of them" 216 "$(wc -l <"$scratch/found")"
 
 # At the bounds, which Redis does not have.
 cli() {
@@ -192,6 +238,26 @@ expect "an empty key" "BADARG the key is empty" "$(cli SET '' v)"
 mapfile -t keys < <(seq 65)
 expect "as many keys as there may be" 0 "$(cli DEL "${keys[@]:0:64}")"
 expect "one more" "BADARG at most 64 keys in one command" "$(cli DEL "${keys[@]}")"
+each="for i = 1, #KEYS do if redis.call('exists', KEYS[i]) == 1 then
+    return {0, i, KEYS[i]} end end local ttl = tonumber(ARGV[#ARGV])
+    for i = 1, #KEYS do redis.call('set', KEYS[i], ARGV[i], 'PX', ttl) end
+    return {1, #KEYS}"
+mapfile -t long < <(seq 64 | sed "s/^/$(text 510)/; s/.*\(.\{512\}\)$/\1/")
+mapfile -t values < <(seq 64 | sed "s/^/$(text 254)/; s/.*\(.\{256\}\)$/\1/")
+expect "as many as there may be, each with a value" $'1\n64' \
+    "$(cli EVAL "$each" 64 "${long[@]}" "${values[@]}" 100000000)"
+expect "the last of them is held" $'0\n64\n'"${long[63]}" \
+    "$(cli EVAL "$each" 64 "${keys[@]:0:63}" "${long[63]}" "${values[@]}" 100000000)"
+expect "one more with a value" "BADARG at most 64 keys in one command" \
+    "$(cli EVAL "$each" 65 "${keys[@]}" "${values[@]}" x 100000000)"
+expect "what LOCK made is taken" $'0\n2\nby-lock' \
+    "$(cli LOCK by-lock OWNER me SHARED >/dev/null &&
+        cli EVAL "$each" 2 free by-lock 1 2 100000000)"
+expect "what DONE closed, too" $'0\n1\nclosed' \
+    "$(cli LOCK closed OWNER me >"$scratch/lock" &&
+        cli UNLOCK closed "$(sed -n 2p "$scratch/lock")" DONE 100000000 \
+            >/dev/null &&
+        cli EVAL "$each" 2 closed by-lock 1 2 100000000)"
 expect "the longest time" OK "$(cli SET k v PX 1000000000000000)"
 expect "a longer one" "ERR invalid expire time in 'set' command" \
     "$(cli SET k v PX 1000000000000001)"
@@ -239,6 +305,28 @@ counted="local n = redis.call('incr', KEYS[1])
     if n == 1 then redis.call('pexpire', KEYS[1], ARGV[1]) end return n"
 expect "calls in a window" $'1\n2\n3' \
     "$(for i in 1 2 3; do cli EVAL "$counted" 1 calls ${age}000; done)"
+# Buckets by the second, as Spring Cloud Gateway and go-zero have them: two keys,
+# a rate, a capacity, a time that does not count, and what is wanted. So large
+# that what comes in the meantime does not matter.
+bucket() { # SHA1
+    for i in 1 2 3; do
+        cli --no-raw EVALSHA "$1" 2 "$1" time 1 1000000 '' 400000
+    done | sed -E 's/[0-9]{4}$/..../'
+}
+for sha1 in 9d491aea731237273f4274f9ed9660b432b23791 \
+    86c69f51986a343841432495d8b97ac7ebdd7cfc; do
+    expect "a bucket, and what is left" "1) (integer) 1
+2) (integer) 60....
+1) (integer) 1
+2) (integer) 20....
+1) (integer) 0
+2) (integer) 20...." "$(bucket $sha1)"
+done
+expect "a bucket" $'(integer) 1\n(integer) 1\n(nil)' \
+    "$(bucket 12882782d00e1181e052e120006f9973036715fe)"
+expect "a bucket that holds nothing" \
+    "BADARG the number of permits must be a whole number from 1 to 2147483647, not '0'" \
+    "$(cli EVALSHA 9d491aea731237273f4274f9ed9660b432b23791 2 a b 1 0 0 1)"
 expect "it is no key" 0 "$(cli EXISTS api calls)"
 expect "a window that cannot be" \
     "ERR value is not an integer or out of range" "$(cli EVAL "$counted" 1 calls x)"
@@ -269,6 +357,8 @@ kill -KILL "$server_pid"
 wait "$server_pid" 2>/dev/null || true
 start_server
 expect "after a crash" w "$(cli GET k)"
+expect "each value, too" "${values[*]:62:2}" \
+    "$(echo "$(cli GET "${long[62]}")" "$(cli GET "${long[63]}")")"
 kill "$redis_pid"
 wait "$redis_pid" || true
 stop_server

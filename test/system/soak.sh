@@ -118,6 +118,25 @@ END
 soak 0
 expect "what was stopped is done again" "unit 1" "$(cat "$SEEN")"
 
+# A script of test/soak runs as it is, beside a command that is built.
+rm -r "$tree/build/soak" "$tree/build/test/unit/three"
+mkdir "$tree/test/soak"
+cat >"$tree/test/soak/steady.sh" <<'END'
+#!/bin/bash
+echo "steady $HOLDFAST" >>"$SEEN"
+echo "steady: 1 passed, 0 failed"
+END
+chmod +x "$tree/test/soak/steady.sh"
+: >"$SEEN"
+soak 0
+expect "without the command there is none" 2 "$status"
+printf '#!/bin/bash\n' >"$tree/build/holdfast"
+chmod +x "$tree/build/holdfast"
+soak 0
+expect "with it there is a turn" "soak: 1 passed, 0 failed" "$last"
+expect "on that command" "steady build/holdfast" "$(cat "$SEEN")"
+says "sustain"
+
 soak
 expect "minutes are needed" 2 "$status"
 soak many

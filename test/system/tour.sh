@@ -12,7 +12,7 @@ set -euo pipefail
 . "$(dirname "$0")/../support/check.sh"
 cd "$(dirname "$0")/../.."
 (($# > 0)) || set -- README.md docs/locks.md docs/groups.md docs/redis.md \
-    docs/events.md
+    docs/events.md docs/stock.md
 . test/support/server.sh
 
 # tour DOCUMENT: as lines "TYPE TEXT": c a command, m more of it, o output.

@@ -8,12 +8,13 @@
 
 static struct test_clock passing;
 
-/* From the next minute on: rates are of whole parts of one. */
+/* From a whole minute on, since rates are of whole parts of one, and not the
+ * next: what was read at the start is no reading of the test then. */
 static void begin(void)
 {
     start();
     uint64_t minutes = hf_clock_now_ns(server.clock) / (60 * HF_NS_PER_S);
-    passing = (struct test_clock){.now_ns = (minutes + 1) * 60 * HF_NS_PER_S};
+    passing = (struct test_clock){.now_ns = (minutes + 2) * 60 * HF_NS_PER_S};
     server.clock = test_clock(&passing);
     alarms_tend(&server);
     CHECK_EQ(alarms_firing(&server), 0);
@@ -109,6 +110,116 @@ TEST(a_double_grant_raises_an_alarm_that_stays)
     server.engine->double_grants++;
     CHECK_EQ(firing_after(1), 1);
     CHECK_EQ(firing_after(1000), 1);
+    stop();
+}
+
+/* ---- Reservations. ---- */
+
+/* So many events of a kind, and RESERVEs that were refused. */
+static void count(enum hold_event_kind kind, unsigned events, unsigned refused)
+{
+    server.metrics.events[kind] += events;
+    for (unsigned i = 0; i < refused; i++)
+        metrics_answered(&server.metrics, HOLD_RESERVE, HOLD_SHORT);
+}
+
+static bool holds(const char *rule)
+{
+    size_t i = 0;
+
+    while (strcmp(alarms_rule(i), rule) != 0)
+        i++;
+    return server.alarms[i];
+}
+
+TEST(success_below_95_percent_raises_an_alarm)
+{
+    begin();
+    count(EVENT_RESERVED, 95, 5);
+    CHECK_EQ(firing_after(1), 0);
+    count(EVENT_RESERVED, 0, 1);
+    CHECK_EQ(firing_after(1), 1);
+    CHECK(holds("reservation_success"));
+    CHECK_EQ(firing_after(290), 1); /* five minutes */
+    CHECK_EQ(firing_after(20), 0);
+    CHECK(!holds("reservation_success"));
+    metrics_answered(&server.metrics, HOLD_RESERVE, HOLD_OK);
+    metrics_answered(&server.metrics, HOLD_CONFIRM, HOLD_EXPIRED);
+    CHECK_EQ(server.metrics.reserves_refused, 6);
+    stop();
+}
+
+/* What came before the window does not make up for what comes in it. */
+TEST(success_is_of_the_last_five_minutes)
+{
+    begin();
+    count(EVENT_RESERVED, 100000, 0);
+    CHECK_EQ(firing_after(320), 0);
+    count(EVENT_RESERVED, 15, 5);
+    CHECK_EQ(firing_after(1), 1);
+    CHECK(server.health.success == 0.75);
+    stop();
+}
+
+TEST(a_few_refusals_raise_no_alarm)
+{
+    begin();
+    count(EVENT_RESERVED, 0, HEALTH_LEAST - 1);
+    CHECK_EQ(firing_after(1), 0);
+    CHECK(server.health.success == 1);
+    count(EVENT_RESERVED, 0, 1);
+    CHECK_EQ(firing_after(1), 1);
+    CHECK(server.health.success == 0);
+    stop();
+}
+
+TEST(expiry_of_more_than_30_percent_raises_an_alarm)
+{
+    begin();
+    count(EVENT_CONFIRMED, 60, 0);
+    count(EVENT_CANCELLED, 10, 0);
+    count(EVENT_RESERVATION_EXPIRED, 30, 0);
+    CHECK_EQ(firing_after(1), 0);
+    CHECK(server.health.expiry == 0.3);
+    count(EVENT_RESERVATION_EXPIRED, 1, 0);
+    CHECK_EQ(firing_after(1), 1);
+    CHECK(holds("reservation_expiry"));
+    CHECK_EQ(firing_after(320), 0);
+    CHECK(server.health.expiry == 0);
+    count(EVENT_RESERVATION_EXPIRED, HEALTH_LEAST - 1, 0);
+    CHECK_EQ(firing_after(1), 0);
+    stop();
+}
+
+/* Nothing sweeps here: what is over waits. */
+TEST(what_is_over_and_not_cleaned_up_raises_alarms)
+{
+    begin();
+    command = (struct hold_command){
+        .kind = HOLD_STOCK_SET, .name = hf_bytes_text("bolt"), .amount = 5};
+    CHECK_EQ(apply()->code, HOLD_OK);
+    command = (struct hold_command){.kind = HOLD_LOCK,
+                                    .name = hf_bytes_text("door"),
+                                    .owner = hf_bytes_text("me"),
+                                    .ttl_ms = 1000};
+    CHECK_EQ(apply()->code, HOLD_OK);
+    command = (struct hold_command){.kind = HOLD_RESERVE,
+                                    .name = hf_bytes_text("cart"),
+                                    .ttl_ms = 100 * 1000};
+    CHECK_EQ(hold_add_item(&command, hf_bytes_text("bolt"), 1), HF_OK);
+    CHECK_EQ(apply()->code, HOLD_OK);
+    CHECK_EQ(firing_after(301), 0);
+    CHECK(health_behind(&server) == 300);
+    CHECK_EQ(firing_after(1), 1);
+    CHECK(holds("cleanup_behind"));
+    CHECK(health_overdue(&server) == 202);
+    CHECK_EQ(firing_after(698), 1);
+    CHECK_EQ(firing_after(1), 2);
+    CHECK(holds("reservation_overdue"));
+    command = (struct hold_command){.kind = HOLD_TICK, .amount = 1};
+    (void)apply();
+    CHECK_EQ(firing_after(1), 0);
+    CHECK(health_behind(&server) == 0 && health_overdue(&server) == 0);
     stop();
 }
 

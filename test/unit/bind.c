@@ -1,5 +1,5 @@
-/* bind.c - tests of sessions that are bound to connections, and of what is told
- * of locks in sessions that end. */
+/* bind.c - tests of sessions that are bound to connections, of what is told of
+ * locks in sessions that end, and of a REQ while the log does not lead. */
 #include "support/batch.h"
 
 /* Nothing is on its way any more: a batch may have to wait until the journal's
@@ -383,5 +383,47 @@ TEST(a_set_that_may_wait_is_taken_while_much_is_due)
     test_disk_let_go(&disk);
     settle();
     CHECK_EQ(counts().locks, 0);
+    stop();
+}
+
+static bool never_leads(const struct log *log)
+{
+    (void)log;
+    return false;
+}
+
+/* The same REQ again while the log does not lead: the answer is known, and must
+ * not be told. Nor may TIMEOUT, which is not the first answer. */
+TEST(a_deadline_under_a_req_whose_answer_is_known_is_no_timeout)
+{
+    struct conn asking, again, later;
+    struct test_clock clock;
+
+    listening(&asking);
+    listening(&again);
+    listening(&later);
+    start_with(JOURNAL_ALWAYS);
+    clock.now_ns = hf_clock_now_ns(server.clock);
+    server.clock = test_clock(&clock);
+    lock_and_wait(&asking);
+    settle();
+    CHECK(was_told(&asking, "*8"));
+    const struct log_ops *ops = server.log->ops;
+    struct log_ops others = *ops;
+    others.leads = never_leads;
+    server.log->ops = &others;
+    test_disk_hold(&disk, TEST_DISK_BATCH);
+    lock_and_wait(&again);
+    server_turn(&server);
+    CHECK_EQ(again.out.len, 0);
+    test_clock_advance(&clock, 61 * 1000000);
+    commit_due(&server);
+    CHECK(was_told(&again, "-JOURNAL "));
+    server.log->ops = ops;
+    test_disk_let_go(&disk);
+    settle();
+    lock_and_wait(&later);
+    settle();
+    CHECK(was_told(&later, "*8"));
     stop();
 }

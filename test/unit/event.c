@@ -52,6 +52,10 @@ TEST(what_is_encoded_is_decoded)
         make(EVENT_CANCELLED, texts, "r1", "bob", "too dear", two_items(items));
 
     event.mode = 2;
+    event.total = 0; /* a reservation has none, but a group */
+    event.group = hf_bytes(
+        memcpy(texts + (event.items.data - texts) + event.items.len, "trip", 4),
+        4);
     size_t len = event_encode(&event, 12, bytes);
     CHECK_EQ(len, event_bytes(&event));
     CHECK_EQ(event_seq(bytes), 7);
@@ -60,7 +64,7 @@ TEST(what_is_encoded_is_decoded)
     CHECK_EQ(found.seq, 7);
     CHECK_EQ(found.token, 8);
     CHECK_EQ(found.age_us, 9);
-    CHECK_EQ(found.total, 10);
+    CHECK_EQ(found.total, 0);
     CHECK_EQ(found.available, 11);
     CHECK_EQ(found.kind, EVENT_CANCELLED);
     CHECK_EQ(found.mode, 2);
@@ -68,6 +72,11 @@ TEST(what_is_encoded_is_decoded)
     CHECK(same(found.owner, "bob"));
     CHECK(same(found.note, "too dear"));
     CHECK(hf_bytes_equal(found.items, event.items));
+    CHECK(same(found.group, "trip"));
+    event = make(EVENT_STOCK_CHANGED, texts, "pen", "", "", hf_bytes("", 0));
+    len = event_encode(&event, 12, bytes);
+    CHECK_EQ(event_decode(hf_bytes(bytes, len), &found, &now_us), len);
+    CHECK_EQ(found.total, 10);
 }
 
 TEST(what_is_no_event_is_not_decoded)

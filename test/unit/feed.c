@@ -44,6 +44,31 @@ TEST(numbers_may_have_holes)
     stop(false);
 }
 
+/* Of a chunk all events are written, then numbers come that have none, then an
+ * event for which the chunk has no room. */
+TEST(a_hole_at_the_end_of_a_chunk_is_no_gap)
+{
+    start();
+    for (uint64_t i = 1; i <= 12; i++)
+        add(i, 20000);
+    write_all();
+    feed_cover(feed, 15);
+    add(16, 30000);
+    hole.first = 13;
+    hole.next = 16;
+    CHECK_EQ(feed->next - feed->first, 2);
+    struct found found = read_all(0);
+    CHECK_EQ(found.count, 13);
+    CHECK_EQ(found.gaps, 0);
+    stop(true);
+    open_feed(16);
+    found = read_all(0);
+    CHECK_EQ(found.count, 13);
+    CHECK_EQ(found.gaps, 0);
+    hole.first = 0;
+    stop(false);
+}
+
 TEST(what_is_not_in_memory_any_more_is_read_from_files)
 {
     uint64_t bytes;
@@ -285,4 +310,125 @@ TEST(the_oldest_files_go_by_age)
     CHECK_EQ(found.gaps, 1);
     CHECK(found.gap > 100 && found.gap <= 700);
     stop(false);
+}
+
+/* Of 3,000 events every 300th is about one product or reservation, in one way
+ * or another. */
+static void add_about(uint64_t seq)
+{
+    static char texts[64];
+    static const enum hold_event_kind kinds[] = {
+        EVENT_STOCK_CHANGED, EVENT_RESERVED, EVENT_FLUSHED, EVENT_RESERVED,
+        EVENT_LOCK_GRANTED};
+    static const char *const names[] = {"apple", "r1", "", "apple", "apple"};
+    static const char *const skus[] = {"", "apple", "", "pear", ""};
+    size_t which = seq / 300 % 5;
+    struct hold_event event = {
+        .seq = seq, .kind = kinds[which], .age_us = HOLD_NO_AGE};
+    size_t name = strlen(names[which]);
+    size_t sku = strlen(skus[which]);
+
+    memcpy(texts, names[which], name);
+    event.name = hf_bytes(texts, name);
+    event.owner = event.note = event.items = hf_bytes(texts + name, 0);
+    if (sku > 0) {
+        hf_put_u16(texts + name, (uint16_t)sku);
+        memcpy(texts + name + 2, skus[which], sku);
+        hf_put_u64(texts + name + 2 + sku, 1);
+        event.items.len = 2 + sku + 8;
+    }
+    feed_add(feed, &event, seq * 1000000);
+    feed_cover(feed, seq);
+}
+
+/* The numbers of the events that searches find, as text. */
+static const char *search(enum hold_subject subject, const char *name,
+                          uint64_t up_to, uint64_t *searches)
+{
+    static char text[400];
+    struct event_about about = {subject, hf_bytes_text(name)};
+    uint64_t after = 0;
+    size_t len = 0;
+
+    text[0] = '\0';
+    for (*searches = 0; after < up_to; ++*searches) {
+        struct feed_read *read = NULL;
+        struct hold_event event;
+        uint64_t now_us;
+        CHECK(feed_search_start(feed, after, &about, &about) != NULL);
+        CHECK_EQ(hf_event_until(&woken, try_read, &read, NULL, HF_FOREVER),
+                 HF_OK);
+        CHECK(read->page.up_to > after);
+        CHECK_EQ(read->page.gap, 0);
+        CHECK(read->searched < FEED_SEARCH_BYTES + FEED_CHUNK_BYTES);
+        for (size_t at = 0; at < read->page.events.len;) {
+            size_t bytes = event_decode(hf_bytes(read->page.events.data + at,
+                                                 read->page.events.len - at),
+                                        &event, &now_us);
+            CHECK(bytes > 0);
+            at += bytes;
+            if (event.seq > after)
+                len += (size_t)snprintf(text + len, sizeof text - len, "%llu ",
+                                        (unsigned long long)event.seq);
+        }
+        after = read->page.up_to;
+        feed_read_free(read);
+    }
+    return text;
+}
+
+#define EXPECT_FOUND(subject, name, expected)                      \
+    do {                                                           \
+        const char *found_ = search(subject, name, 3000, &reads_); \
+        CHECK_TEXT(found_, strlen(found_), expected);              \
+    } while (0)
+
+TEST(a_search_finds_what_is_about_one_and_looks_at_a_part_at_a_time)
+{
+    uint64_t reads_;
+
+    start();
+    for (uint64_t i = 1; i <= 3000; i++) {
+        if (i % 300 == 0)
+            add_about(i);
+        else
+            add(i, 10000);
+        if (i % 100 == 0)
+            write_all();
+    }
+    write_all();
+    EXPECT_FOUND(SUBJECT_PRODUCT, "apple", "300 600 1500 1800 2100 3000 ");
+    CHECK(reads_ >= 10 && reads_ < 40); /* of 30 MB */
+    EXPECT_FOUND(SUBJECT_PRODUCT, "pear", "600 900 2100 2400 ");
+    EXPECT_FOUND(SUBJECT_RESERVATION, "r1", "300 600 1800 2100 ");
+    EXPECT_FOUND(SUBJECT_RESERVATION, "apple", "600 900 2100 2400 ");
+    EXPECT_FOUND(SUBJECT_PRODUCT, "none", "600 2100 ");
+    stop(false);
+}
+
+/* An event whose end is missing, or whose lengths do not add up, is none. */
+TEST(an_event_that_is_not_whole_is_none)
+{
+    static const char texts[] = "dooranniron";
+    const struct hold_event event = {.seq = 7,
+                                     .kind = EVENT_LOCK_GRANTED,
+                                     .name = hf_bytes(texts, 4),
+                                     .owner = hf_bytes(texts + 4, 3),
+                                     .note = hf_bytes(texts + 7, 4)};
+    char bytes[EVENT_HEAD_BYTES + sizeof texts];
+    struct hold_event out;
+    uint64_t now_us;
+    size_t len = event_encode(&event, 9, bytes);
+
+    CHECK_EQ(event_decode(hf_bytes(bytes, len), &out, &now_us), len);
+    CHECK_EQ(now_us, 9);
+    CHECK(hf_bytes_equal(out.owner, event.owner));
+    for (size_t cut = 0; cut < len; cut++)
+        CHECK_EQ(event_decode(hf_bytes(bytes, cut), &out, &now_us), 0);
+    for (size_t at = 6; at <= 12; at += 2) { /* the lengths of its texts */
+        bytes[at]++;
+        CHECK_EQ(event_decode(hf_bytes(bytes, len), &out, &now_us), 0);
+        bytes[at]--;
+    }
+    CHECK_EQ(event_decode(hf_bytes(bytes, len), &out, &now_us), len);
 }

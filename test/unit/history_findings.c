@@ -216,7 +216,7 @@ TEST(a_grant_was_told_and_its_repetition_says_time_out)
          "token 3 safe_ms 9000 count 1");
     told_wait(&t, 100);
     told(&t, 1, "LOCK a OWNER A TTL 9000 WAIT 100 REQ r",
-         "-TIMEOUT waited for the lock while the disk did not answer");
+         "-TIMEOUT waited while the disk did not answer");
     TOLD_BAD(&t, "request");
 }
 
@@ -228,8 +228,7 @@ TEST(a_re_entry_that_was_told_time_out_counts)
     told(&t, 1, "LOCK a OWNER A TTL 90000", "token 3 safe_ms 90000 count 1");
     uint64_t waits = told_ask(&t, 1, "LOCK a OWNER A TTL 90000 WAIT 100");
     told_wait(&t, 100);
-    told_answer(&t, 1, waits,
-                "-TIMEOUT waited for the lock while the disk did not answer");
+    told_answer(&t, 1, waits, "-TIMEOUT waited while the disk did not answer");
     told(&t, 1, "UNLOCK a 3", "remaining 1");
     TOLD_BAD(&t, "count");
 }

@@ -9,13 +9,6 @@
 
 TEST_ONE_THREAD;
 
-#define BROKEN(expected)                                  \
-    do {                                                  \
-        char error_[256] = "";                            \
-        CHECK_EQ(hold_check(engine, error_), HF_CORRUPT); \
-        CHECK_TEXT(error_, strlen(error_), (expected));   \
-    } while (0)
-
 static uint32_t find(const struct hf_index *index, const char *name)
 {
     uint32_t number = hf_index_find(index, hf_bytes_text(name));
@@ -206,24 +199,16 @@ TEST(a_single_grant_that_is_not_in_order_is_seen)
     the_grant("door")->due = 0;
     BROKEN("lock door is not among what is due");
     locked();
-    the_grant("door")->due = engine->due.count + 1;
+    the_grant("door")->due = engine->due.top | HF_AGENDA_IN_RUN;
     BROKEN("lock door is not among what is due");
     locked();
     the_grant("door")->due = the_grant("hall")->due;
     BROKEN("lock door is not among what is due");
     locked(); /* the entry is another kind's of the same number and time */
-    struct hf_heap_entry *entry = &engine->due.entries[the_grant("door")->due];
+    struct hf_heap_entry *entry =
+        &engine->due.nodes[the_grant("door")->due & ~HF_AGENDA_IN_RUN].entry;
     entry->ref = (entry->ref & DUE_NUMBER) | (uint32_t)DUE_RESERVATION
                                                  << DUE_SHIFT;
-    BROKEN("lock door is not among what is due");
-}
-
-/* The entry behind the last one may still look right. */
-TEST(a_heap_that_ends_too_early_is_seen)
-{
-    engine_start();
-    engine_lock("door", "ann", 5000, 0);
-    engine->due.count = 0;
     BROKEN("lock door is not among what is due");
 }
 
@@ -451,15 +436,15 @@ TEST(ended_reservations_that_are_not_in_order_are_seen)
     stocked(); /* a list without an end */
     the_reservation("gone")->listed.links.next =
         find(&engine->reservations, "gone");
-    BROKEN("3 reservations, but 1 pending and 4 ended");
+    BROKEN("3 reservations, but 1 pending, 4 ended, 0 booked and 0 waiting");
     stocked();
     the_reservation("sold")->listed.links.next = 0;
-    BROKEN("3 reservations, but 1 pending and 1 ended");
+    BROKEN("3 reservations, but 1 pending, 1 ended, 0 booked and 0 waiting");
     engine->pending++; /* the sum is right again */
-    BROKEN("3 reservations, but 1 pending and 1 ended");
+    BROKEN("3 reservations, but 1 pending, 1 ended, 0 booked and 0 waiting");
     stocked();
     engine->pending--;
-    BROKEN("3 reservations, but 1 pending and 2 ended");
+    BROKEN("3 reservations, but 1 pending, 2 ended, 0 booked and 0 waiting");
 }
 
 TEST(a_product_that_is_oversold_is_seen)
@@ -548,29 +533,9 @@ TEST(what_is_due_and_nobodys_is_seen)
     struct hf_heap_entry late = {.when = UINT64_MAX};
 
     locked();
-    CHECK_EQ(hf_heap_add(&engine->due, late), HF_OK);
+    CHECK_EQ(hf_heap_add(&engine->due.heap, late), HF_OK);
     BROKEN("12 things are due, expected 11");
-}
-
-/* Six locks, one second apart: 1 is above 2 to 5, 2 is above 6. */
-TEST(a_heap_that_is_not_in_order_is_seen)
-{
-    static const char *const names[] = {"1", "2", "3", "4", "5", "6"};
-
-    for (unsigned low = 1; low < 6; low++) {
-        engine_start();
-        for (unsigned i = 0; i < 6; i++)
-            engine_lock(names[i], "ann", 1000 + 1000 * i, 0);
-        const struct part *above = the_grant(names[low == 5 ? 1 : 0]);
-        const struct part *below = the_grant(names[low]);
-        CHECK_EQ(below->due, low + 1);
-        engine->due.entries[below->due].when =
-            engine->due.entries[above->due].when;
-        CHECK_ENGINE();
-        engine->due.entries[below->due].when--;
-        char expected[64];
-        snprintf(expected, sizeof expected, "the heap is out of order at %u",
-                 low + 1);
-        BROKEN(expected);
-    }
+    locked();
+    engine->due.used++;
+    BROKEN("12 things are due, expected 11");
 }

@@ -501,6 +501,22 @@ TEST(a_long_queue_for_permits_of_many_is_a_short_search)
     CHECK_ENGINE();
 }
 
+/* What ann has of the pool is another number of permits: her second wait does
+ * not enter it again, but needs two more. */
+TEST(another_number_of_permits_is_no_re_entry)
+{
+    engine_start();
+    engine_do("LOCK x OWNER ann");
+    engine_do("LOCK pool OWNER zoe PERMITS 3 OF 3"); /* 2 */
+    EXPECT_WAITS(engine_do("LOCK pool OWNER ann PERMITS 1 OF 3 WAIT 9000"));
+    EXPECT_WAITS(engine_do("LOCK pool OWNER bob PERMITS 1 OF 3 WAIT 9000"));
+    EXPECT_WAITS(engine_do("LOCK pool OWNER ann PERMITS 2 OF 3 WAIT 9000"));
+    CHECK_EQ(engine_do("UNLOCK pool 2")->answer_count, 2);
+    EXPECT_CIRCLE(engine_do("LOCK x OWNER bob WAIT 9000"),
+                  "cycle 2: bob x exclusive, ann pool counting");
+    CHECK_ENGINE();
+}
+
 /* Who could go on is looked for among the waits of all, over and over: that is
  * a part of the search. */
 TEST(who_is_stuck_is_looked_for_in_bounded_steps)

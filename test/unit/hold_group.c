@@ -34,8 +34,10 @@ TEST(a_later_command_sees_what_an_earlier_one_did)
            "OK {id=c status=PENDING expires_ms=600000 items=[{sku=pen "
            "quantity=4}]} {id=c status=CONFIRMED expires_ms=0 items=[{sku=pen "
            "quantity=4}]} {sku=pen total=4 available=0 reserved=0 sold=4 "
-           "version=5 updated_ms=1000000} {sku=pen total=4 available=0 "
-           "reserved=0 sold=4 version=5 updated_ms=1000000}");
+           "version=5 updated_ms=1000000 low=0 waiting=0} {sku=pen total=4 "
+           "available=0 "
+           "reserved=0 sold=4 version=5 updated_ms=1000000 low=0 waiting=0 "
+           "attributes={}}");
     EXPECT(engine_group(NULL, "LOCK a OWNER ann; LOCK a OWNER ann; LOCK a "
                               "OWNER bob"),
            "EXECABORT position=3 count=3 status=2 BUSY name=a owner=ann "
@@ -141,8 +143,36 @@ TEST(who_waits_is_served_once_after_the_last_command)
     CHECK_ENGINE();
 }
 
-/* A name that is given back inside of a group is not forgotten before its end,
- * however often it is taken and given back meanwhile. */
+/* What a command has ended is not in use for the next one. */
+TEST(names_that_are_given_back_do_not_count_for_the_rest_of_the_group)
+{
+    engine_start();
+    engine_bound("locks_max", 2);
+    engine_do("LOCK a/1 OWNER ann SHARED");
+    engine_do("LOCK a/1 OWNER bob SHARED");
+    engine_do("LOCK z OWNER kim");
+    EXPECT_BEGINS(
+        engine_group(NULL, "UNLOCK a/1 1; UNLOCK a/1 2; "
+                           "LOCK b OWNER eve; LOCK a/1 OWNER eve"),
+        "EXECABORT position=4 count=4 status=12 OVERLOADED name=locks-max ");
+    CHECK_ENGINE();
+    EXPECT_BEGINS(
+        engine_group(NULL, "UNLOCK a/1 1; UNLOCK a/1 2; LOCK b OWNER eve"),
+        "OK ");
+    engine_bound("locks_max", 9);
+    engine_bound("tree_names_max", 1);
+    uint64_t tree = engine_token(engine_do("LOCK t OWNER ann SHARED TREE"));
+    engine_do("LOCK t OWNER kim WAIT 500");
+    engine_do("LOCK t/1 OWNER ann SHARED");
+    EXPECT_BEGINS(engine_do("LOCK t/2 OWNER ann SHARED"), "OVERLOADED ");
+    char words[80];
+    snprintf(words, sizeof words, "UNLOCK t %llu; LOCK t/2 OWNER ann SHARED",
+             (unsigned long long)tree);
+    EXPECT_BEGINS(engine_group(NULL, words), "OK ");
+    CHECK_ENGINE();
+}
+
+/* However often. */
 TEST(a_name_may_be_taken_and_given_back_in_one_group)
 {
     engine_start();
@@ -270,6 +300,51 @@ TEST(a_question_that_is_long_is_refused)
            "EXECABORT position=2 count=2 status=12 OVERLOADED name=group-read "
            "maximum=8192");
     EXPECT(engine_get("a"), "NOTFOUND sku=a");
+}
+
+TEST(a_long_question_behind_long_replies_is_refused)
+{
+    char value[HOLD_NOTE_MAX + 1] = "";
+    char group[16 * 1024] = "";
+    char *end = group;
+
+    memset(value, 'v', HOLD_NOTE_MAX - 16);
+    engine_start();
+    for (uint32_t i = 0; i < HOLD_ITEMS_MAX; i++) {
+        engine_do("STOCK SET p%u 1", i);
+        for (int k = 0; k < 4; k++)
+            engine_do("STOCK ATTR p%u a%d %s", i, k, value);
+    }
+    for (int i = 0; i < 25; i++)
+        end = stpcpy(end, "STOCK GET p0 p1 p2 p3 p4 p5; ");
+    end = stpcpy(end, "STOCK GET");
+    for (uint32_t i = 0; i < HOLD_ITEMS_MAX; i++)
+        end += snprintf(end, 8, " p%u", i);
+    EXPECT(engine_group(NULL, group),
+           "EXECABORT position=26 count=26 status=12 OVERLOADED "
+           "name=group-read maximum=8192");
+}
+
+TEST(the_replies_of_a_group_are_bounded_together)
+{
+    char words[2048];
+    char name[32];
+    size_t len = 0;
+
+    engine_start();
+    for (int i = 0; i < 45; i++) {
+        snprintf(name, sizeof name, "holder-%d", i);
+        engine_do("LOCK crowd OWNER %s SHARED", name);
+    }
+    uint64_t before = hold_digest(engine);
+    for (int i = 0; i < 60; i++)
+        len += (size_t)snprintf(words + len, sizeof words - len, "%s; ",
+                                i == 0 ? "STOCK SET a 1" : "LOCKINFO crowd");
+    EXPECT(engine_group(NULL, words),
+           "EXECABORT position=44 count=60 status=12 OVERLOADED "
+           "name=group-reply maximum=196608");
+    CHECK_EQ(hold_digest(engine), before);
+    CHECK_ENGINE();
 }
 
 /* ---- Records. ---- */

@@ -140,7 +140,7 @@ TEST(a_state_has_the_same_digest_in_every_version)
     engine_unlock("nothing", 1);
     engine_request = "no2";
     engine_unlock("nothing", 2);
-    CHECK(hold_digest(engine) == 0x2d5723b1a7a7074a);
+    CHECK(hold_digest(engine) == 0x9fbee7d5608e1b2e);
 }
 
 TEST(large_states_come_in_pieces)
@@ -385,7 +385,7 @@ TEST(a_head_of_another_format_or_a_second_one_is_refused_at_once)
 {
     char head[9] = "H";
 
-    for (unsigned format = 0; format <= 4; format += 4) {
+    for (unsigned format = 0; format <= 6; format += 6) {
         struct hold_engine *other = hold_new((struct hf_hash_seed){{3, 4}});
         head[1] = (char)format;
         CHECK_EQ(hold_load(other, hf_bytes(head, sizeof head)), HF_CORRUPT);

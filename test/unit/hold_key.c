@@ -1,6 +1,6 @@
 /* hold_key.c - tests of locks as keys of Redis. */
 #include "hold/state.h"
-#include "support/engine.h"
+#include "support/starve.h"
 
 TEST_ONE_THREAD;
 
@@ -164,6 +164,21 @@ TEST(expire_and_persist)
     EXPECT_EVENTS(engine_do("PEXPIRE door -1"), "5 LOCK_RELEASED door");
     EXPECT(engine_do("EXPIRE door 5"), "OK 0");
     EXPECT(engine_do("TTL door"), "OK -2");
+    CHECK_ENGINE();
+}
+
+/* Whoever is told 1 goes on for so long. */
+TEST(a_key_that_was_revoked_is_not_told_to_last)
+{
+    engine_start();
+    engine_do("SET door me PX 900");
+    engine_do("REVOKE door 1 GRACE 300");
+    EXPECT(engine_do("PEXPIRE door 500"), "OK 0");
+    EXPECT(engine_do("PERSIST door"), "OK 0");
+    EXPECT(engine_do("PTTL door"), "OK 300");
+    EXPECT(engine_do("PEXPIRE door 200"), "OK 1");
+    EXPECT(engine_do("PTTL door"), "OK 200");
+    EXPECT(engine_do("PEXPIRE door 300"), "OK 0");
     CHECK_ENGINE();
 }
 
@@ -390,57 +405,26 @@ TEST(who_waits_for_a_key_of_its_own_name_waits_on)
     CHECK_ENGINE();
 }
 
-static enum hf_status round_trip(const struct hold_command *command)
+/* Each has a place of its own. */
+TEST(values_of_keys_need_no_memory_but_what_was_promised)
 {
-    static struct hold_command decoded;
-    static char record[HOLD_RECORD_MAX];
+    static char values[3][HOLD_OWNER_MAX];
+    struct hold_command command = {.kind = HOLD_KEY_SET,
+                                   .flags = HOLD_NX | (uint64_t)SAY_FIRST
+                                                          << HOLD_SAY_SHIFT,
+                                   .owners = true};
 
-    return hold_decode(hf_bytes(record, hold_encode(command, record)),
-                       &decoded);
-}
-
-TEST(keys_have_a_name_or_several_and_flags_of_their_own)
-{
-    static const enum hold_kind kinds[] = {HOLD_KEY_SET, HOLD_KEY_DEL,
-                                           HOLD_KEY_EXPIRE};
-
-    struct hold_command command;
-
-    for (size_t i = 0; i < 3; i++) {
-        command = (struct hold_command){
-            .kind = kinds[i], .name = hf_bytes_text("door"), .flags = HOLD_NX};
-        CHECK_EQ(round_trip(&command), HF_OK);
-        CHECK_EQ(hold_add_name(&command, hf_bytes_text("b"), false), HF_OK);
-        CHECK_EQ(round_trip(&command), HF_CORRUPT); /* one or several */
-        command.name.len = 0;
-        CHECK_EQ(round_trip(&command), HF_OK);
-        command.permits = 1 | UINT64_C(1) << 32;
-        CHECK_EQ(round_trip(&command), HF_CORRUPT);
-        command.permits = 0;
-        command.flags = HOLD_XX; /* several are set if all are free */
-        CHECK_EQ(round_trip(&command), i == 0 ? HF_CORRUPT : HF_OK);
-        command.flags = HOLD_NX | HOLD_SHARED;
-        CHECK_EQ(round_trip(&command), HF_CORRUPT);
-        command.flags = HOLD_NX | (uint64_t)(SAYS - 1) << HOLD_SAY_SHIFT;
-        CHECK_EQ(round_trip(&command), HF_OK);
-        command.flags = HOLD_NX | (uint64_t)SAYS << HOLD_SAY_SHIFT;
-        CHECK_EQ(round_trip(&command), HF_CORRUPT);
-        command.flags = HOLD_NX;
-        command.items[0].quantity = HOLD_PART_SHARED + 1;
-        CHECK_EQ(round_trip(&command), HF_CORRUPT);
-        command.item_count = 0;
-        CHECK_EQ(round_trip(&command), HF_CORRUPT); /* none */
+    engine_start();
+    command.now_us = engine_now_us;
+    (void)hold_add_name(&command, hf_bytes_text("a"), false);
+    (void)hold_add_name(&command, hf_bytes_text("b"), false);
+    (void)hold_add_name(&command, hf_bytes_text("c"), false);
+    for (uint32_t i = 0; i < 3; i++) {
+        memset(values[i], 'x' + (char)i, HOLD_OWNER_MAX);
+        *hold_own_owner(&command, i) = hf_bytes(values[i], 40u << i);
+        command.items[i].quantity = 3 - i;
     }
-    command = (struct hold_command){.kind = HOLD_LOCK,
-                                    .name = hf_bytes_text("door"),
-                                    .owner = hf_bytes_text("ann"),
-                                    .ttl_ms = 5,
-                                    .flags = HOLD_NX};
-    CHECK_EQ(round_trip(&command), HF_CORRUPT);
-    command.flags = 0x10000; /* never one of a record */
-    CHECK_EQ(round_trip(&command), HF_CORRUPT);
-    command = (struct hold_command){.kind = HOLD_KEY_GET,
-                                    .name = hf_bytes_text("door"),
-                                    .flags = (uint64_t)SAYS << HOLD_SAY_SHIFT};
-    CHECK_EQ(round_trip(&command), HF_CORRUPT);
+    EXPECT(starve(&command), "OK 1 3");
+    EXPECT(starve(&command), "OK 0 1 c");
+    CHECK_ENGINE();
 }

@@ -26,7 +26,7 @@ static void expect_nothing_left(void)
     CHECK_EQ(engine->waiters.slab.promised, 0);
     CHECK_EQ(engine->holders.slab.promised, 0);
     CHECK_EQ(engine->locks.slab.promised, 0);
-    CHECK_EQ(engine->due.promised, 0);
+    CHECK_EQ(engine->due.heap.promised, 0);
     CHECK_EQ(engine->delays, 0);
     CHECK_EQ(engine->waited_parts + engine->waited_bytes, 0);
     CHECK_EQ(engine->promised_parts + engine->promised_bytes, 0);
@@ -422,7 +422,7 @@ TEST(marks_are_all_promised_or_none)
         CHECK(promised || status == HF_NOMEM);
         CHECK_EQ(engine->delays, promised ? count : 0);
         CHECK_EQ(engine->marks.promised, engine->delays);
-        CHECK_EQ(engine->due.promised, engine->delays);
+        CHECK_EQ(engine->due.heap.promised, engine->delays);
         mark_unpromise(engine, engine->delays);
         expect_nothing_left();
     }

@@ -3,6 +3,7 @@
 
 #include "base/little.h"
 #include "base/memory.h"
+#include "support/old/products.h"
 #include "support/old/records.h"
 #include "support/old/seen.h"
 #include "support/test.h"
@@ -206,4 +207,32 @@ TEST(behind_the_sweep_an_old_queue_is_as_it_was)
     CHECK_EQ(lock_at(e, 20000, "door", "B", 1, 50), HOLD_OVERLOADED);
     CHECK_EQ(lock_at(e, 20000, "door", "B", 1, 50), HOLD_WAITING);
     hold_free(e);
+}
+
+/* Thresholds and attributes came with format 4. */
+TEST(an_image_of_products_without_thresholds_is_read)
+{
+    struct hf_bytes image = bytes_of(old_products);
+    struct hold_engine *e = make();
+    char error[256];
+    struct hold_command ask = {.kind = HOLD_STOCK_GET,
+                               .now_us = 1000000000,
+                               .item_count = 1,
+                               .items = {{hf_bytes_text("apple"), 0}}};
+
+    CHECK_EQ(hold_load(e, image), HF_OK);
+    CHECK_EQ(hold_check(e, error), HF_OK);
+    const struct hold_out *out = hold_ask(e, &ask);
+    CHECK_EQ(reply_get_number(out->body, FIELD_TOTAL), 10);
+    CHECK_EQ(reply_get_number(out->body, FIELD_RESERVED), 3);
+    CHECK_EQ(reply_get_number(out->body, FIELD_SOLD), 2);
+    CHECK_EQ(reply_get_number(out->body, FIELD_VERSION), 5);
+    CHECK_EQ(reply_get_number(out->body, FIELD_UPDATED_MS), 1000000);
+    CHECK_EQ(reply_get_number(out->body, FIELD_LOW), 0);
+    struct hold_engine *other = make();
+    CHECK_EQ(hold_save(e, load_piece, other), HF_OK);
+    CHECK_EQ(hold_digest(other), hold_digest(e));
+    hold_free(other);
+    hold_free(e);
+    drop(image);
 }

@@ -39,7 +39,7 @@ TEST(the_same_id_with_other_arguments_conflicts)
     EXPECT(engine_add("apple", 5), "CONFLICT id=q1");
     EXPECT(engine_set("apple", 5), "OK sku=apple total=5 available=5 "
                                    "reserved=0 sold=0 version=1 "
-                                   "updated_ms=1000000");
+                                   "updated_ms=1000000 low=0 waiting=0");
 }
 
 TEST(every_kind_may_carry_a_request)
@@ -84,8 +84,9 @@ TEST(a_request_without_an_id_is_made_once_under_one_id)
     EXPECT(engine_reserve("", "apple 1", 1000), /* its time counted on */
            "OK id=000000YGJ00000000000000002 status=PENDING expires_ms=995 "
            "items=[{sku=apple quantity=1}]");
-    EXPECT(engine_get("apple"), "OK sku=apple total=9 available=8 reserved=1 "
-                                "sold=0 version=2 updated_ms=1000000");
+    EXPECT(engine_get("apple"),
+           "OK sku=apple total=9 available=8 reserved=1 "
+           "sold=0 version=2 updated_ms=1000000 low=0 waiting=0 attributes={}");
 }
 
 TEST(a_grant_told_again_promises_no_more_than_is_left)
@@ -473,7 +474,7 @@ TEST(refuse_repeats_a_stored_answer)
     engine_set("apple", 5);
     EXPECT(hold_answer_now(engine, engine_last()),
            "OK sku=apple total=5 available=5 reserved=0 sold=0 version=1 "
-           "updated_ms=1000000");
+           "updated_ms=1000000 low=0 waiting=0");
     struct hold_command other = *engine_last();
     other.amount = 6;
     EXPECT(hold_answer_now(engine, &other), "CONFLICT id=q1");

@@ -15,19 +15,20 @@ TEST(a_product_is_set_changed_and_shown)
     engine_start();
     const struct hold_out *out = engine_set("apple", 10);
     EXPECT(out, "OK sku=apple total=10 available=10 reserved=0 sold=0 "
-                "version=1 updated_ms=1000000");
+                "version=1 updated_ms=1000000 low=0 waiting=0");
     EXPECT_EVENTS(out, "1 STOCK_CHANGED apple");
     engine_now_us += 3 * MS;
     EXPECT(engine_add("apple", -4), "OK sku=apple total=6 available=6 "
                                     "reserved=0 sold=0 version=2 "
-                                    "updated_ms=1000003");
+                                    "updated_ms=1000003 low=0 waiting=0");
     EXPECT(engine_add("pear", 1), "NOTFOUND sku=pear");
-    EXPECT(engine_get("apple"), "OK sku=apple total=6 available=6 reserved=0 "
-                                "sold=0 version=2 updated_ms=1000003");
+    EXPECT(engine_get("apple"),
+           "OK sku=apple total=6 available=6 reserved=0 "
+           "sold=0 version=2 updated_ms=1000003 low=0 waiting=0 attributes={}");
     EXPECT(engine_get("pear"), "NOTFOUND sku=pear");
     EXPECT(engine_get("pear apple pear"),
            "OK null {sku=apple total=6 available=6 reserved=0 sold=0 "
-           "version=2 updated_ms=1000003} null");
+           "version=2 updated_ms=1000003 low=0 waiting=0 attributes={}} null");
 }
 
 TEST(a_total_never_falls_below_what_is_reserved_and_sold)
@@ -41,7 +42,7 @@ TEST(a_total_never_falls_below_what_is_reserved_and_sold)
     EXPECT(engine_add("apple", -6), "SHORT sku=apple requested=-6 available=5");
     EXPECT(engine_add("apple", -5),
            "OK sku=apple total=5 available=0 reserved=2 sold=3 version=6 "
-           "updated_ms=1000000");
+           "updated_ms=1000000 low=0 waiting=0");
 }
 
 TEST(totals_stop_at_the_largest_number)
@@ -77,8 +78,9 @@ TEST(products_max_is_told_by_name)
     start_shop();
     engine_bound("products_max", 2);
     EXPECT(engine_set("plum", 1), "OVERLOADED name=products-max maximum=2");
-    EXPECT(engine_set("pear", 0), "OK sku=pear total=0 available=0 reserved=0 "
-                                  "sold=0 version=3 updated_ms=1000000");
+    EXPECT(engine_set("pear", 0),
+           "OK sku=pear total=0 available=0 reserved=0 "
+           "sold=0 version=3 updated_ms=1000000 low=0 waiting=0");
 }
 
 TEST(a_reservation_takes_all_items_or_none)
@@ -88,16 +90,20 @@ TEST(a_reservation_takes_all_items_or_none)
            "SHORT sku=pear requested=6 available=5");
     EXPECT(engine_reserve("r1", "plum 1 apple 99", 1000), "NOTFOUND sku=plum");
     EXPECT(engine_reserve("r1", "pear 9 apple 99", 1000),
-           "SHORT sku=apple requested=99 available=10"); /* in sku order */
+           "SHORT sku=apple requested=99 available=10 items=["
+           "{sku=apple requested=99 available=10} "
+           "{sku=pear requested=9 available=5}]"); /* in sku order */
     CHECK_EQ(hold_seq(engine), 2);
     const struct hold_out *out = engine_reserve("r1", "pear 1 apple 3", 1000);
     EXPECT(out, "OK id=r1 status=PENDING expires_ms=1000 "
                 "items=[{sku=apple quantity=3} {sku=pear quantity=1}]");
     EXPECT_EVENTS(out, "3 RESERVED r1");
-    EXPECT(engine_get("apple pear"),
-           "OK {sku=apple total=10 available=7 reserved=3 sold=0 version=3 "
-           "updated_ms=1000000} {sku=pear total=5 available=4 reserved=1 "
-           "sold=0 version=3 updated_ms=1000000}");
+    EXPECT(
+        engine_get("apple pear"),
+        "OK {sku=apple total=10 available=7 reserved=3 sold=0 version=3 "
+        "updated_ms=1000000 low=0 waiting=0 attributes={}} {sku=pear total=5 "
+        "available=4 reserved=1 "
+        "sold=0 version=3 updated_ms=1000000 low=0 waiting=0 attributes={}}");
     CHECK_ENGINE();
 }
 
@@ -124,9 +130,56 @@ TEST(the_same_id_again_gives_the_first_answer_other_items_conflict)
     EXPECT(engine_reserve("r1", "apple 3 pear 1", 1000), "CONFLICT id=r1");
     engine_confirm("r1");
     EXPECT(engine_reserve("r1", "apple 3", 1000),
-           "OK id=r1 status=CONFIRMED expires_ms=0 "
-           "items=[{sku=apple quantity=3}]");
-    EXPECT(engine_reserve("r1", "apple 2", 1000), "CONFLICT id=r1");
+           "STATE id=r1 status=CONFIRMED");
+    EXPECT(engine_reserve("r1", "apple 2", 1000),
+           "STATE id=r1 status=CONFIRMED");
+}
+
+TEST(an_id_that_has_ended_is_not_reserved_again)
+{
+    start_shop();
+    engine_reserve("sold", "apple 1", 1000);
+    engine_reserve("back", "apple 1", 1000);
+    engine_reserve("late", "apple 1", 1000);
+    engine_confirm("sold");
+    engine_cancel("back", "");
+    engine_now_us += 1000 * MS;
+    engine_tick();
+    uint64_t digest = hold_digest(engine);
+    EXPECT(engine_reserve("sold", "apple 1", 1000),
+           "STATE id=sold status=CONFIRMED");
+    EXPECT(engine_reserve("back", "apple 1", 1000),
+           "STATE id=back status=CANCELLED");
+    EXPECT(engine_reserve("late", "apple 1", 1000),
+           "STATE id=late status=EXPIRED");
+    CHECK_EQ(hold_digest(engine), digest);
+}
+
+/* The longest names there are: what is kept for the REQ has room. */
+TEST(a_shortage_of_many_items_is_kept_for_its_request)
+{
+    char items[4 * (HOLD_SKU_MAX + 4) + 1];
+    size_t len = 0;
+
+    engine_start();
+    for (int i = 0; i < 4; i++) {
+        char sku[HOLD_SKU_MAX + 1];
+        memset(sku, 'a' + i, HOLD_SKU_MAX);
+        sku[HOLD_SKU_MAX] = '\0';
+        engine_set(sku, i == 3 ? 5 : 1);
+        len += (size_t)snprintf(items + len, sizeof items - len, "%s 2 ", sku);
+    }
+    engine_request = "q";
+    char first[8192];
+    snprintf(first, sizeof first, "%s",
+             engine_reply_text(engine_reserve("r", items, 1000)));
+    const char *list = strstr(first, "items=[");
+    CHECK(list != NULL);
+    for (int i = 0; i < 3; i++)
+        CHECK((list = strstr(list + 1, "requested=2 available=1")) != NULL);
+    CHECK(strstr(list + 1, "requested") == NULL); /* the fourth is not short */
+    EXPECT(engine_reserve("r", items, 1000), first);
+    engine_request = NULL;
 }
 
 TEST(a_made_id_holds_time_and_number_in_order)
@@ -173,8 +226,9 @@ TEST(confirming_sells_and_cancelling_gives_back)
     EXPECT(out, "OK id=r2 status=CANCELLED expires_ms=0 "
                 "items=[{sku=apple quantity=2}]");
     EXPECT_EVENTS(out, "6 CANCELLED r2");
-    EXPECT(engine_get("apple"), "OK sku=apple total=10 available=7 reserved=0 "
-                                "sold=3 version=6 updated_ms=1000000");
+    EXPECT(engine_get("apple"),
+           "OK sku=apple total=10 available=7 reserved=0 "
+           "sold=3 version=6 updated_ms=1000000 low=0 waiting=0 attributes={}");
     EXPECT(engine_confirm("r1"), "STATE id=r1 status=CONFIRMED");
     EXPECT(engine_cancel("r1", ""), "STATE id=r1 status=CONFIRMED");
     EXPECT(engine_confirm("r2"), "STATE id=r2 status=CANCELLED");
@@ -185,7 +239,7 @@ TEST(confirming_sells_and_cancelling_gives_back)
     EXPECT(engine_reservation("r2"),
            "OK id=r2 status=CANCELLED expires_ms=0 "
            "items=[{sku=apple quantity=2}] owner=ann created_ms=1000000 "
-           "ended_ms=1000000 reason=too late");
+           "ended_ms=1000000 reason=too late class= extends=0");
 }
 
 TEST(a_reservation_expires_at_its_microsecond)
@@ -196,7 +250,7 @@ TEST(a_reservation_expires_at_its_microsecond)
     EXPECT(engine_reservation("r1"),
            "OK id=r1 status=PENDING expires_ms=0 "
            "items=[{sku=apple quantity=3}] owner=ann created_ms=1000000 "
-           "ended_ms=0 reason=");
+           "ended_ms=0 reason= class= extends=0");
     EXPECT_EVENTS(engine_tick(), "");
     engine_now_us += 1;
     EXPECT(engine_reservation("r1"), "EARLY"); /* never shown again */
@@ -212,10 +266,11 @@ TEST(a_reservation_expires_at_its_microsecond)
     EXPECT(engine_reservation("r1"), /* when it was over, not when swept */
            "OK id=r1 status=EXPIRED expires_ms=0 "
            "items=[{sku=apple quantity=3}] owner=ann created_ms=1000000 "
-           "ended_ms=1000100 reason=");
+           "ended_ms=1000100 reason= class= extends=0");
     EXPECT(engine_extend("r1", 5), "EXPIRED id=r1 expires_ms=5");
-    EXPECT(engine_get("apple"), "OK sku=apple total=10 available=10 reserved=0 "
-                                "sold=0 version=4 updated_ms=1000103");
+    EXPECT(engine_get("apple"),
+           "OK sku=apple total=10 available=10 reserved=0 "
+           "sold=0 version=4 updated_ms=1000103 low=0 waiting=0 attributes={}");
 }
 
 TEST(extending_counts_from_now_and_may_shorten)
@@ -303,11 +358,10 @@ TEST(a_backlog_of_expired_reservations_is_settled_when_touched)
     CHECK(hold_is_behind(engine));
     EXPECT(engine_get("apple"), "EARLY");
     CHECK_EQ(engine_reserve("r998", "apple 1", 100)->code, HOLD_AGAIN);
-    EXPECT(engine_again(), "OK id=r998 status=EXPIRED expires_ms=0 "
-                           "items=[{sku=apple quantity=1}]");
+    EXPECT(engine_again(), "STATE id=r998 status=EXPIRED");
     EXPECT(engine_get("apple"),
            "OK sku=apple total=1000 available=1000 reserved=0 sold=0 "
-           "version=2001 updated_ms=1000100");
+           "version=2001 updated_ms=1000100 low=0 waiting=0 attributes={}");
     CHECK_ENGINE();
 }
 
@@ -400,10 +454,12 @@ TEST(products_are_listed_in_pages)
     start_shop();
     EXPECT(engine_products("p*", 0, 0),
            "OK products=[{sku=pear total=5 available=5 reserved=0 sold=0 "
-           "version=2 updated_ms=1000000}] cursor=0");
+           "version=2 updated_ms=1000000 low=0 waiting=0 attributes={}}] "
+           "cursor=0");
     EXPECT(engine_products("", 0, 1),
            "OK products=[{sku=apple total=10 available=10 reserved=0 sold=0 "
-           "version=1 updated_ms=1000000}] cursor=2");
+           "version=1 updated_ms=1000000 low=0 waiting=0 attributes={}}] "
+           "cursor=2");
     EXPECT(engine_products("nothing", 0, 9), "OK products=[] cursor=0");
 }
 
@@ -514,8 +570,8 @@ TEST(a_page_takes_one_more_entry_while_two_have_room)
     enum { SHORT = 10, TAIL = 10 /* the cursor */ };
     size_t first = list_of_names(SHORT, 1)->body.len - TAIL;
     size_t entry = engine_products("", 0, 2)->body.len - TAIL - first;
-    size_t limit =
-        engine->body.cap - 2 * (HOLD_NAME_MAX + HOLD_OWNER_MAX + 128);
+    size_t limit = engine->body.cap - 2 * (HOLD_SKU_MAX + HOLD_ATTRS_BYTES +
+                                           2 * HOLD_ATTRS_MAX + 160);
     uint64_t fit = 1 + (limit - first) / entry;
     size_t len = SHORT + (limit - first) % entry;
 

@@ -65,15 +65,20 @@ TEST(a_reader_with_tree_waits_for_what_came_since_others_were_let_in)
     }
 }
 
-/* "a/a/a..." of that depth. */
-static const char *deep(unsigned depth)
+/* "a/a/a..." of that letter and depth. */
+static const char *deep_of(char letter, unsigned depth)
 {
     static char name[2 * DEPTH + 2];
 
     for (unsigned i = 0; i < 2 * depth - 1; i++)
-        name[i] = i % 2 == 0 ? 'a' : '/';
+        name[i] = i % 2 == 0 ? letter : '/';
     name[2 * depth - 1] = '\0';
     return name;
+}
+
+static const char *deep(unsigned depth)
+{
+    return deep_of('a', depth);
 }
 
 TEST(many_waits_below_nested_trees_do_not_look_at_each)
@@ -287,6 +292,21 @@ TEST(a_set_with_tree_has_as_many_names_below_as_one_name_may)
     EXPECT_BEGINS(engine_do("LOCKSET OWNER eve NAME a SHARED NAME b SHARED "
                             "NAME b/c SHARED TREE"),
                   "OK ");
+    CHECK_ENGINE();
+}
+
+/* A TREE elsewhere, with a name as long, has each name above looked up. */
+TEST(names_above_that_are_looked_up_and_not_found_are_counted)
+{
+    engine_start();
+    for (unsigned i = 1; i < DEPTH; i++)
+        engine_do("LOCK %s OWNER ann TREE", deep_of('b', i));
+    engine_do("LOCK %s OWNER ann", deep(DEPTH));
+    const struct hold_out *out =
+        engine_do("LOCK %s OWNER bob WAIT 500", deep(DEPTH));
+    CHECK_EQ(out->code, HOLD_WAITING);
+    CHECK(out->work >= DEPTH - 1);
+    CHECK(out->work < 3 * DEPTH);
     CHECK_ENGINE();
 }
 

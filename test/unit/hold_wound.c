@@ -217,6 +217,53 @@ TEST(revoking_with_grace_is_a_wound)
     CHECK_ENGINE();
 }
 
+TEST(what_was_revoked_with_more_grace_is_wounded_all_the_same)
+{
+    start_sessions(3);
+    engine_do("LOCK door OWNER bob SESSION 3"); /* 4 */
+    engine_do("REVOKE door 4 GRACE 90000");
+    const struct hold_out *out = engine_do(
+        "LOCK door OWNER ann SESSION 2 TTL 5000 FOREVER DEADLOCK WOUNDWAIT");
+    EXPECT_EVENTS(out, "6 LOCK_WOUNDED door");
+    EXPECT(engine_do("RENEW door 4 TTL 9000"), "OK safe_ms=1000");
+    EXPECT_EVENTS(
+        engine_do("LOCK door OWNER eve SESSION 1 FOREVER DEADLOCK WOUNDWAIT"),
+        "");
+    engine_now_us += 1000 * MS;
+    CHECK_EQ(engine_tick()->answer_count, 1);
+    CHECK_ENGINE();
+}
+
+TEST(age_decides_and_nobody_barges_past_it)
+{
+    static const char *const policies[] = {"WOUNDWAIT", "WAITDIE"};
+
+    for (unsigned i = 0; i < 2; i++) {
+        start_sessions(3);
+        engine_do("LOCK a OWNER zoe SESSION 3");
+        engine_do("LOCKSET OWNER bob SESSION 2 NAME a NAME b FOREVER "
+                  "DEADLOCK %s",
+                  policies[i]);
+        EXPECT_BEGINS(engine_do("LOCK b OWNER eve SESSION %u BARGE DEADLOCK %s",
+                                i == 0 ? 3 : 1, policies[i]),
+                      "BUSY name=b owner=bob ");
+        EXPECT_BEGINS(engine_do("LOCK b OWNER kim BARGE"), "OK ");
+    }
+}
+
+/* Of one session who is named first is older, in queues as well. */
+TEST(owners_of_one_session_wait_in_the_order_of_their_names)
+{
+    start_sessions(1);
+    engine_do("LOCK a OWNER ann SESSION 1"); /* 2 */
+    engine_do("LOCKSET OWNER bob SESSION 1 NAME a NAME b FOREVER "
+              "DEADLOCK WOUNDWAIT");
+    EXPECT_BEGINS(
+        engine_do("LOCK b OWNER ann SESSION 1 FOREVER DEADLOCK WOUNDWAIT"),
+        "OK ");
+    CHECK_ENGINE();
+}
+
 /* ---- Nobody is stuck, and the most senior is never turned away. ---- */
 
 enum { WORKERS = 6, NAMES = 4, ENOUGH = 3 };
@@ -232,12 +279,19 @@ struct worker {
 
 static struct worker workers[WORKERS];
 
+enum {
+    MODES = 1,      /* also shared and counting */
+    SETS = 2,       /* also sets of two */
+    PRIORITIES = 4, /* the first have the better one, and the younger session */
+    OWNERS = 8,     /* two of one session */
+    BARGE = 16,     /* some say so */
+    TREES = 32,     /* also with TREE */
+    KINDS = 64
+};
+
 struct torture {
     const char *policy;
-    bool modes; /* also shared and counting */
-    bool sets;  /* also sets of two */
-    bool
-        priorities; /* the first have the better one, and the younger session */
+    unsigned kind;
 };
 
 static uint64_t *token_at(struct worker *worker, unsigned name)
@@ -267,7 +321,16 @@ static void take_answers(const struct hold_out *out)
     }
 }
 
-static void give_all(struct worker *worker)
+/* With trees each is below the one before it. */
+static const char *name_of(const struct torture *torture, unsigned name)
+{
+    static const char *const names[] = {"a", "b", "c", "d"};
+    static const char *const paths[] = {"a", "a/b", "a/b/c", "a/b/c/d"};
+
+    return ((torture->kind & TREES) != 0 ? paths : names)[name];
+}
+
+static void give_all(const struct torture *torture, struct worker *worker)
 {
     for (unsigned name = 0; name <= NAMES; name++) {
         unsigned long long token = *token_at(worker, name);
@@ -275,8 +338,30 @@ static void give_all(struct worker *worker)
         if (token != 0 && name == NAMES)
             take_answers(engine_do("UNLOCKSET %llu", token));
         else if (token != 0)
-            take_answers(engine_do("UNLOCK %c %llu", (int)('a' + name), token));
+            take_answers(
+                engine_do("UNLOCK %s %llu", name_of(torture, name), token));
     }
+}
+
+/* The first is the most senior, by whatever counts. */
+static void write_terms(const struct torture *torture, unsigned who,
+                        unsigned chance, char out[128])
+{
+    unsigned session = who + 1;
+    unsigned priority = 0;
+
+    if ((torture->kind & PRIORITIES) != 0) {
+        session = WORKERS - 1 - who / 2 * 2 + who % 2;
+        priority = who / 2;
+    }
+    if ((torture->kind & OWNERS) != 0)
+        session = (session + 1) / 2;
+    bool barges = (torture->kind & BARGE) != 0 && chance % 2 == 0;
+    bool tree = (torture->kind & TREES) != 0 && chance / 4 % 2 == 0;
+    snprintf(out, 128,
+             "OWNER w%u SESSION %u PRIORITY %u FOREVER DEADLOCK %s%s%s", who,
+             session, priority, torture->policy, barges ? " BARGE" : "",
+             tree ? " TREE" : "");
 }
 
 static const struct hold_out *ask(const struct torture *torture, unsigned who,
@@ -284,19 +369,18 @@ static const struct hold_out *ask(const struct torture *torture, unsigned who,
 {
     static const char *const modes[] = {"", " SHARED", " SHARED",
                                         " PERMITS 2 OF 3"};
+    bool has_modes = (torture->kind & MODES) != 0;
+    unsigned mode = (torture->kind & TREES) != 0 ? chance % 3 : chance % 4;
     char terms[128];
 
-    snprintf(terms, sizeof terms,
-             "OWNER w SESSION %u PRIORITY %u FOREVER DEADLOCK %s",
-             torture->priorities ? WORKERS - 1 - who / 2 * 2 + who % 2
-                                 : who + 1,
-             torture->priorities ? who / 2 : 0, torture->policy);
+    write_terms(torture, who, chance, terms);
     if (name < NAMES)
-        return engine_do("LOCK %c %s%s", (int)('a' + name), terms,
-                         torture->modes ? modes[chance % 4] : "");
-    return engine_do("LOCKSET %s NAME %c NAME %c%s", terms,
-                     (int)('a' + chance % 2), (int)('c' + chance / 2 % 2),
-                     torture->modes && chance % 3 == 0 ? " SHARED" : "");
+        return engine_do("LOCK %s %s%s", name_of(torture, name), terms,
+                         has_modes ? modes[mode] : "");
+    return engine_do("LOCKSET %s NAME %s NAME %s%s", terms,
+                     name_of(torture, chance % 2),
+                     name_of(torture, 2 + chance / 2 % 2),
+                     has_modes && chance % 3 == 0 ? " SHARED" : "");
 }
 
 /* One request, or the end of its work. */
@@ -310,7 +394,7 @@ static void act(const struct torture *torture, unsigned who, unsigned name,
         held += *token_at(worker, i) != 0;
     if (held >= ENOUGH || chance == 0) {
         worker->finished += held >= ENOUGH;
-        give_all(worker);
+        give_all(torture, worker);
         return;
     }
     if (*token_at(worker, name) != 0)
@@ -323,7 +407,7 @@ static void act(const struct torture *torture, unsigned who, unsigned name,
     if (out->code == HOLD_DEADLOCK) {
         CHECK(who > 0);
         CHECK(strcmp(torture->policy, "WAITDIE") == 0);
-        give_all(worker);
+        give_all(torture, worker);
     } else {
         take_answers(out);
     }
@@ -331,13 +415,13 @@ static void act(const struct torture *torture, unsigned who, unsigned name,
 
 /* Is a wait led round in a circle? Nobody is, if those who do not wait go on:
  * they give all back, and then everybody who waited has come in turn. */
-static void drain(void)
+static void drain(const struct torture *torture)
 {
     for (int round = 0; round < 100; round++) {
         unsigned waiting = 0;
         for (unsigned i = 0; i < WORKERS; i++) {
             if (workers[i].ticket == 0)
-                give_all(&workers[i]);
+                give_all(torture, &workers[i]);
             waiting += workers[i].ticket != 0;
         }
         if (waiting == 0)
@@ -345,7 +429,8 @@ static void drain(void)
         engine_now_us += 10 * MS; /* the wounded lose what they have */
         take_answers(engine_tick());
     }
-    test_fail(__FILE__, __LINE__, "some wait for ever");
+    test_fail(__FILE__, __LINE__, "some wait for ever: %s %u", torture->policy,
+              torture->kind);
 }
 
 static void run(const struct torture *torture)
@@ -356,28 +441,27 @@ static void run(const struct torture *torture)
     memset(workers, 0, sizeof workers);
     start_sessions(WORKERS);
     engine_bound("wound_grace_ms", 10);
-    for (int step = 1; step <= 20000; step++) {
+    for (int step = 1; step <= 5000; step++) {
         engine_now_us += 1 * MS;
         take_answers(engine_tick());
         unsigned who = (unsigned)hf_random_below(&random, WORKERS);
         unsigned name = (unsigned)hf_random_below(
-            &random, torture->sets ? NAMES + 1 : NAMES);
+            &random, (torture->kind & SETS) != 0 ? NAMES + 1 : NAMES);
         unsigned chance = (unsigned)hf_random_below(&random, 16);
         if (workers[who].ticket == 0)
             act(torture, who, name, chance);
         if (step % 200 == 0) {
             CHECK_ENGINE();
-            drain();
+            drain(torture);
         }
     }
-    CHECK(workers[0].finished > 10);
+    CHECK(workers[0].finished > 3);
 }
 
 static void run_all(const char *policy)
 {
-    for (unsigned bits = 0; bits < 8; bits++) {
-        struct torture torture = {policy, (bits & 1) != 0, (bits & 2) != 0,
-                                  (bits & 4) != 0};
+    for (unsigned kind = 0; kind < KINDS; kind++) {
+        struct torture torture = {policy, kind};
         run(&torture);
     }
 }

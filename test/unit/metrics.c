@@ -106,9 +106,12 @@ TEST(events_tell_holds_confirms_and_lags)
     CHECK_EQ(stats.max, 11);
     CHECK_EQ(m->events[EVENT_LOCK_RELEASED], 2);
     CHECK_EQ(m->events[EVENT_LOCK_GRANTED], 1);
-    metrics_waited(m, METRICS_LEFT, 5000);
+    metrics_waited(m, false, METRICS_LEFT, 5000);
+    metrics_waited(m, true, METRICS_LEFT, 8000);
     hf_histogram_stats(m->wait_us[METRICS_LEFT], &stats);
     CHECK_EQ(stats.sum, 5);
+    hf_histogram_stats(m->stock_wait_us[METRICS_LEFT], &stats);
+    CHECK_EQ(stats.sum, 8);
     metrics_batch(m, 3, 100, 7);
     hf_histogram_stats(m->batch_records, &stats);
     CHECK_EQ(stats.sum, 3);

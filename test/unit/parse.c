@@ -22,11 +22,11 @@ static const char *const requests[] = {
     "LOCKS a* CURSOR 3 COUNT 5",
     "LOCKINFO gate",
     "FENCE disk 7 REQ one",
-    "STOCK SET bolt 5 REQ one",
-    "STOCK ADD bolt -5 REASON theft REQ one",
+    "STOCK SET bolt 5 IF 0 REASON new REF po REQ one",
+    "STOCK ADD bolt -5 IF 7 REASON theft REF po REQ one",
     "STOCK GET bolt nut cog",
     "STOCK LIST a* CURSOR 3 COUNT 5",
-    "STOCK DEL bolt REQ one",
+    "STOCK DEL bolt IF 7 REQ one",
     "RESERVE cart ITEM bolt 5 ITEM nut 6 TTL 1000 OWNER me REQ one",
     "CONFIRM cart REQ one",
     "CANCEL cart REASON late REQ one",
@@ -196,6 +196,42 @@ TEST(a_pattern_may_be_called_as_an_option)
         CHECK(hf_bytes_equal(command.name, hf_bytes_text(cases[i].pattern)));
         CHECK_EQ(command.cursor, cases[i].cursor);
     }
+}
+
+/* As many keys as a request can have, all the same or all different. */
+TEST(no_command_takes_more_keys_than_there_is_room_for)
+{
+    static const char *const names[] = {"EXISTS", "DEL", "UNLINK"};
+    static struct {
+        struct hold_command command;
+        char behind[RESP_ARGS_MAX * sizeof(struct hold_item)];
+    } at;
+    static struct hf_bytes words[RESP_ARGS_MAX];
+    static char keys[RESP_ARGS_MAX][8];
+    char error[PARSE_ERROR_MAX];
+    size_t named;
+
+    table_init();
+    for (size_t i = 0; i < 2 * sizeof names / sizeof *names; i++) {
+        words[0] = hf_bytes_text(names[i / 2]);
+        bool differ = i % 2 != 0;
+        bool counts = i / 2 == 0;
+        for (size_t count = 2; count <= RESP_ARGS_MAX; count++) {
+            snprintf(keys[count - 1], sizeof keys[0], "%zu",
+                     differ ? count : 0);
+            words[count - 1] = hf_bytes_text(keys[count - 1]);
+            bool fits = count - 1 <= HOLD_SET_MAX || (!differ && !counts);
+            enum hf_status status =
+                parse_command(table_find(words, count, &named), words + 1,
+                              count - 1, &at.command, error);
+            CHECK_EQ(status, fits ? HF_OK : HF_INVALID);
+            CHECK(at.command.item_count <= HOLD_SET_MAX);
+            if (fits && counts)
+                CHECK_EQ(at.command.item_count, count - 1);
+        }
+    }
+    for (size_t i = 0; i < sizeof at.behind; i++)
+        CHECK_EQ(at.behind[i], 0);
 }
 
 /* Is the word, of a request that is good otherwise, known? */

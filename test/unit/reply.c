@@ -52,6 +52,8 @@ TEST(refusals_of_locks_and_fences)
     CHECK_EQ(late->answer_count, 1);
     told(late->answers[0].code, late->answers[0].body, 0,
          "TIMEOUT waited 50 ms for the lock, 1 others wait, position 1");
+    told(HOLD_TIMED_OUT, hf_bytes("", 0), 0,
+         "TIMEOUT the wait was given up, as was told before");
     refused(engine_unlock("door", 99),
             "NOTHELD lock 'door' is not held with token 99");
     refused(engine_renew("gate", 98, 5),
@@ -170,6 +172,10 @@ TEST(refusals_of_stock_and_reservations)
     engine_set("apple", 5);
     refused(engine_reserve("r1", "apple 6", 500),
             "SHORT sku 'apple': requested 6, available 5");
+    engine_set("plum", 2);
+    refused(engine_reserve("r9", "apple 6 plum 3", 1000),
+            "SHORT sku 'apple': requested 6, available 5; sku 'plum': "
+            "requested 3, available 2");
     engine_reserve("r1", "apple 3", 500);
     engine_reserve("r2", "apple 1", 500);
     engine_confirm("r2");
@@ -262,4 +268,26 @@ TEST(long_names_are_cut_and_odd_ones_do_not_end_the_sentence)
         refused(engine_info(name), expected);
         name[len] = 'n';
     }
+}
+
+/* As many as fit, and how many more there are. */
+TEST(a_long_list_of_what_is_short_is_cut)
+{
+    struct reply reply = {.out = &out, .codec = &resp2_codec};
+    char items[HOLD_ITEMS_MAX * 64];
+    size_t len = 0;
+
+    engine_start();
+    for (unsigned i = 0; i < HOLD_ITEMS_MAX; i++) {
+        char sku[64];
+        snprintf(sku, sizeof sku, "a-product-with-a-long-name-%03u", i);
+        engine_set(sku, 0);
+        len += (size_t)snprintf(items + len, sizeof items - len, "%s 1 ", sku);
+    }
+    const struct hold_out *answer = engine_reserve("r", items, 1000);
+    out.len = 0;
+    reply_write(&reply, answer->code, answer->body, 0);
+    CHECK(out.len < 2100);
+    CHECK(memmem(out.data, out.len, "; and ", 6) != NULL);
+    CHECK(memcmp(out.data + out.len - 7, " more\r\n", 7) == 0);
 }

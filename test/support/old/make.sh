@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# make.sh - makes records.h with the engine of an earlier commit.
+# make.sh - makes records.h and products.h with the engine of an earlier commit.
 #
-#   test/support/old/make.sh [COMMIT] > test/support/old/records.h
+#   test/support/old/make.sh > test/support/old/records.h
+#   test/support/old/make.sh products > test/support/old/products.h
 #
-# The commit is the last before HOLD_GRAPH, unless told otherwise.
+# The commit is the last before HOLD_GRAPH, or the last with images of format 2.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../../.." && pwd)
-commit=${1:-76021b5}
+commit=76021b5 maker=make.c
+[ "${1:-}" != products ] || commit=4f54fb7 maker=make_products.c
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 
@@ -16,6 +18,6 @@ mkdir -p "$copy/here/support"
 cp -r "$root/test/support/old" "$copy/here/support"
 gcc -std=c11 -D_GNU_SOURCE -I"$copy/include" -I"$copy/src" -I"$copy/here" \
     -include "$copy/src/base/banned.h" \
-    -o "$copy/make" "$copy/here/support/old/make.c" "$copy"/src/hold/*.c \
+    -o "$copy/make" "$copy/here/support/old/$maker" "$copy"/src/hold/*.c \
     "$copy"/src/base/*.c -lxxhash -lm -pthread
 "$copy/make"

@@ -149,7 +149,7 @@ int main(int argc, char **argv)
         wait_for(i, port);
     await_waiters(waiters);
     print("waiters", waiters, before);
-    probe_start(port);
+    probe_start(port, PROBE_LOCK);
     uint64_t from_ns = client_now_ns();
     ask_sleep_until(from_ns + seconds * ASK_NS_PER_S);
     probe_stop();

@@ -1,12 +1,13 @@
 /* probe.h - how long others wait for a LOCK and an UNLOCK meanwhile.
  *
- *   probe_start(port); ... probe_stop();
+ *   probe_start(port, PROBE_LOCK); ... probe_stop();
  *   probe_print("beside", from_ns, to_ns);
  *
  * A thread with 50 connections. On each, a lock of its own is taken and given
- * back every 100 ms. A LOCK is timed from when it was due, not from when it
- * could be sent at last: who is held up for a second is late ten times. An
- * UNLOCK is timed from the answer before it.
+ * back every 100 ms; or, with PROBE_STOCK, a unit of a product of its own is
+ * reserved and the reservation cancelled. A LOCK is timed from when it was due,
+ * not from when it could be sent at last: who is held up for a second is late
+ * ten times. An UNLOCK is timed from the answer before it.
  *
  * Threads: the caller's; one probe at a time.
  */
@@ -24,11 +25,14 @@
 #define PROBE_EVERY_NS (100 * ASK_NS_PER_MS)
 #define PROBE_TIMES    1000000u /* more are not kept: 16 minutes */
 
+enum probe_work { PROBE_LOCK, PROBE_STOCK };
+
 struct probe_client {
     struct client client;
     uint64_t due_ns;
     uint64_t begun_ns; /* from which the answer is timed */
     uint64_t token;    /* of the lock; 0: it is asked for */
+    uint64_t rounds;   /* name the reservations */
     bool busy;
 };
 
@@ -38,6 +42,7 @@ struct probe_time {
 };
 
 static struct {
+    enum probe_work work;
     struct probe_client clients[PROBE_CLIENTS];
     struct probe_time times[PROBE_TIMES];
     size_t count;
@@ -49,7 +54,13 @@ static inline void probe_ask(unsigned i, uint64_t begun_ns)
 {
     struct probe_client *c = &probe.clients[i];
     char words[100];
-    if (c->token == 0)
+    if (probe.work == PROBE_STOCK && c->token == 0)
+        snprintf(words, sizeof words, "RESERVE probe%u-%llu ITEM probe%u 1", i,
+                 (unsigned long long)++c->rounds, i);
+    else if (probe.work == PROBE_STOCK)
+        snprintf(words, sizeof words, "CANCEL probe%u-%llu", i,
+                 (unsigned long long)c->rounds);
+    else if (c->token == 0)
         snprintf(words, sizeof words, "LOCK probe%u OWNER probe TTL 3600000",
                  i);
     else
@@ -72,7 +83,7 @@ static inline void probe_answered(unsigned i, struct hf_bytes reply)
             (struct probe_time){c->begun_ns, now_ns - c->begun_ns};
     c->busy = false;
     if (c->token == 0) {
-        c->token = ask_field(reply, "token");
+        c->token = probe.work == PROBE_STOCK ? 1 : ask_field(reply, "token");
         probe_ask(i, now_ns);
     } else {
         c->token = 0;
@@ -137,11 +148,16 @@ static inline void *probe_run(void *argument)
     return NULL;
 }
 
-static inline void probe_start(uint64_t port)
+static inline void probe_start(uint64_t port, enum probe_work work)
 {
     uint64_t now_ns = client_now_ns();
+    char words[100];
+    probe.work = work;
     for (unsigned i = 0; i < PROBE_CLIENTS; i++) {
         ask_connect(&probe.clients[i].client, port);
+        snprintf(words, sizeof words, "STOCK SET probe%u 1", i);
+        if (work == PROBE_STOCK)
+            (void)ask(&probe.clients[i].client, words);
         probe.clients[i].due_ns = now_ns + i * (PROBE_EVERY_NS / PROBE_CLIENTS);
     }
     if (pthread_create(&probe.thread, NULL, probe_run, NULL) != 0)

@@ -121,10 +121,19 @@ start_postgres() {
     (as_postgres "$bin/postgres" -D "$data" -p "${port[postgres]}" \
         -c listen_addresses=127.0.0.1 -c unix_socket_directories= \
         -c shared_buffers=1GB -c max_wal_size=8GB -c fsync=on \
-        -c synchronous_commit=on -c max_connections=100) \
+        -c synchronous_commit=on -c max_connections=300) \
         &>"$work/postgres.log" &
     pid[postgres]=$!
     await postgres "$bin/pg_isready" -q -h 127.0.0.1 -p "${port[postgres]}"
+}
+
+start_tarantool() {
+    port[tarantool]=$(free_port)
+    mkdir -p "$work/tarantool"
+    tarantool bench/peers/tarantool/server.lua "${port[tarantool]}" \
+        "$work/tarantool" &>"$work/tarantool.log" &
+    pid[tarantool]=$!
+    await tarantool listens "${port[tarantool]}"
 }
 
 start() {

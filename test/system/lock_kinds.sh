@@ -80,7 +80,8 @@ tells 64 'a set has at most 64 names' "$HOLDFAST" lock --set "$many" -- true
 cat >reader <<'END'
 [ "$HOLDFAST_FENCE" = "$(cat fence 2>/dev/null || echo "$HOLDFAST_FENCE")" ] ||
     exit 8
-echo "$HOLDFAST_FENCE" >fence
+echo "$HOLDFAST_FENCE" >"$1.fence" # whole or not at all for the other
+mv "$1.fence" fence
 exec ./meet "$1" "$2"
 END
 "$HOLDFAST" lock rw --shared --wait forever -- sh reader r1 r2 &

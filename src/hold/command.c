@@ -187,8 +187,9 @@ static char *put_owners(char *out, const struct hold_command *command)
 }
 
 /* Writes an argument, unless it is 0 or empty; returns where it ends. */
-static inline char *put_arg(char *out, const struct hold_arg *arg,
-                            const struct hold_command *command)
+__attribute__((always_inline)) static inline char *
+put_arg(char *out, const struct hold_arg *arg,
+        const struct hold_command *command)
 {
     switch (arg->type) {
     case TYPE_FLAG: /* in flags */
@@ -229,9 +230,9 @@ static inline bool has_others(const struct hold_command *c)
 #define PLAIN_UNLOCK (1u << ARG_NAME | 1u << ARG_TOKEN)
 
 /* Writes an argument, and in the mask that it is there. */
-static inline char *put_noted(char *at, unsigned bit,
-                              const struct hold_command *command,
-                              uint32_t *mask)
+__attribute__((always_inline)) static inline char *
+put_noted(char *at, unsigned bit, const struct hold_command *command,
+          uint32_t *mask)
 {
     char *end = put_arg(at, &hold_args[bit], command);
 

@@ -41,17 +41,34 @@ static void put_digits(char *out, uint32_t count, uint64_t number)
 }
 
 /* An id made of the time and the number that the reservation will take: in
- * order of time, and never the same twice. */
-static struct hf_bytes id_of(const struct hold_engine *e,
-                             const struct hold_command *c,
-                             char made[HOLD_ID_MADE_BYTES])
+ * order of time, and never the same twice. It is asked for several times. */
+static const struct made_id *make_id(struct hold_engine *e)
+{
+    struct made_id *made = &e->made;
+    uint64_t ms = e->now_us / US_PER_MS;
+
+    if (made->seq == e->seq + 1 && made->ms == ms)
+        return made;
+    if (made->seq == 0 || made->ms != ms)
+        put_digits(made->text, TIME_DIGITS, ms);
+    put_digits(made->text + TIME_DIGITS, HOLD_ID_MADE_BYTES - TIME_DIGITS,
+               e->seq + 1);
+    made->ms = ms;
+    made->seq = e->seq + 1;
+    made->hash = hf_index_hash(&e->reservations,
+                               hf_bytes(made->text, sizeof made->text));
+    return made;
+}
+
+/* The id of a reservation to be made. */
+static struct hf_bytes id_of(struct hold_engine *e,
+                             const struct hold_command *c, uint32_t *hash)
 {
     if (c->name.len > 0)
         return c->name;
-    put_digits(made, TIME_DIGITS, e->now_us / US_PER_MS);
-    put_digits(made + TIME_DIGITS, HOLD_ID_MADE_BYTES - TIME_DIGITS,
-               e->seq + 1);
-    return hf_bytes(made, HOLD_ID_MADE_BYTES);
+    const struct made_id *made = make_id(e);
+    *hash = made->hash;
+    return hf_bytes(made->text, sizeof made->text);
 }
 
 static size_t items_bytes(const struct hold_command *c)
@@ -136,12 +153,11 @@ static bool may_forget_first(const struct hold_engine *e)
 bool reserve_check(struct hold_engine *e, const struct hold_command *c,
                    struct target at)
 {
-    char made[HOLD_ID_MADE_BYTES];
-    struct hf_bytes id = id_of(e, c, made);
+    struct hf_bytes id = id_of(e, c, &at.hash);
     uint32_t number = at.number;
 
     if (c->name.len == 0)
-        number = hf_index_find(&e->reservations, id);
+        number = hf_index_find_hashed(&e->reservations, at.hash, id);
     if (number != 0) {
         struct reservation *r = reservation_edit(e, number);
         if (c->name.len == 0)
@@ -247,15 +263,12 @@ static inline uint32_t add(struct hold_engine *e, const struct hold_command *c,
                            struct target at, const struct hold_item *items,
                            uint32_t count)
 {
-    char made[HOLD_ID_MADE_BYTES];
-    struct hf_bytes id = id_of(e, c, made);
+    struct hf_bytes id = id_of(e, c, &at.hash);
     const struct class *class = class_asked(e, c);
 
     if (hf_index_count(&e->reservations) >= e->bounds.reservations_max)
         ended_forget_first(e);
-    uint32_t number = c->name.len > 0
-                          ? hf_index_add_hashed(&e->reservations, at.hash, id)
-                          : hf_index_add(&e->reservations, id);
+    uint32_t number = hf_index_add_hashed(&e->reservations, at.hash, id);
     assert(number != 0); /* promised */
     struct reservation *r = reservation_edit(e, number);
     r->class = class == NULL ? 0 : class->number;

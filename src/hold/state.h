@@ -169,6 +169,16 @@ struct need {
     size_t answer_bytes;
 };
 
+#define HOLD_ID_MADE_BYTES 26u /* length of the ids that the engine makes */
+
+/* An id that the engine makes, of that time and number. */
+struct made_id {
+    uint64_t ms;
+    uint64_t seq; /* 0: there is none yet */
+    uint32_t hash;
+    char text[HOLD_ID_MADE_BYTES];
+};
+
 struct hold_engine {
     struct hf_hash_seed seed;
     struct hold_bounds bounds;
@@ -250,6 +260,7 @@ struct hold_engine {
     uint64_t tree_stops;      /* or something came that may stop readers */
     struct hold_above *above; /* see above.h */
     uint64_t serve_turns;     /* how often one was served, or came to wait */
+    struct made_id made;      /* the last one: see reserve.c */
     struct noted noted[HOLD_SET_MAX]; /* by the lock's number: see serve.c */
     struct need spent;                /* by the record being applied */
     uint32_t prepared;                /* records that are not applied yet */
@@ -328,7 +339,6 @@ static inline void keep_text(struct hold_engine *e, struct hf_bytes text,
 #define IMAGE_OLD_QUEUES 1u  /* this bit: the same, with `old_queues` */
 #define GRAPH_BOUNDS     12u /* so many have formats 2 and 3 */
 
-#define HOLD_ID_MADE_BYTES 26u /* length of the ids that the engine makes */
 /* The longest answer to a waiter that is kept for its REQ: five numbers. */
 #define HOLD_ANSWER_BYTES 64u
 

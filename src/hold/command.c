@@ -186,7 +186,8 @@ static char *put_owners(char *out, const struct hold_command *command)
     return out;
 }
 
-/* Writes an argument, unless it is 0 or empty; returns where it ends. */
+/* Writes an argument, unless it is 0 or empty; returns where it ends. Always
+ * inline: where the row is known, little is left of it. */
 __attribute__((always_inline)) static inline char *
 put_arg(char *out, const struct hold_arg *arg,
         const struct hold_command *command)
@@ -216,12 +217,27 @@ put_arg(char *out, const struct hold_arg *arg,
     }
 }
 
-/* Does it carry more than the usual? */
+/* Does it carry more than the usual? By the bits of the arguments: first those
+ * from ARG_GROUP on, then from ARG_CURSOR, then from ARG_SESSION. */
+static inline bool has_terms(const struct hold_command *c)
+{
+    return (c->bundle.len | c->class.len) != 0 || c->mins || c->owners;
+}
+
+static inline bool has_choices(const struct hold_command *c)
+{
+    return (c->cursor | c->count | c->item_count | c->flags) != 0;
+}
+
+static inline bool has_rest(const struct hold_command *c)
+{
+    return (c->session | c->permits | c->maxhold_ms | c->delay_ms | c->done_ms |
+            c->grace_ms | c->note.len) != 0;
+}
+
 static inline bool has_others(const struct hold_command *c)
 {
-    return (c->cursor | c->count | c->item_count | c->flags | c->session |
-            c->permits | c->maxhold_ms | c->delay_ms | c->done_ms |
-            c->grace_ms | c->note.len | c->class.len | c->bundle.len) != 0;
+    return has_terms(c) || has_choices(c) || has_rest(c);
 }
 
 /* What most records are: a LOCK and an UNLOCK without options. What they have
@@ -229,30 +245,34 @@ static inline bool has_others(const struct hold_command *c)
 #define PLAIN_LOCK   (1u << ARG_NAME | 1u << ARG_OWNER | 1u << ARG_TTL)
 #define PLAIN_UNLOCK (1u << ARG_NAME | 1u << ARG_TOKEN)
 
-/* Writes an argument, and in the mask that it is there. */
+/* Writes arguments, and in the mask that they are there. */
 __attribute__((always_inline)) static inline char *
-put_noted(char *at, unsigned bit, const struct hold_command *command,
-          uint32_t *mask)
+put_args(char *at, unsigned first, unsigned end,
+         const struct hold_command *command, uint32_t *mask)
 {
-    char *end = put_arg(at, &hold_args[bit], command);
-
-    *mask |= (uint32_t)(end != at) << bit;
-    return end;
-}
-
-__attribute__((always_inline)) static inline char *
-put_other(char *at, const struct hold_command *command, uint32_t *mask)
-{
-    *mask = (uint32_t)command->told << TOLD_BIT;
     /* unrolled, the compiler knows what each row says */
 #pragma GCC unroll 8
-    for (unsigned bit = 0; bit < USUAL_ARGS; bit++)
-        at = put_noted(at, bit, command, mask);
-    if (!has_others(command))
-        return at;
-#pragma GCC unroll 15
-    for (unsigned bit = USUAL_ARGS; bit < HOLD_RECORD_ARGS; bit++)
-        at = put_noted(at, bit, command, mask);
+    for (unsigned bit = first; bit < end; bit++) {
+        char *next = put_arg(at, &hold_args[bit], command);
+        *mask |= (uint32_t)(next != at) << bit;
+        at = next;
+    }
+    return at;
+}
+
+/* Most records that are not plain have one thing more than the usual: the flags
+ * of a key, the items of a reservation. */
+static inline char *put_other(char *at, const struct hold_command *command,
+                              uint32_t *mask)
+{
+    *mask = (uint32_t)command->told << TOLD_BIT;
+    at = put_args(at, 0, USUAL_ARGS, command, mask);
+    if (has_terms(command))
+        at = put_args(at, USUAL_ARGS, ARG_CURSOR, command, mask);
+    if (has_choices(command))
+        at = put_args(at, ARG_CURSOR, ARG_SESSION, command, mask);
+    if (has_rest(command))
+        at = put_args(at, ARG_SESSION, HOLD_RECORD_ARGS, command, mask);
     return at;
 }
 

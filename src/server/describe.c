@@ -4,6 +4,7 @@
 #include "server/answer.h"
 #include "server/conn.h"
 #include "server/errors.h"
+#include "server/group.h"
 #include "server/server.h"
 #include "server/table.h"
 
@@ -147,9 +148,10 @@ static enum hf_status write_group(struct hf_buf *out, const char *group)
         const struct command *c = table_at(i);
         if (strcmp(c->group, group) == 0)
             status = hf_buf_format(
-                out, "\n### `%s%s%s`\n\n%s.%s%s\n\nReply: %s.\n", c->name,
+                out, "\n### `%s%s%s`\n\n%s.%s%s%s\n\nReply: %s.\n", c->name,
                 c->syntax[0] ? " " : "", c->syntax, c->summary,
                 (c->flags & COMMAND_BLOCKING) ? " May wait." : "",
+                group_takes(c) ? " May be in MULTI." : "",
                 (c->flags & COMMAND_ADMIN) ? " Only from the same machine."
                                            : "",
                 c->reply);

@@ -135,6 +135,15 @@ void group_discard(const struct asked *asked)
 
 /* ---- Queueing. ---- */
 
+bool group_takes(const struct command *command)
+{
+    if (command->run != NULL)
+        return command->run == limit_take;
+    return (command->flags & COMMAND_ADMIN) == 0 &&
+           (command->kind == 0 /* a script tells */ ||
+            hold_may_group(command->kind));
+}
+
 bool group_begins(const struct conn *conn, const struct command *command,
                   size_t words)
 {
@@ -235,7 +244,7 @@ static bool refuse_engine(const struct asked *asked,
     struct server *server = asked->server;
     struct hold_command *c = &server->command;
 
-    if ((command->flags & COMMAND_ADMIN) != 0 || !hold_may_group(c->kind)) {
+    if (!group_takes(command) || !hold_may_group(c->kind)) {
         REFUSE(asked, ERROR_NOT_GROUPED, command->name);
         return true;
     }
@@ -260,7 +269,7 @@ static bool refuse_limit(const struct asked *asked,
     char error[PARSE_ERROR_MAX];
     struct limit_call call;
 
-    if (command->run != limit_take) {
+    if (!group_takes(command)) {
         REFUSE(asked, ERROR_NOT_GROUPED, command->name);
         return true;
     }

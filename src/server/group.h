@@ -29,6 +29,10 @@ struct server;
 enum hf_status groups_open(struct server *server);
 void groups_close(struct server *server);
 
+/* May it be in a group? If so, there may still be words with which it is not:
+ * a WAIT of LIMIT, a script that limits a rate. */
+bool group_takes(const struct command *command);
+
 /* True if the command, NULL for none, is queued by a connection that is in
  * MULTI, and not run. */
 bool group_queues(const struct conn *conn, const struct command *command);

@@ -3,6 +3,7 @@
  */
 #include <inttypes.h>
 
+#include "server/group.h"
 #include "support/multi.h"
 
 static void check_checkout(const char *hello, const char *map)
@@ -102,6 +103,11 @@ TEST(what_cannot_be_queued_spoils_the_group)
         {"SESSION CLOSE 1", "ERR"},
         {"SESSION", "BADARG"},
         {"LOCK door OWNER ann SESSION 0", "STATE"},
+        {"EXPLAIN door", "ERR"},
+        {"WAITLIST JOIN pen 1 OWNER ann", "ERR"},
+        {"WAITLIST LEAVE pen w", "ERR"},
+        {"STOCK HISTORY pen", "ERR"},
+        {"STOCK GET pen AT 1", "ERR"},
         {"LOCKS", "ERR"},
         {"STOCK LIST", "ERR"},
         {"LOCK door", "BADARG"},
@@ -139,6 +145,96 @@ TEST(what_cannot_be_queued_spoils_the_group)
         CHECK_ERROR(test_ask(&wire, "EXEC"), "ERR"); /* it is over */
         check_untouched();
     }
+    stop();
+}
+
+#define SCRIPT_EXPIRE "d75bb8b5bd13532ddedd17762e772346e39b321e"
+
+/* docs/commands.md says of each whether it may. */
+TEST(what_may_be_in_a_group_is_told_and_is_queued)
+{
+    static const char *const right[][2] = {
+        {"LOCK", "a OWNER o WAIT 5"},
+        {"UNLOCK", "a 1"},
+        {"RENEW", "a 1 TTL 5"},
+        {"DOWNGRADE", "a 1"},
+        {"LOCKSET", "OWNER o NAME a NAME b"},
+        {"UNLOCKSET", "1"},
+        {"RENEWSET", "1 TTL 5"},
+        {"FENCE", "shop 1"},
+        {"HELD", "a 1"},
+        {"LOCKINFO", "a"},
+        {"SESSION INFO", "1"},
+        {"ELECT", "a OWNER o"},
+        {"RESIGN", "a 1"},
+        {"PROCLAIM", "a 1 VALUE v"},
+        {"LEADER", "a"},
+        {"CLASS SET", "c TTL 5"},
+        {"CLASS DEL", "c"},
+        {"STOCK SET", "pen 1"},
+        {"STOCK ADD", "pen 1"},
+        {"STOCK DEL", "pen"},
+        {"STOCK LOW", "pen 1"},
+        {"STOCK ATTR", "pen colour red"},
+        {"STOCK LIMIT", "pen 1"},
+        {"STOCK EXPECT", "pen 1 AT 4000000000000"},
+        {"STOCK ARRIVE", "pen 1"},
+        {"STOCK EXPECTED", "pen"},
+        {"STOCK GET", "pen ink"},
+        {"STOCK PLACES", "pen"},
+        {"RESERVE", "r ITEM pen 1 WAIT 5"},
+        {"CONFIRM", "r"},
+        {"CANCEL", "r"},
+        {"EXTEND", "r TTL 5"},
+        {"RESERVATION", "r"},
+        {"GROUP CONFIRM", "g"},
+        {"GROUP CANCEL", "g"},
+        {"GROUP SHOW", "g"},
+        {"LIMIT", "k RATE 5 PER 5"},
+        {"SET", "a v NX PX 5"},
+        {"SETNX", "a v"},
+        {"DEL", "a b"},
+        {"UNLINK", "a"},
+        {"GETDEL", "a"},
+        {"DELIFEQ", "a v"},
+        {"DELEX", "a IFEQ v"},
+        {"ZREM", "a v"},
+        {"PEXPIRE", "a 5"},
+        {"EXPIRE", "a 5"},
+        {"PERSIST", "a"},
+        {"GET", "a"},
+        {"PTTL", "a"},
+        {"TTL", "a"},
+        {"TYPE", "a"},
+        {"EXISTS", "a b"},
+        {"DBSIZE", ""},
+        {"EVAL", "return\tredis.call('set',KEYS[1],ARGV[1],'NX','PX',ARGV[2]) "
+                 "1 a v 5"},
+        {"EVALSHA", SCRIPT_EXPIRE " 1 a v 5"},
+    };
+    size_t count = sizeof right / sizeof *right;
+    size_t told = 0;
+
+    start();
+    table_init();
+    CHECK_REPLY(test_ask(&wire, "MULTI"), "+OK");
+    for (size_t i = 0; i < table_count(); i++) {
+        const struct command *command = table_at(i);
+        if (!group_takes(command))
+            continue;
+        size_t at = 0;
+        while (at < count && strcmp(right[at][0], command->name) != 0)
+            at++;
+        if (at == count)
+            test_fail(__FILE__, __LINE__, "no example of %s", command->name);
+        CHECK_REPLY(test_ask(&wire, "%s%s%s", command->name,
+                             right[at][1][0] == '\0' ? "" : " ", right[at][1]),
+                    "+QUEUED");
+        told++;
+    }
+    CHECK_EQ(told, count);
+    CHECK_REPLY(test_ask(&wire, "DISCARD"), "+OK");
+    check_untouched();
     stop();
 }
 

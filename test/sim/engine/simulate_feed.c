@@ -33,6 +33,11 @@ static uint64_t add_hash(uint64_t hash, uint64_t number)
     return model_hash(hash, &number, sizeof number);
 }
 
+static uint64_t add_text(uint64_t hash, const char *data, size_t len)
+{
+    return model_hash(add_hash(hash, len), data, len);
+}
+
 static void wake(void *context)
 {
     (void)context;
@@ -85,6 +90,11 @@ void sim_feed_take(struct sim *sim, const struct hold_out *out)
         feed.expected = add_hash(feed.expected, event->kind);
         feed.expected = add_hash(feed.expected, event->token);
         feed.expected = add_hash(feed.expected, event->facts);
+        feed.expected = add_hash(feed.expected, event->mode);
+        feed.expected = add_hash(feed.expected, event->age_us);
+        feed.expected = add_hash(feed.expected, model->now_us);
+        feed.expected =
+            add_text(feed.expected, event->name.data, event->name.len);
         feed.count++;
     }
     if (++feed.takes % REOPEN == 0) {
@@ -115,6 +125,10 @@ static void hash_page(const struct feed_page *page, uint64_t *hash,
         *hash = add_hash(*hash, event.kind);
         *hash = add_hash(*hash, event.token);
         *hash = add_hash(*hash, sim_event_facts(&event));
+        *hash = add_hash(*hash, event.mode);
+        *hash = add_hash(*hash, event.age_us);
+        *hash = add_hash(*hash, now_us);
+        *hash = add_text(*hash, event.name.data, event.name.len);
         ++*count;
     }
 }

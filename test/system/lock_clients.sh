@@ -73,7 +73,10 @@ both "redis-semaphore" 24 node "$modules/redis_semaphore.mjs"
 both "simple-redis-mutex" 6 node "$modules/simple_redis_mutex.mjs"
 both "warlock" 11 node "$modules/warlock.mjs"
 both "redis-py" 16 /usr/bin/python3 test/system/redis_lock.py
-outcomes "redsync" 14 node "$modules/redsync.mjs" "${holdfast[0]}"
+both "redsync" 29 node "$modules/redsync.mjs"
+# Holdfast knows its scripts before it has seen their texts.
+expect "a SHA1 of redsync's" -1 "$(redis-cli -p "${holdfast[1]}" EVALSHA \
+    e950836ed1e694540c503ef9972b8de518044d3b 1 rs me)"
 
 # One lock on five servers, and a majority of them.
 outcomes "redlock 4, five" 16 node "$modules/redlock4.mjs" "${holdfast[@]}"

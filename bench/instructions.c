@@ -1,6 +1,7 @@
 /* instructions.c - runs N operations, for a count of their instructions.
  *
- *   instructions lock+unlock|lock|unlock|reserve|confirm|limit|stock-get|ping N
+ *   instructions lock+unlock|lock|unlock|set+delete|reserve|confirm|limit|
+ *                stock-get|ping N
  *
  * Everything that the server does for a request but for the system calls, the
  * journal's copy and the loop: decode, look up, parse, refuse, prepare,
@@ -127,6 +128,15 @@ static void lock_and_unlock(uint64_t i)
     request("UNLOCK bench:%08u %lld", key, (long long)token.number);
 }
 
+/* As lock clients of Redis do it: the script compares and deletes. */
+static void set_and_delete(uint64_t i)
+{
+    unsigned key = (unsigned)(i % KEYS);
+    request("SET bench:%08u o%u NX PX 30000", key, key);
+    request("EVALSHA e950836ed1e694540c503ef9972b8de518044d3b 1 bench:%08u o%u",
+            key, key);
+}
+
 static void reserve(uint64_t i)
 {
     struct resp_value id;
@@ -166,6 +176,7 @@ int main(int argc, char **argv)
         {"lock+unlock", lock_and_unlock, 0},
         {"lock", lock_and_unlock, 'L'},
         {"unlock", lock_and_unlock, 'U'},
+        {"set+delete", set_and_delete, 0},
         {"reserve", reserve, 0},
         {"confirm", reserve, 'C'},
         {"limit", limit, 0},

@@ -245,6 +245,11 @@ static inline bool has_others(const struct hold_command *c)
 #define PLAIN_LOCK   (1u << ARG_NAME | 1u << ARG_OWNER | 1u << ARG_TTL)
 #define PLAIN_UNLOCK (1u << ARG_NAME | 1u << ARG_TOKEN)
 
+/* What those of keys mostly are: a SET for a time, and a compare-and-delete. */
+#define PLAIN_SET \
+    (1u << ARG_NAME | 1u << ARG_OWNER | 1u << ARG_TTL | 1u << ARG_FLAGS)
+#define PLAIN_DEL (1u << ARG_NAME | 1u << ARG_REASON | 1u << ARG_FLAGS)
+
 /* Writes arguments, and in the mask that they are there. */
 __attribute__((always_inline)) static inline char *
 put_args(char *at, unsigned first, unsigned end,
@@ -510,6 +515,16 @@ get_all(struct hf_bytes record, uint32_t mask, struct hold_command *command)
                : HF_CORRUPT;
 }
 
+/* Of a record about keys, which needs nothing else. */
+__attribute__((always_inline)) static inline enum hf_status
+get_key(struct hf_bytes record, uint32_t mask, struct hold_command *command)
+{
+    return get_all(record, mask, command) == HF_OK &&
+                   hold_find_wrong(command) == HOLD_RIGHT
+               ? hold_check_items(command)
+               : HF_CORRUPT;
+}
+
 __attribute__((noinline)) static enum hf_status
 decode_other(struct hf_bytes record, struct hold_command *command)
 {
@@ -551,54 +566,13 @@ enum hf_status hold_decode(struct hf_bytes record, struct hold_command *command)
     case HOLD_UNLOCK | PLAIN_UNLOCK << 8:
         command->kind = HOLD_UNLOCK;
         return get_all(record, PLAIN_UNLOCK, command);
+    case HOLD_KEY_SET | PLAIN_SET << 8:
+        command->kind = HOLD_KEY_SET;
+        return get_key(record, PLAIN_SET, command);
+    case HOLD_KEY_DEL | PLAIN_DEL << 8:
+        command->kind = HOLD_KEY_DEL;
+        return get_key(record, PLAIN_DEL, command);
     default:
         return decode_other(record, command);
     }
-}
-
-/* One item, of which all is wanted. */
-static enum hold_wrong find_wrong_preorder(const struct hold_command *c)
-{
-    if (c->wait_ms > 0 || c->mins || c->note.len > 0 || c->bundle.len > 0 ||
-        (c->flags & (HOLD_BEST | HOLD_SPLIT_MASK)) != 0)
-        return WRONG_BOOK_SOME;
-    return c->item_count > 1 ? WRONG_BOOK_MANY : HOLD_RIGHT;
-}
-
-enum hold_wrong hold_find_other_wrong(const struct hold_command *c)
-{
-    enum hold_policy policy = hold_policy(c);
-    uint64_t permits = c->permits & UINT32_MAX;
-    uint64_t of = c->permits >> 32;
-    uint64_t flags = hold_is_key(c->kind) ? HOLD_KEY_FLAGS : HOLD_LOCK_FLAGS;
-
-    if (c->kind == HOLD_RESERVE) {
-        enum hold_wrong wrong = hold_may_book(c) ? find_wrong_preorder(c)
-                                                 : hold_find_wrong_places(c);
-        if (wrong != HOLD_RIGHT)
-            return wrong;
-        flags |= HOLD_SPLIT_MASK | HOLD_PREORDER;
-    }
-    if ((c->flags & HOLD_BEST) != 0 && c->kind != HOLD_RESERVE)
-        return WRONG_BEST;
-    if ((c->flags & ~(flags | HOLD_BEST)) != 0)
-        return WRONG_KEY;
-    if (c->wait_ms > 0 && c->bundle.len > 0)
-        return WRONG_WAIT_GROUP;
-    if (c->wait_ms > 0 && (c->mins || (c->flags & HOLD_BEST) != 0))
-        return WRONG_WAIT_SOME;
-    if (c->wait_ms > 0 && (c->flags & HOLD_FOREVER) != 0)
-        return WRONG_TWO_WAITS;
-    if (c->permits != 0 && (c->flags & HOLD_SHARED) != 0)
-        return WRONG_TWO_MODES;
-    if (c->permits != 0 && (permits - 1 >= of || of > HOLD_PERMITS_MAX))
-        return WRONG_PERMITS_OF;
-    if ((policy == POLICY_WAITDIE || policy == POLICY_WOUNDWAIT) &&
-        c->session == 0)
-        return WRONG_NO_SESSION;
-    if (c->kind == HOLD_UNLOCK && c->note.len > 0 && c->done_ms == 0)
-        return WRONG_RESULT;
-    if (c->permits != 0 && (c->flags & HOLD_TREE) != 0)
-        return WRONG_TREE;
-    return HOLD_RIGHT;
 }

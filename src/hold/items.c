@@ -132,27 +132,6 @@ enum hf_status hold_add_place(struct hold_command *command,
     return HF_OK;
 }
 
-enum hold_wrong hold_find_wrong_places(const struct hold_command *c)
-{
-    const uint64_t fitting = HOLD_SPLIT_MASK | (uint64_t)HOLD_PRIORITY_MAX
-                                                   << HOLD_PRIORITY_SHIFT;
-    size_t longest;
-
-    if (c->note.len == 0)
-        return (c->flags & HOLD_SPLIT_MASK) != 0 ? WRONG_SPLIT : HOLD_RIGHT;
-    if (c->wait_ms > 0 || c->mins || (c->flags & ~fitting) != 0)
-        return WRONG_PLACE_SOME;
-    if (hold_count_places(c->note, &longest) == 0)
-        return WRONG_PLACE_LIST;
-    if (hold_most_items(c) > HOLD_ITEMS_MAX)
-        return WRONG_TOO_SPLIT;
-    for (uint32_t i = 0; i < c->item_count; i++) {
-        if (c->items[i].sku.len + 1 + longest > HOLD_SKU_MAX)
-            return WRONG_PLACE_LONG;
-    }
-    return HOLD_RIGHT;
-}
-
 bool hold_next_item(struct hf_bytes items, size_t *at, struct hold_item *out)
 {
     if (*at == items.len)

@@ -70,6 +70,13 @@ static inline bool is_plain_lock(const struct hold_command *c)
            (c->flags & (HOLD_FOREVER | HOLD_TREE)) == 0;
 }
 
+/* Does it take what grant_need() says, at most? A SET of one key does, too. */
+static inline bool is_plain(const struct hold_command *c)
+{
+    return is_plain_lock(c) || (c->kind == HOLD_KEY_SET && c->item_count == 0 &&
+                                c->request.len == 0 && c->owner.len > 0);
+}
+
 static void find_other_need(struct hold_engine *e, const struct hold_command *c,
                             struct need *need)
 {
@@ -156,7 +163,7 @@ static bool needs_nothing(const struct hold_command *c)
                                    (c->kind == HOLD_UNLOCK && c->done_ms == 0));
 }
 
-/* What grant_need() says of a plain LOCK whose name is no path, without a list:
+/* What grant_need() says of a plain one whose name is no path, without a list:
  * promised if memory is there for all of it. */
 static inline bool promise_plain(struct hold_engine *e,
                                  const struct hold_command *c)
@@ -240,8 +247,7 @@ prepare_other(struct hold_engine *e, const struct hold_command *c)
 __attribute__((noinline)) static enum hf_status
 prepare(struct hold_engine *e, const struct hold_command *c)
 {
-    if (!is_plain_lock(c) || hf_bytes_have(c->name, '/') ||
-        !promise_plain(e, c))
+    if (!is_plain(c) || hf_bytes_have(c->name, '/') || !promise_plain(e, c))
         return prepare_other(e, c);
     e->prepared++;
     return HF_OK;
@@ -314,7 +320,7 @@ __attribute__((noinline)) static void spend(struct hold_engine *e,
     /* if no path is promised to anybody, it has none */
     bool path = e->paths.promised > 0 && hf_bytes_have_far(c->name, '/');
 
-    if (path || e->grown || !is_plain_lock(c))
+    if (path || e->grown || !is_plain(c))
         spend_other(e, c, path);
     else
         spend_plain(e, c);

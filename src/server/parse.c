@@ -235,9 +235,6 @@ static enum hf_status take_special(struct parse *p, const struct hold_arg *arg)
         return take_item(p, arg);
     case TYPE_SKUS:
         return take_skus(p);
-    case TYPE_BYTES:
-        *(struct hf_bytes *)((char *)p->out + arg->place) = p->args[p->at++];
-        return HF_OK;
     case TYPE_OWN:
         return p->own(p, (unsigned)(arg - p->shape->vocabulary->options));
     case TYPE_CHOICE:
@@ -287,6 +284,8 @@ static inline enum hf_status take(struct parse *p, const struct hold_arg *arg)
                hf_parse_u64(*value, &number) == HF_OK && number >= arg->min &&
                number <= arg->max) {
         memcpy(out, &number, sizeof number);
+    } else if (arg->type == TYPE_BYTES) {
+        memcpy(out, value, sizeof *value);
     } else {
         return take_other(p, arg);
     }

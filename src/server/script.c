@@ -232,9 +232,13 @@ static const struct script *find_text(struct hf_bytes text)
 /* As clients write it: in any case. */
 static bool read_sha1(struct hf_bytes text, char out[SCRIPT_SHA_DIGITS])
 {
-    for (size_t i = 0; text.len == SCRIPT_SHA_DIGITS && i < text.len; i++)
-        out[i] = (char)(text.data[i] | 0x20); /* digits have that bit */
-    return text.len == SCRIPT_SHA_DIGITS;
+    const uint64_t lower = 0x2020202020202020; /* digits have that bit */
+
+    if (text.len != SCRIPT_SHA_DIGITS)
+        return false;
+    for (size_t i = 0; i < SCRIPT_SHA_DIGITS; i += sizeof lower)
+        hf_put_u64(out + i, hf_get_u64(text.data + i) | lower);
+    return true;
 }
 
 /* ---- What it is given. ---- */

@@ -60,6 +60,45 @@ TEST(keys_have_a_name_or_several_and_flags_of_their_own)
     CHECK_EQ(round_trip(&command), HF_CORRUPT);
 }
 
+/* Those that clients send most are read on a way of their own. */
+TEST(a_usual_record_of_a_key_has_the_same_rules)
+{
+    static const uint64_t wrong[] = {
+        HOLD_SHARED,
+        HOLD_BEST,
+        (uint64_t)SAYS << HOLD_SAY_SHIFT,
+        (uint64_t)SAY_FIRST << HOLD_SAY_SHIFT, /* of several keys */
+        0x10000,
+    };
+    struct hold_command usual[] = {
+        {.kind = HOLD_KEY_SET,
+         .name = hf_bytes_text("door"),
+         .owner = hf_bytes_text("ann"),
+         .ttl_ms = HOLD_TTL_MAX_MS,
+         .flags = HOLD_NX},
+        {.kind = HOLD_KEY_DEL,
+         .name = hf_bytes_text("door"),
+         .reason = hf_bytes_text("ann"),
+         .flags = HOLD_EQUAL},
+    };
+
+    for (size_t i = 0; i < 2; i++) {
+        struct hold_command *command = &usual[i];
+        uint64_t flags = command->flags;
+        CHECK_EQ(round_trip(command), HF_OK);
+        for (size_t j = 0; j < sizeof wrong / sizeof wrong[0]; j++) {
+            command->flags = HOLD_XX | wrong[j];
+            CHECK_EQ(round_trip(command), HF_CORRUPT);
+        }
+        command->flags = flags;
+        command->kind = i == 0 ? HOLD_KEY_DEL : HOLD_KEY_SET;
+        CHECK_EQ(round_trip(command), HF_OK);
+    }
+    usual[0].kind = HOLD_KEY_SET;
+    usual[0].ttl_ms++;
+    CHECK_EQ(round_trip(&usual[0]), HF_CORRUPT);
+}
+
 /* Of a SET with NX alone: which of the client's keys was not free. Several have
  * a value each, which may be empty. */
 TEST(keys_may_have_a_value_each)

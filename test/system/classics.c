@@ -125,3 +125,48 @@ TEST(many_checkouts_of_the_same_cart_are_one)
     CHECK_EQ(test_number(product, "sold"), 2);
     test_server_finish(&server, &good);
 }
+
+/* What has ended stays as it ended, and so do the numbers of its product. */
+TEST(every_forbidden_transition_is_refused_and_changes_nothing)
+{
+    static const char *const ids[] = {"sold", "back", "late", "none"};
+    static const char *const ended[] = {"STATE", "STATE", "EXPIRED",
+                                        "NOTFOUND"};
+    static const char *const steps[] = {
+        "CONFIRM %s",         "CONFIRM %s ITEM ticket 1",
+        "CANCEL %s REASON x", "CANCEL %s ITEM ticket 1",
+        "EXTEND %s TTL 5000",
+    };
+    struct hf_bytes product;
+    int64_t version;
+
+    begin("ticket", 10);
+    test_ask(&good, "RESERVE sold ITEM ticket 2");
+    test_ask(&good, "RESERVE back ITEM ticket 2");
+    test_ask(&good, "RESERVE late ITEM ticket 2 TTL 1");
+    CHECK_DONE(test_ask(&good, "CONFIRM sold"));
+    CHECK_DONE(test_ask(&good, "CANCEL back"));
+    do
+        product = test_ask(&good, "STOCK GET ticket");
+    while (test_number(product, "reserved") != 0);
+    version = test_number(product, "version");
+    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+        for (size_t k = 0; k < sizeof steps / sizeof steps[0]; k++)
+            CHECK_ERROR(test_ask(&good, steps[k], ids[i]), ended[i]);
+#pragma GCC diagnostic pop
+        if (i == 3)
+            break;
+        CHECK_ERROR(test_ask(&good, "RESERVE %s ITEM ticket 2", ids[i]),
+                    "STATE");
+        CHECK_ERROR(test_ask(&good, "RESERVE %s ITEM ticket 9", ids[i]),
+                    "STATE");
+    }
+    product = test_ask(&good, "STOCK GET ticket");
+    CHECK_EQ(test_number(product, "version"), version);
+    CHECK_EQ(test_number(product, "available"), 8);
+    CHECK_EQ(test_number(product, "reserved"), 0);
+    CHECK_EQ(test_number(product, "sold"), 2);
+    test_server_finish(&server, &good);
+}

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/call.h"
@@ -19,6 +20,8 @@
 #define PIECE_BYTES (64u * 1024)
 #define BATCH_NS    (60 * HF_NS_PER_S) /* for the answers of a batch */
 #define DRAWN_NS    (HF_NS_PER_S / 5)
+#define BAR         "##############################"
+#define BAR_CELLS   (sizeof BAR - 1)
 
 static struct call call = {.client = {.fd = -1}};
 static const char *format_name;
@@ -32,6 +35,8 @@ struct transfer {
     uint64_t rows;   /* taken, or written */
     uint64_t failed; /* rows with an error */
     uint64_t failed_line;
+    uint64_t whole; /* bytes to read, or products to write; 0: not known */
+    uint64_t part;  /* of them */
     uint64_t began_ns;
     uint64_t drawn_ns;
     bool draws;
@@ -49,6 +54,18 @@ static void clear_line(const struct transfer *t)
         fprintf(stderr, "\r\033[K");
 }
 
+/* Products may come and bytes be added while it runs: it stops at the end. */
+static void draw_bar(const struct transfer *t)
+{
+    uint64_t part = t->part < t->whole ? t->part : t->whole;
+
+    if (t->whole == 0)
+        return;
+    fprintf(stderr, "  [%-*.*s] %llu %%", (int)BAR_CELLS,
+            (int)(part * BAR_CELLS / t->whole), BAR,
+            (unsigned long long)(part * 100 / t->whole));
+}
+
 static void draw(struct transfer *t)
 {
     uint64_t now_ns = client_now_ns();
@@ -57,7 +74,9 @@ static void draw(struct transfer *t)
     if (!t->draws || now_ns < t->drawn_ns + DRAWN_NS)
         return;
     t->drawn_ns = now_ns;
-    fprintf(stderr, "\r  %llu rows  %.0f/s\033[K", (unsigned long long)t->rows,
+    fprintf(stderr, "\r");
+    draw_bar(t);
+    fprintf(stderr, "  %llu rows  %.0f/s\033[K", (unsigned long long)t->rows,
             seconds > 0 ? (double)t->rows / seconds : 0);
 }
 
@@ -180,6 +199,7 @@ static int refill(struct transfer *t)
 
     if (len == 0 && ferror(t->file))
         return cannot(t, "read");
+    t->part += len;
     return rows_add(&t->reader, t->piece, len) == HF_OK ? CLI_DONE : CLI_FAILED;
 }
 
@@ -222,7 +242,10 @@ static int greet(void)
 static int import(struct transfer *t)
 {
     int code = dry_run ? CLI_DONE : greet();
+    struct stat file;
 
+    if (fstat(fileno(t->file), &file) == 0 && S_ISREG(file.st_mode))
+        t->whole = (uint64_t)file.st_size;
     rows_init(&t->reader, t->format);
     if (code == CLI_DONE)
         code = read_rows(t);
@@ -265,6 +288,7 @@ static int put_page(struct transfer *t, struct hf_bytes reply,
         }
         t->rows++;
     }
+    t->part += (uint64_t)list.number;
     return CLI_DONE;
 }
 
@@ -302,10 +326,37 @@ static int put_pages(struct transfer *t, struct hf_buf *out)
     return code;
 }
 
+/* How many products there are. */
+static int count_products(struct transfer *t)
+{
+    static const char field[] = "\nproducts:";
+    struct words words = {0};
+    struct hf_bytes reply;
+
+    words_text(&words, "INFO");
+    words_text(&words, "holds");
+    int code = call_send(&call, words.count, words.list, &reply);
+    if (code != CLI_DONE)
+        return code;
+    const char *at = memmem(reply.data, reply.len, field, sizeof field - 1);
+    const char *end = reply.data + reply.len;
+    if (at != NULL) {
+        at += sizeof field - 1;
+        end = memchr(at, '\r', (size_t)(end - at));
+    }
+    if (at == NULL || end == NULL ||
+        hf_parse_u64(hf_bytes(at, (size_t)(end - at)), &t->whole) != HF_OK)
+        t->whole = 0; /* no bar */
+    return CLI_DONE;
+}
+
 static int export(struct transfer *t)
 {
     struct hf_buf out = {0};
-    int code = put_pages(t, &out);
+    int code = t->draws ? count_products(t) : CLI_DONE;
+
+    if (code == CLI_DONE)
+        code = put_pages(t, &out);
 
     hf_buf_destroy(&out);
     if (code == CLI_DONE && fflush(t->file) != 0)

@@ -89,5 +89,18 @@ check "all of many rows are exported" \
 check "with their numbers" grep -q '^many-12345,12345,1,12345,0,0,' \
     "$scratch/all.csv"
 
+# On a terminal a bar tells how far it is.
+on_terminal() { # COMMAND...: what a terminal would show, a line each time
+    script -qec "$(printf '%q ' "$HOLDFAST" stock "$@")" /dev/null |
+        tr '\r' '\n' >"$scratch/out"
+}
+on_terminal import "$scratch/many.csv"
+check "an import shows a bar" \
+    grep -qE '^  \[#{1,30} *\] [0-9]+ %  [0-9]+ rows  [0-9]+/s' "$scratch/out"
+check "and what it did" grep -q '^.*20000 rows imported in ' "$scratch/out"
+on_terminal export "$scratch/all.csv"
+check "so does an export" \
+    grep -qE '^  \[#{1,30} *\] [0-9]+ %  [0-9]+ rows  [0-9]+/s' "$scratch/out"
+
 stop_server
 finish

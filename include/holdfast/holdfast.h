@@ -51,6 +51,7 @@
 #include "holdfast/stack.h"
 #include "holdfast/stamped.h"
 #include "holdfast/status.h"
+#include "holdfast/stock.h"
 #include "holdfast/store.h"
 #include "holdfast/tiered.h"
 #include "holdfast/version.h"

@@ -1,5 +1,6 @@
-/* hold_expiry.c - a million reservations that are over at one instant: no number
- * that is told is wrong, who waits is served in order, and no step is long.
+/* hold_expiry.c - a million reservations that are over at one instant: no
+ * number that is told is wrong, who waits is served in order, and no step is
+ * long.
  */
 #include "support/engine.h"
 #include "support/server.h"

@@ -1,6 +1,7 @@
 /* Tests that NULL is refused, or does nothing, in every call of the lock
- * manager. Each pointer in turn is NULL and all else is good. */
+ * manager and of stock. Each pointer in turn is NULL and all else is good. */
 #include "holdfast/locks.h"
+#include "holdfast/stock.h"
 #include "support/test.h"
 
 TEST_ONE_THREAD;
@@ -60,4 +61,44 @@ TEST(locks)
     hf_locks_shutdown(NULL);
     hf_locks_close(NULL);
     hf_locks_close(locks);
+}
+
+TEST(stock)
+{
+    const struct hf_stock_item items[] = {{"a", 1}, {NULL, 1}};
+    struct hf_stock_answer answer;
+    struct hf_stock_product product;
+    struct hf_stock *stock;
+
+    CHECK_EQ(hf_stock_open(NULL, &(struct hf_stock_opts){0}), HF_INVALID);
+    CHECK_EQ(hf_stock_open(&stock, NULL), HF_OK);
+    CHECK_EQ(hf_stock_set(NULL, "a", 1), HF_INVALID);
+    CHECK_EQ(hf_stock_set(stock, NULL, 1), HF_INVALID);
+    CHECK_EQ(hf_stock_set(stock, "a", 1), HF_OK);
+    CHECK_EQ(hf_stock_add(NULL, "a", 1), HF_INVALID);
+    CHECK_EQ(hf_stock_add(stock, NULL, 1), HF_INVALID);
+    CHECK_EQ(hf_stock_remove(NULL, "a"), HF_INVALID);
+    CHECK_EQ(hf_stock_remove(stock, NULL), HF_INVALID);
+    CHECK_EQ(hf_stock_get(NULL, "a", &product), HF_INVALID);
+    CHECK_EQ(hf_stock_get(stock, NULL, &product), HF_INVALID);
+    CHECK_EQ(hf_stock_get(stock, "a", NULL), HF_INVALID);
+    CHECK_EQ(hf_stock_reserve(NULL, "r", items, 1, 0, &answer), HF_INVALID);
+    CHECK_EQ(hf_stock_reserve(stock, NULL, items, 1, 0, &answer), HF_INVALID);
+    CHECK_EQ(hf_stock_reserve(stock, "r", NULL, 1, 0, &answer), HF_INVALID);
+    CHECK_EQ(hf_stock_reserve(stock, "r", items, 2, 0, &answer), HF_INVALID);
+    CHECK_EQ(hf_stock_reserve(stock, "r", items, 1, 0, NULL), HF_OK);
+    CHECK_EQ(hf_stock_extend(NULL, "r", 1, &answer), HF_INVALID);
+    CHECK_EQ(hf_stock_extend(stock, NULL, 1, &answer), HF_INVALID);
+    CHECK_EQ(hf_stock_extend(stock, "r", 60000000000, NULL), HF_OK);
+    CHECK_EQ(hf_stock_look(NULL, "r", &answer), HF_INVALID);
+    CHECK_EQ(hf_stock_look(stock, NULL, &answer), HF_INVALID);
+    CHECK_EQ(hf_stock_look(stock, "r", NULL), HF_INVALID);
+    CHECK_EQ(hf_stock_confirm(NULL, "r", &answer), HF_INVALID);
+    CHECK_EQ(hf_stock_confirm(stock, NULL, &answer), HF_INVALID);
+    CHECK_EQ(hf_stock_confirm(stock, "r", NULL), HF_OK);
+    CHECK_EQ(hf_stock_cancel(NULL, "r", &answer), HF_INVALID);
+    CHECK_EQ(hf_stock_cancel(stock, NULL, &answer), HF_INVALID);
+    CHECK_EQ(hf_stock_cancel(stock, "r", NULL), HF_CLOSED);
+    hf_stock_close(NULL);
+    hf_stock_close(stock);
 }

@@ -80,7 +80,8 @@ struct hold_event {
     uint64_t token;     /* of a lock's: of the grant; of a fence: the newest;
                          * of STOCK_LIMIT: the limit */
     uint64_t age_us;    /* how long the hold or reservation that ended with it
-                         * had lasted; HOLD_NO_AGE: none ended */
+                         * had lasted; of an offer, how long somebody waited
+                         * for it; HOLD_NO_AGE: none of these */
     uint64_t total;     /* of a product that changed, or is low */
     uint64_t available; /* the same */
     uint64_t lag_us;    /* of an expiry: how long after its time */

@@ -289,7 +289,9 @@ begin(struct hold_engine *e, uint32_t number, enum hold_event_kind kind,
 
     uint64_t seq = emit(e, kind, hf_index_name(&e->reservations, r), 0);
     if (r->seq == 0)
-        r->seq = seq; /* else it has waited */
+        r->seq = seq;
+    else if (kind == EVENT_OFFERED && r->status == RESERVATION_WAITING)
+        emit_age(e, r->created_us); /* it has waited, and nobody else counts */
     for (uint32_t i = 0; items != NULL && i < count; i++)
         units_take(e, &items[i], seq);
     for (size_t at = 0;

@@ -166,7 +166,9 @@ void event_put(struct reply *reply, const struct hold_event *event,
     put_number(reply, numbers.total, event->total);
     put_number(reply, numbers.available, event->available);
     if (aged)
-        reply_pair_number(reply, "held_ms", (int64_t)(event->age_us / 1000));
+        reply_pair_number(
+            reply, event->kind == EVENT_OFFERED ? "waited_ms" : "held_ms",
+            (int64_t)(event->age_us / 1000));
     if (event->group.len > 0)
         put_text(reply, "group", event->group);
     if (note)

@@ -366,7 +366,7 @@ static const struct figure figures[] = {
      "Waits in the queue of a lock, by how they ended.",
      HISTOGRAM(US, wait_bounds_us), EACH(metrics.wait_us, "result", wait_name)},
     {SECTION_LATENCY, "holdfast_stock_wait_seconds",
-     "Waits of RESERVE for stock, by how they ended.",
+     "Waits for stock, by how they ended; of WAITLIST JOIN those granted.",
      HISTOGRAM(US, wait_bounds_us),
      EACH(metrics.stock_wait_us, "result", wait_name)},
     {SECTION_LATENCY, "holdfast_lock_hold_seconds", "How long locks were held.",

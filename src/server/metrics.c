@@ -148,8 +148,12 @@ void metrics_events(struct metrics *metrics, const struct hold_out *out)
         if (event->kind == EVENT_LOCK_RELEASED ||
             event->kind == EVENT_LOCK_EXPIRED || event->kind == EVENT_LOCK_LOST)
             hf_histogram_record(metrics->hold_us, event->age_us);
-        else if (event->kind == EVENT_CONFIRMED)
+        else if (event->kind == EVENT_CONFIRMED ||
+                 event->kind == EVENT_CONFIRMED_LATE)
             hf_histogram_record(metrics->confirm_us, event->age_us);
+        else if (event->kind == EVENT_OFFERED)
+            hf_histogram_record(metrics->stock_wait_us[METRICS_GRANTED],
+                                event->age_us);
     }
 }
 

@@ -20,9 +20,11 @@ TEST(an_offer_is_made_when_it_is_its_turn_and_expires_to_the_next)
     one_apple();
     EXPECT(join("b", ""), "OK id=b status=WAITING position=1");
     EXPECT(join("c", ""), "OK id=c status=WAITING position=2");
+    engine_now_us += 7 * MS;
     const struct hold_out *out = engine_cancel("a", "");
     EXPECT_ANSWERS(out, "");
     EXPECT_EVENTS(out, "5 CANCELLED a; 6 OFFERED b");
+    CHECK_EQ(out->events[1].age_us, 7 * MS);
     EXPECT_BEGINS(engine_reservation("b"),
                   "OK id=b status=PENDING expires_ms=1000");
     engine_now_us += 1000 * MS;
@@ -39,6 +41,7 @@ TEST(an_offer_is_made_at_once_if_there_is_stock_and_nobody_waits)
     EXPECT(out, "OK id=b status=PENDING expires_ms=1000 "
                 "items=[{sku=apple quantity=1}]");
     EXPECT_EVENTS(out, "2 OFFERED b");
+    CHECK(out->events[0].age_us == HOLD_NO_AGE); /* nobody waited */
     engine_do("RESERVE w ITEM apple 5 WAIT 1000");
     EXPECT(join("c", ""), "OK id=c status=WAITING position=2");
     EXPECT_BEGINS(engine_do("WAITLIST JOIN apple 1 OWNER eve PRIORITY 3"),

@@ -86,6 +86,9 @@ TEST(events_tell_holds_confirms_and_lags)
         {.kind = EVENT_LOCK_RELEASED, .age_us = 30},
         {.kind = EVENT_LOCK_EXPIRED, .age_us = 70, .lag_us = 0},
         {.kind = EVENT_CONFIRMED, .age_us = 5},
+        {.kind = EVENT_CONFIRMED_LATE, .age_us = 7},
+        {.kind = EVENT_OFFERED, .age_us = HOLD_NO_AGE}, /* it did not wait */
+        {.kind = EVENT_OFFERED, .age_us = 4},
         {.kind = EVENT_CANCELLED, .age_us = 6},
         {.kind = EVENT_RESERVATION_EXPIRED, .age_us = 8, .lag_us = 9},
         {.kind = EVENT_SESSION_EXPIRED, .age_us = HOLD_NO_AGE, .lag_us = 11},
@@ -99,8 +102,11 @@ TEST(events_tell_holds_confirms_and_lags)
     CHECK_EQ(stats.count, 3);
     CHECK_EQ(stats.sum, 1000);
     hf_histogram_stats(m->confirm_us, &stats);
+    CHECK_EQ(stats.count, 2);
+    CHECK_EQ(stats.sum, 12);
+    hf_histogram_stats(m->stock_wait_us[METRICS_GRANTED], &stats);
     CHECK_EQ(stats.count, 1);
-    CHECK_EQ(stats.sum, 5);
+    CHECK_EQ(stats.sum, 4);
     hf_histogram_stats(m->lag_us, &stats);
     CHECK_EQ(stats.count, 3);
     CHECK_EQ(stats.max, 11);

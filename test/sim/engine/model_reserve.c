@@ -228,6 +228,8 @@ struct model_reservation *model_add_reservation(struct model *model,
         .items = what->items,
     };
     uint64_t seq = model_event(model, kind, model_bytes(&r->id), 0);
+    if (what->joined)
+        model_age(model, what->queued_us);
     r->seq = what->order;
     for (size_t i = 0; i < r->item_count; i++) {
         struct model_product *p =

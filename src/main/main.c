@@ -28,6 +28,8 @@ static const struct subcommand {
     {"waitlist", plain_main, "wait for stock without a connection"},
     {"confirm", plain_main, "turn a reservation into a sale"},
     {"cancel", plain_main, "give reserved stock back"},
+    {"extend", plain_main, "let a reservation last longer"},
+    {"class", plain_main, "set what counts for a class of reservations"},
     {"limit", plain_main, "ask whether a key may act now"},
     {"bench", bench_main, "measure how fast a server is"},
     {"verify", verify_main, "check a data folder offline"},

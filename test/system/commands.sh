@@ -22,7 +22,7 @@ refused='127.0.0.1:1: connection refused: is the server running? (holdfast serve
 for words in 'stock list' 'stock set bolt 5' 'reserve r bolt=1' 'confirm r' \
     'cancel r' 'limit k --rate 1 --per 1000' 'bench --work ping' \
     'bench --work reserve --prepare' 'locks' 'lockinfo a' 'explain a' \
-    'waitgraph' 'leader a' 'session list'; do
+    'waitgraph' 'leader a' 'session list' 'extend r --ttl 1' 'class list'; do
     # shellcheck disable=SC2086 # words
     tells 69 "holdfast ${words%% *}: $refused" "$HOLDFAST" $words --port 1
 done
@@ -44,7 +44,7 @@ stock|set, add, get, list, del, low, limit, attr, history, at, audit, places, ex
 stock move bolt|set, add, get, list, del, low, limit, attr, history, at, audit, places, expect, arrive, expected, import or export is needed
 stock set bolt|wrong number of words for set
 stock set bolt many|'many' is not a number
-stock del bolt --reason why|--reason and --ref belong to set and add
+stock del bolt --reason why|--reason and --ref belong to set, add and arrive
 stock get bolt --if 1|--if belongs to set, add and del
 stock get bolt --req q|--req belongs to changes
 stock low bolt few|'few' is not a number
@@ -63,6 +63,17 @@ group drop g|confirm, cancel or show is needed, and the name of a group
 group confirm g --reason why|--reason belongs to cancel
 group confirm g --count 1|--cursor and --count belong to show
 group show g --req q|--req belongs to changes
+extend|a reservation id is needed
+extend r|--ttl is needed
+extend r --ttl 0|--ttl takes a number from 1
+class|set, del or list is needed
+class drop vip|set, del or list is needed
+class set|wrong number of words for set
+class list vip|wrong number of words for list
+class del vip --ttl 1|--ttl, --grace, --extends and --life belong to set
+class list --grace 1|--ttl, --grace, --extends and --life belong to set
+class list --req q|--req belongs to changes
+class set vip --count 1|--cursor and --count belong to list
 limit|one key is needed
 limit k --rate 1|--rate and --per are needed, or --policy
 limit k --rate 0 --per 1|--rate takes a number from 1 to 1000000000
@@ -113,6 +124,20 @@ tells 0 '' "$HOLDFAST" group show trip --count 5
 check "who is in a group is listed" grep -q 'id=g1 status=PENDING' "$scratch/out"
 tells 0 '' "$HOLDFAST" group cancel trip --reason rain --req trip-1
 tells 65 "NOTFOUND no group 'trip'" "$HOLDFAST" group confirm trip
+tells 0 '' "$HOLDFAST" class set vip --ttl 90000 --extends 1 --life 95000 --req c-1
+tells 0 '' "$HOLDFAST" class set slow --grace 70
+tells 0 '' "$HOLDFAST" class list --count 1
+check "a class is listed with its rules" grep -q \
+    'name=vip ttl_ms=90000 grace_ms=0 extends=1 life_ms=95000' "$scratch/out"
+tells 0 '' "$HOLDFAST" reserve v bolt=1 --class vip
+tells 65 'STATE' "$HOLDFAST" extend v --ttl 96000
+tells 0 '' "$HOLDFAST" extend v --ttl 80000 --req e-1
+tells 0 '' "$HOLDFAST" extend v --ttl 80000 --req e-1
+tells 65 'STATE' "$HOLDFAST" extend v --ttl 80000
+tells 0 '' "$HOLDFAST" class del vip --req c-2
+tells 65 'NOTFOUND' "$HOLDFAST" class del vip
+tells 65 'NOTFOUND' "$HOLDFAST" reserve u bolt=1 --class vip
+tells 0 '' "$HOLDFAST" cancel v
 tells 0 '' "$HOLDFAST" stock attr bolt thread
 tells 0 '' "$HOLDFAST" confirm r
 tells 65 'STATE' "$HOLDFAST" cancel r

@@ -170,21 +170,46 @@ static uint32_t lesser(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* The booking of the units that the mention gave back. */
+/* From where on a CONFIRM in part may have given back what it did not name. */
+static uint32_t first_sale(const struct booking_view *view)
+{
+    uint32_t first = view->check->end;
+
+    for (size_t i = 0; i < view->count; i++) {
+        const struct mention *m = &view->mentions[i];
+        if (is_part(m) && m->call->verb == VERB_CONFIRM)
+            first = lesser(first, m->call->first);
+    }
+    return first;
+}
+
+/* The booking of the units that the mention gave back, if it did: they may
+ * have been among those of a CONFIRM. */
 static struct booking early_of(const struct booking_view *view,
                                const struct mention *m)
 {
     const struct check *c = view->check;
     struct booking early = *view->booking;
+    uint32_t first = m->call->first;
 
-    early.end = lesser(early.end, m->call->first);
-    early.kept = lesser(early.kept, m->call->first);
+    if (!mention_is_done(m))
+        first = lesser(first, first_sale(view));
+    early.end = lesser(early.end, first);
+    early.kept = lesser(early.kept, first);
     early.sold_hi = c->end;
     if (mention_is_done(m)) {
         early.over = lesser(early.over, m->call->hi);
         early.sold_lo = c->end;
     }
     return early;
+}
+
+/* Was it asked when the reservation had surely ended, and not told DONE? */
+static bool is_too_late(const struct booking_view *view,
+                        const struct mention *m)
+{
+    return m->call->verb == VERB_CANCEL && !mention_is_done(m) &&
+           m->call->first > view->booking->over;
 }
 
 /* A CONFIRM of a part gives back what the CANCELs have left of the others, and
@@ -197,7 +222,8 @@ void booking_part(struct booking_view *view, size_t i)
         const struct mention *m = &view->mentions[j % view->count];
         bool confirms = m->call->verb == VERB_CONFIRM;
         struct share *share = (struct share *)c->shares.data + i;
-        if (!is_part(m) || confirms != (j >= view->count))
+        if (!is_part(m) || confirms != (j >= view->count) ||
+            is_too_late(view, m))
             continue;
         int64_t units = check_units(m->call, share->key.name);
         if (confirms)

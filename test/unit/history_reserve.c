@@ -153,6 +153,32 @@ TEST(a_sale_in_part_may_be_asked_before_a_cancel_in_part)
     TOLD_BAD(&t, "sold");
 }
 
+/* Of a CANCEL in part without an answer nobody knows whether it came before the
+ * CONFIRM, or was refused behind it: then the CONFIRM freed its units. */
+TEST(a_sale_in_part_frees_what_a_later_cancel_may_have_named)
+{
+    struct told t;
+
+    begin_reserved(&t);
+    told(&t, 1, "CONFIRM r ITEM s 3", OF("CONFIRMED", 0, 3));
+    told(&t, 2, "STOCK GET s", SEEN(10, 7, 0, 3, 5));
+    told_ask(&t, 1, "CANCEL r ITEM s 4");
+    TOLD_GOOD(&t);
+
+    begin_reserved(&t); /* its CANCEL does not hide what was not sold */
+    told(&t, 1, "CONFIRM r ITEM s 3", OF("CONFIRMED", 0, 3));
+    told(&t, 2, "STOCK GET s", SEEN(10, 8, 0, 2, 5));
+    told_ask(&t, 1, "CANCEL r ITEM s 4");
+    TOLD_BAD(&t, "sold");
+
+    begin_reserved(&t); /* both at once */
+    uint64_t id = told_ask(&t, 3, "CONFIRM r ITEM s 3");
+    told_ask(&t, 1, "CANCEL r ITEM s 1");
+    told(&t, 2, "STOCK GET s", SEEN(10, 7, 0, 3, 5));
+    told_answer(&t, 3, id, OF("CONFIRMED", 0, 3));
+    TOLD_GOOD(&t);
+}
+
 #define FAILED(units)                                                         \
     "id r status PENDING expires_ms 10000 items [ sku t quantity 1 ] failed " \
     "[ sku s requested 12 available " #units " ]"

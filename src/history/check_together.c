@@ -40,6 +40,7 @@ static const struct call *alone(struct check *c, const struct call *group,
     words[1] = call->name = id;
     call->words = words;
     call->word_count = 2;
+    call->terms.bundle = group->name;
     call->terms.together = group->outcome == OUTCOME_DONE && group->sure;
     call->outcome = OUTCOME_UNKNOWN;
     call->sure = false;
@@ -69,10 +70,11 @@ void together_mention(struct check *c)
     }
 }
 
-void together_judge(struct booking_view *view)
+/* The one that surely made it a member of a group; NULL: none did, or nobody
+ * knows which. */
+static const struct mention *find_made(const struct booking_view *view)
 {
     const struct mention *made = NULL;
-    const struct mention *ended = NULL;
     size_t lives = 0;
 
     for (size_t i = 0; i < view->count; i++) {
@@ -81,12 +83,32 @@ void together_judge(struct booking_view *view)
         if (m->kind == MENTION_RESERVE && m->call->may && mention_is_done(m) &&
             m->call->sure && m->call->terms.bundle.len > 0)
             made = m;
+    }
+    return lives > 1 ? NULL : made;
+}
+
+/* The first that surely ended its group. */
+static const struct mention *find_ended(const struct booking_view *view,
+                                        const struct mention *made)
+{
+    const struct mention *ended = NULL;
+
+    for (size_t i = 0; made != NULL && i < view->count; i++) {
+        const struct mention *m = &view->mentions[i];
         if (m->call->terms.together &&
+            hf_bytes_equal(m->call->terms.bundle, made->call->terms.bundle) &&
             (ended == NULL || m->call->hi < ended->call->hi))
             ended = m;
     }
-    if (made == NULL || ended == NULL || lives > 1 ||
-        made->call->hi >= ended->call->first)
+    return ended;
+}
+
+void together_judge(struct booking_view *view)
+{
+    const struct mention *made = find_made(view);
+    const struct mention *ended = find_ended(view, made);
+
+    if (ended == NULL || made->call->hi >= ended->call->first)
         return;
     for (size_t i = 0; i < view->count; i++) {
         const struct mention *m = &view->mentions[i];

@@ -71,3 +71,21 @@ TEST(a_group_that_is_refused_ends_nothing)
     told(&t, 1, "RESERVATION a", TAKEN("a", "PENDING", 8996));
     TOLD_GOOD(&t);
 }
+
+/* Somebody asks for it with another group, which does not become its own. */
+TEST(the_end_of_another_group_leaves_it_pending)
+{
+    struct told t;
+
+    told_begin(&t);
+    told(&t, 1, "STOCK SET s 9", SET(9, 0, 0, 1));
+    told(&t, 1, "RESERVE a ITEM s 2 GROUP g TTL 9000",
+         TAKEN("a", "PENDING", 9000));
+    told(&t, 1, "RESERVE b ITEM s 2 GROUP h TTL 9000",
+         TAKEN("b", "PENDING", 9000));
+    told(&t, 2, "GROUP CONFIRM g", "group g status CONFIRMED count 1");
+    told(&t, 1, "RESERVATION b", TAKEN("b", "PENDING", 8990));
+    told(&t, 2, "RESERVE b ITEM s 3 GROUP g TTL 9000",
+         "-CONFLICT id 'b' was used with other arguments");
+    TOLD_GOOD(&t);
+}

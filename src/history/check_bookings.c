@@ -299,10 +299,20 @@ static const struct call *joined(struct check *c, const struct call *join)
     return call;
 }
 
-void check_reservations(struct check *c)
+static void add_mention(struct check *c, const struct call *call)
 {
     struct mention mention;
 
+    if (understand(c, call, &mention))
+        *(struct mention *)check_push(c, &c->mentions, sizeof mention) =
+            mention;
+    else if (call->verb == VERB_RESERVE && call->may &&
+             call->outcome == OUTCOME_UNKNOWN)
+        add_nameless(c, call);
+}
+
+void check_reservations(struct check *c)
+{
     for (size_t i = 0; i < c->count; i++) {
         const struct call *call = &c->calls[i];
         uint64_t grace_us = call->terms.grace_ms * US_PER_MS;
@@ -318,18 +328,13 @@ void check_reservations(struct check *c)
         if (call == NULL || call->verb < VERB_RESERVE ||
             call->verb > VERB_RESERVATION)
             continue;
-        if (call->verb == VERB_RESERVE && check_code(call, "TIMEOUT") &&
-            call->doubtful)
-            call = undone(c, call);
         c->report->reads +=
             call->verb == VERB_RESERVATION && call->answer_at != CHECK_NEVER;
-        if (understand(c, call, &mention))
-            *(struct mention *)check_push(c, &c->mentions, sizeof mention) =
-                mention;
-        else if (call->verb == VERB_RESERVE && call->may &&
-                 call->outcome == OUTCOME_UNKNOWN)
-            add_nameless(c, call);
+        add_mention(c, call); /* what was told may have stood, and been seen */
+        if (call->verb == VERB_RESERVE && check_code(call, "TIMEOUT") &&
+            call->doubtful)
+            add_mention(c, undone(c, call));
     }
     together_mention(c);
-    check_groups(c, &c->mentions, sizeof mention, judge);
+    check_groups(c, &c->mentions, sizeof(struct mention), judge);
 }

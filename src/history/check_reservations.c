@@ -237,12 +237,37 @@ static bool is_late(const struct booking_view *view, const struct mention *m)
             check_us(c, m->call->first) <= view->over_us + c->grace_us);
 }
 
+/* Is the reservation told to be what the call makes of it? */
+static bool is_fitting(const struct mention *m)
+{
+    bool goes_on = m->status == BOOKING_PENDING;
+
+    if (!mention_is_done(m))
+        return true;
+    switch (m->call->verb) {
+    case VERB_CONFIRM:
+        return m->status == BOOKING_CONFIRMED;
+    case VERB_CANCEL:
+        return m->status == BOOKING_CANCELLED ||
+               (goes_on && check_has_items(m->call));
+    case VERB_EXTEND:
+        return goes_on;
+    default:
+        return true;
+    }
+}
+
 static void judge_status(struct booking_view *view, const struct mention *m,
                          const struct mention **ended)
 {
     struct check *c = view->check;
     const struct booking *b = view->booking;
 
+    if (!is_fitting(m))
+        check_found(c, "status", m->call->id, b->proof->id,
+                    "reservation %.*s is told to be what %.*s does not make "
+                    "of it",
+                    SHOW(view->id), SHOW(m->call->words[0]));
     if (m->status == BOOKING_PENDING && m->kind != MENTION_EXTEND &&
         m->call->may && m->call->first > b->over)
         check_found(c, "status", m->call->id, b->proof->id,

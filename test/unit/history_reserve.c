@@ -61,6 +61,27 @@ TEST(an_id_that_has_ended_is_not_reserved_again)
     TOLD_BAD(&t, "status");
 }
 
+TEST(what_ends_a_reservation_says_how)
+{
+    struct told t;
+
+    begin_reserved(&t);
+    told(&t, 1, "CONFIRM r", BOOKED("CANCELLED", 0));
+    TOLD_BAD(&t, "status");
+    begin_reserved(&t);
+    told(&t, 1, "CONFIRM r", BOOKED("PENDING", 10000));
+    TOLD_BAD(&t, "status");
+    begin_reserved(&t);
+    told(&t, 1, "CANCEL r", BOOKED("CONFIRMED", 0));
+    TOLD_BAD(&t, "status");
+    begin_reserved(&t); /* of all that it has */
+    told(&t, 1, "CANCEL r", BOOKED("PENDING", 10000));
+    TOLD_BAD(&t, "status");
+    begin_reserved(&t);
+    told(&t, 1, "EXTEND r TTL 5000", BOOKED("EXPIRED", 0));
+    TOLD_BAD(&t, "status");
+}
+
 #define OF(status, ms, units)                                                  \
     "id r status " status " expires_ms " #ms " items [ sku s quantity " #units \
     " ]"

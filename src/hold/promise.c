@@ -48,12 +48,16 @@ static size_t shown_bound(const struct hold_engine *e,
     return bound;
 }
 
-/* A CONFIRM that comes late may be SHORT instead, which names a product
- * twice; so may a command of a group, or QUOTA, which names the owner, too. */
-static size_t with_short(const struct hold_command *c, size_t bound)
+/* What is told instead may be longer, since it names products. A CONFIRM that
+ * comes late may be SHORT, which names one twice; so may a command of a group,
+ * or QUOTA, which names the owner, too. A CONFIRM or CANCEL of some items names
+ * one that the reservation does not have. */
+static size_t with_refusal(const struct hold_command *c, size_t bound)
 {
-    bool may = c->kind == HOLD_GROUP ||
-               (c->kind == HOLD_CONFIRM && bound > promise_reservation(0, 0));
+    bool ends = c->kind == HOLD_CONFIRM ||
+                (c->kind == HOLD_CANCEL && c->item_count > 0);
+    bool may =
+        c->kind == HOLD_GROUP || (ends && bound > promise_reservation(0, 0));
 
     if (!may)
         return bound;
@@ -210,7 +214,7 @@ prepare_other(struct hold_engine *e, const struct hold_command *c)
                                                : shown_bound(e, c);
         if (need.reply_len > HF_TEXT_MAX)
             return HF_INVALID;
-        need.reply_len = with_short(c, need.reply_len);
+        need.reply_len = with_refusal(c, need.reply_len);
         need_text(e, &need, need.reply_len);
     }
     if (e->memory_max > 0 && e->memory_bytes >= e->memory_max &&

@@ -4,34 +4,34 @@
  *
  * They are looked up by their hashes: the name cut off before each '/', if some
  * TREE in use has a name of that length. A name may have hundreds above it, and
- * thousands of waits there or beside it may be granted in one step. So what was
- * found for the last name is kept, and is the same for all names that have the
- * same ones above, as long as no TREE comes or goes; and, as long as nobody
- * gets or loses one, that none of them stops a reader. This is no state:
- * nothing but time depends on it.
+ * thousands of waits there, or beside and below each other, may be granted in
+ * one step. So what was found for the last name is kept, and the next one
+ * begins where the two part, as long as no TREE comes or goes. It is also kept
+ * how many of them stop no reader, as long as nothing comes that may. This is
+ * no state: nothing but time depends on it.
  */
 #ifndef HOLD_ABOVE_H
 #define HOLD_ABOVE_H
 
 #include "hold/state.h"
 
-/* What was found, in order, as far as it was asked for. */
+/* What was looked up, in order, as far as it was asked for. */
 struct hold_above {
-    uint64_t number;   /* of times that it began anew */
-    uint64_t changes;  /* of the trees, when it did */
-    uint32_t len;      /* of the name: all before its last '/' */
-    uint32_t count;    /* of those found */
-    uint32_t end_cost; /* to know that there are no more */
-    uint32_t all_cost; /* of going through all of them */
+    uint64_t number;  /* of times that it began anew, or at another '/' */
+    uint64_t changes; /* of the trees, when it did */
+    size_t len;       /* of the name, with its last '/' */
+    size_t at;        /* of the one that was looked up last, or need not be */
+    uint32_t count;   /* of those looked up */
+    uint64_t finds;   /* how often one was, ever */
     bool is_complete;
-    bool is_open;  /* no shared request is stopped there */
-    uint64_t uses; /* of the trees, when that was found out */
+    uint32_t open;  /* the first so many do not stop a shared request */
+    uint64_t stops; /* of the trees, when that was found out */
     char name[HOLD_NAME_MAX];
     struct {
-        uint32_t lock;
+        uint32_t lock; /* 0: it has no TREE */
         uint16_t len;
-        uint16_t cost;      /* looked up to find it, from the one before */
-    } found[HOLD_NAME_MAX]; /* parts may be empty: "///" */
+        uint16_t found;      /* locks, up to this one */
+    } looked[HOLD_NAME_MAX]; /* parts may be empty: "///" */
     /* The last name of which all below were listed to be served, and the turn
      * of serving in which they were: see tree.c. */
     uint64_t listed;

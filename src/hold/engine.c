@@ -57,7 +57,7 @@ struct hold_engine *hold_new(struct hf_hash_seed seed)
     hf_texts_init(&e->texts, &e->memory_bytes);
     due_init(e);
     e->above = hf_alloc_zeroed(sizeof *e->above);
-    e->tree_uses = e->tree_stops = 1;
+    e->tree_stops = 1;
     if (e->above == NULL || init_indexes(e) != HF_OK || out_init(e) != HF_OK) {
         hold_free(e);
         return NULL;
@@ -133,7 +133,7 @@ void run_flush(struct hold_engine *e, const struct hold_command *c)
     e->path_root = 0;
     memset(e->tree_lens, 0, sizeof e->tree_lens);
     e->tree_changes++;
-    e->tree_uses++;
+    e->tree_stops++;
     e->held = 0;
     e->waited_parts = 0;
     e->waited_bytes = 0;

@@ -308,7 +308,6 @@ void group_run(struct hold_engine *e, const struct hold_command *c,
     } else {
         hf_undo_back(&e->undo);
         e->tree_changes++; /* what was found out meanwhile is not so any more */
-        e->tree_uses++;
         e->tree_stops++;
         e->serve_turns++;
         e->out.event_count = before.event_count;

@@ -255,9 +255,8 @@ struct hold_engine {
     uint32_t reserving[HF_TEXT_CLASSES]; /* see promise.c */
     uint32_t showing[HF_TEXT_CLASSES];
     /* what follows is no state: see HOLD_STATE_BYTES */
-    uint64_t tree_changes;    /* how often a TREE came or went */
-    uint64_t tree_uses;       /* or somebody got, wanted or lost it */
-    uint64_t tree_stops;      /* or something came that may stop readers */
+    uint64_t tree_changes; /* how often a TREE came or went */
+    uint64_t tree_stops;   /* how often something came that may stop readers */
     struct hold_above *above; /* see above.h */
     uint64_t serve_turns;     /* how often one was served, or came to wait */
     struct made_id made;      /* the last one: see reserve.c */

@@ -75,7 +75,6 @@ static void end_tree(struct hold_engine *e, struct lock *lock)
 
     lock->path = tree_at(e, number)->path;
     e->tree_changes++;
-    e->tree_uses++;
     e->tree_lens[lock->named.name.len]--;
     hf_slab_give(&e->trees, number);
 }
@@ -108,7 +107,6 @@ bool tree_use(struct hold_engine *e, uint32_t number)
     };
     lock->path = tree | LOCK_HAS_TREE;
     e->tree_changes++;
-    e->tree_uses++;
     e->tree_lens[lock->named.name.len]++;
     return true;
 }
@@ -124,20 +122,13 @@ void tree_settle(struct hold_engine *e, uint32_t number)
     end_tree(e, lock);
 }
 
-/* The TREE of a part that has one, to be changed. */
-static struct tree *change(struct hold_engine *e, const struct part *part)
-{
-    e->tree_uses++;
-    return tree_edit_of(e, part->lock);
-}
-
 static struct tree *use(struct hold_engine *e, const struct part *part)
 {
     bool done = tree_use(e, part->lock);
 
     assert(done); /* promised */
     (void)done;
-    return change(e, part);
+    return tree_edit_of(e, part->lock);
 }
 
 bool is_covered(const struct hold_engine *e, uint32_t first,
@@ -172,7 +163,7 @@ void tree_granted(struct hold_engine *e, const struct part *part)
 
 void tree_ended(struct hold_engine *e, const struct part *part)
 {
-    struct tree *tree = change(e, part);
+    struct tree *tree = tree_edit_of(e, part->lock);
 
     assert(tree->grants > 0);
     tree->grants--;
@@ -212,7 +203,7 @@ static uint32_t find_wait(const struct hold_engine *e, uint32_t n, bool writer)
 void tree_left(struct hold_engine *e, uint32_t number)
 {
     const struct part *part = part_at(e, number);
-    struct tree *tree = change(e, part);
+    struct tree *tree = tree_edit_of(e, part->lock);
 
     assert(tree->waits > 0);
     tree->waits--;
@@ -446,11 +437,13 @@ static bool is_stopped_above(struct hold_engine *e, uint32_t number,
             return true;
     }
     r->looked = 0;
+    uint64_t before = e->above->finds;
     bool open = is_open_above(r);
     while (!stopped && relatives_next(r) && r->above)
         stopped = stops(r);
     uint32_t looked = relatives_looked(r);
-    count_walked(e, looked, open ? 1 : looked);
+    uint32_t finds = (uint32_t)(e->above->finds - before);
+    count_walked(e, looked, finds + (open ? 1 : looked - r->upwards.next));
     if (stopped)
         keep_stop(e->stops.above, r->lock);
     return stopped;

@@ -119,6 +119,65 @@ TEST(many_names_below_nested_trees_do_not_look_at_each)
     CHECK_ENGINE();
 }
 
+/* Nor do the folders that they are in have to be the same. */
+TEST(many_names_each_in_its_own_folder_look_up_what_differs)
+{
+    engine_start();
+    for (unsigned i = 1; i < DEPTH; i++)
+        engine_do("LOCK %s OWNER ann TREE SHARED", deep(i));
+    engine_do("LOCK %s OWNER ann TREE", deep(DEPTH));
+    for (unsigned i = 0; i < WAITS; i++)
+        engine_do("LOCK %s/%u/z OWNER o%u SHARED WAIT 500", deep(DEPTH), i, i);
+    const struct hold_out *out = engine_do("UNLOCK %s %u", deep(DEPTH), DEPTH);
+    CHECK_EQ(out->answer_count, WAITS);
+    CHECK(out->work >= WAITS);
+    CHECK(out->work < 5 * WAITS + 2 * DEPTH);
+    CHECK_ENGINE();
+}
+
+/* Of names above that have no TREE it is kept, too, that they have none. */
+TEST(names_above_that_are_not_found_are_looked_up_once)
+{
+    engine_start();
+    engine_do("LOCK a OWNER ann TREE");
+    for (unsigned i = 1; i < DEPTH; i++)
+        engine_do("LOCK %s OWNER ann TREE", deep_of('b', i));
+    for (unsigned i = 0; i < WAITS; i++)
+        engine_do("LOCK %s/%u/z OWNER o%u WAIT 500", deep(DEPTH), i, i);
+    const struct hold_out *out = engine_do("UNLOCK a 1");
+    CHECK_EQ(out->answer_count, WAITS);
+    CHECK(out->work >= WAITS);
+    CHECK(out->work < 10 * WAITS + 2 * DEPTH);
+    CHECK_ENGINE();
+}
+
+/* What two names share ends at a '/', or within a part. */
+TEST(names_that_begin_alike_have_their_own_names_above)
+{
+    static const char *const names[] = {"a/b/c",   "a/b/cd/e", "a/bc/e",
+                                        "a/b/c/e", "a/bc",     "a/b/cd",
+                                        "/b/c",    "//b/c",    "a/b/c/e/f"};
+
+    for (unsigned held = 0; held < 9; held++) {
+        engine_start();
+        for (unsigned i = 1; i < 10; i++) /* of each length there is a TREE */
+            engine_do("LOCK %.*s OWNER ann TREE", (int)i, "yyyyyyyyy");
+        engine_do("LOCK %s OWNER ann TREE", names[held]);
+        for (unsigned i = 0; i < 9 * 9 * 2; i++) {
+            const char *name = names[i % 2 == 0 ? i / 18 : i / 2 % 9];
+            size_t len = strlen(names[held]);
+            bool below = strncmp(name, names[held], len) == 0 &&
+                         (name[len] == '/' || name[len] == '\0');
+            CHECK_EQ(engine_do("LOCK %s OWNER bob", name)->code,
+                     below ? HOLD_BUSY : HOLD_OK);
+            if (!below)
+                engine_do("UNLOCK %s %llu", name,
+                          (unsigned long long)hold_seq(engine));
+        }
+        CHECK_ENGINE();
+    }
+}
+
 /* What is known of the names above does not outlast them. */
 TEST(what_is_known_of_the_names_above_ends_with_them)
 {
@@ -140,6 +199,22 @@ TEST(what_is_known_of_the_names_above_ends_with_them)
     engine_tick();
     EXPECT_BEGINS(engine_do("LOCK a/b/4 OWNER kim SHARED"), "OK ");
     EXPECT_BEGINS(engine_do("LOCK a/b/5 OWNER bob SHARED"), "OK ");
+    CHECK_ENGINE();
+}
+
+/* That nothing above stops readers is known of names that others have, too. */
+TEST(a_reader_beside_one_that_was_let_in_is_stopped_by_a_tree_of_its_own)
+{
+    engine_start();
+    engine_do("LOCK a OWNER ann TREE SHARED");
+    engine_do("LOCK a/b OWNER ann TREE SHARED");
+    engine_do("LOCK a/c OWNER ann TREE");
+    engine_do("LOCK a/b/1 OWNER ann"); /* 4 */
+    engine_do("LOCK a/c/1 OWNER ann"); /* 5 */
+    engine_do("LOCK a/b/1 OWNER bob SHARED WAIT 900");
+    engine_do("LOCK a/c/1 OWNER bob SHARED WAIT 900 DEADLOCK NONE");
+    CHECK_EQ(engine_do("UNLOCK a/b/1 4")->answer_count, 1);
+    CHECK_EQ(engine_do("UNLOCK a/c/1 5")->answer_count, 0);
     CHECK_ENGINE();
 }
 

@@ -111,6 +111,20 @@ static bool is_name(struct hf_bytes word, const char *name)
     return hf_bytes_equal(word, hf_bytes_text(name));
 }
 
+/* Is it the variable that was declared right before, without a value, and is
+ * set? `local n n = 1` is `local n = 1`. */
+static bool is_set_at_once(struct hf_bytes text, size_t at, const char *out,
+                           size_t len, unsigned local)
+{
+    const char declared[] = {
+        'l', 'o', 'c', 'a', 'l', ' ', (char)(LOCAL_FIRST + local), ' ', '\0'};
+
+    while (at < text.len && is_blank(text.data[at]))
+        at++;
+    return at + 1 < text.len && text.data[at] == '=' &&
+           text.data[at + 1] != '=' && ends_with(out, len, declared);
+}
+
 /* Copies the word that begins at `*at`, which moves behind it. False: there are
  * more variables than any script has that is known. */
 static bool copy_word(struct hf_bytes text, size_t *at, char *out, size_t *len,
@@ -134,7 +148,10 @@ static bool copy_word(struct hf_bytes text, size_t *at, char *out, size_t *len,
         locals->names[locals->count++] = word;
     }
     if (i < locals->count && !is_field) {
-        out[(*len)++] = (char)(LOCAL_FIRST + i);
+        if (is_set_at_once(text, end, out, *len, i))
+            --*len; /* the blank behind it */
+        else
+            out[(*len)++] = (char)(LOCAL_FIRST + i);
         return true;
     }
     memcpy(out + *len, word.data, word.len);

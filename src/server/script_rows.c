@@ -407,6 +407,17 @@ const struct script_row script_texts[] = {
     {"874166aa2590b21862e3c1f587ca1a1c02e50d13", DELETE},
     {"ba1f14ceaf03c951a1673754c5f82e1fa2a33b50", DELETE},
     {"6944aa482f74c0e85dd9a4899a1ee58272745c21", DELETE},
+    /* usual: delete, unless it is another's */
+    {"1706ad1257387ea0d5641762ba2c4d485417d919", DELETE},
+    {"daca073fd2c89d5c5dfc3d3589685f414416d468", DELETE},
+    {"13fbf3b29a254c44c137420e109f9edc1e9eae33", DELETE},
+    {"1a69d6bf1bcddf6d279d85486811617e63717a14", DELETE},
+    /* usual: delete, else nothing */
+    {"09a89c84227c77368a11386e31390b06e57d6d30", DELETE_NULL},
+    /* usual: expire, unless it is another's */
+    {"9a971af151221e33d11d469ad607cee7eeb52a39", EXPIRE},
+    {"8af0d4f52138081aa771a0b7a57b9aef8e1e79d0", EXPIRE_S},
+    {"9622eacaff50dc2341dd480fda6afd59ca08386d", EXPIRE_NULL},
     /* usual: token bucket */
     {"cf7c7710945cbdcaf236695b1bda65ac9d4ff205", BUCKET},
     /* token bucket of Stripe's gist, from which the next ones come */

@@ -5,77 +5,6 @@
 
 TEST_ONE_THREAD;
 
-/* The normal form, in which the first variable is `A`, the second `B`. */
-#define NORMAL(text, expected)                                        \
-    do {                                                              \
-        char out_[256];                                               \
-        size_t len_ =                                                 \
-            script_normalise(hf_bytes(text, sizeof(text) - 1), out_); \
-        for (size_t i_ = 0; i_ < len_; i_++)                          \
-            if ((unsigned char)out_[i_] >= 0x80)                      \
-                out_[i_] = (char)(out_[i_] - 0x80 + 'A');             \
-        test_check_text(__FILE__, __LINE__, out_, len_, expected);    \
-    } while (0)
-
-TEST(blanks_and_comments_do_not_count)
-{
-    NORMAL("  return\t1 -- one\n", "return 1");
-    NORMAL("return --[[ a\nlong ]] 1", "return 1");
-    NORMAL("a --b\rc --d\r\ne", "a c e"); /* it ends a line, too */
-    NORMAL("f ( a , b )\r\n\v\f", "f(a,b)");
-    NORMAL("return 0;\nend;", "return 0 end");
-    NORMAL("a;b", "a;b"); /* only at the end of a line, or of a word */
-    NORMAL("a . . b", "a. .b");
-    NORMAL("x = - 1", "x= -1"); /* never closer than is safe */
-    NORMAL("x = = 1", "x= =1");
-    NORMAL("a - -b", "a- -b");
-    NORMAL("a ~= b", "a~=b");
-    NORMAL("", "");
-}
-
-TEST(strings_are_kept_but_for_their_quotes)
-{
-    NORMAL("f('a  b')", "f(\"a  b\")");
-    NORMAL("f('a\"b')", "f('a\"b')");
-    NORMAL("f(\"a'b\")", "f(\"a'b\")");
-    NORMAL("f('--x')", "f(\"--x\")");
-    NORMAL("redis.call('GET', K)", "redis.call(\"get\",K)");
-    NORMAL("redis.pcall ( 'GeT', 'PX')", "redis.pcall(\"get\",\"PX\")");
-    NORMAL("f('GET')", "f(\"GET\")"); /* no name of a command */
-}
-
-TEST(names_of_local_variables_do_not_count)
-{
-    NORMAL("local n = 1 return n", "local A=1 return A");
-    NORMAL("local a, bc = 1, a return bc", "local A,B=1,A return B");
-    NORMAL("n = 1 local n return n.n, m.n, m:n",
-           "n=1 local A return A.n,m.n,m:n");
-    NORMAL("local x local x", "local A local A");
-    NORMAL("local function f(n)", "local function f(n)");
-    NORMAL("local a = f(b, c)", "local A=f(b,c)"); /* a comma of another list */
-}
-
-TEST(what_no_known_script_has_is_not_read)
-{
-    NORMAL("return [[x]]", "");
-    NORMAL("return [=[x]=]", "");
-    NORMAL("--[=[\nreturn 1\n--]=]", "");
-    NORMAL("--[[ no end", "");
-    NORMAL("f('no end", "");
-    NORMAL("f('no\nend')", "");
-    NORMAL("f('a\\n')", "");
-    NORMAL("return \0 1", "");
-    NORMAL("return \x80", "");
-    NORMAL("local a1 local a2 local a3 local a4 local a5 local a6 local a7 "
-           "local a8 local a9 local b1 local b2 local b3 local b4 local b5 "
-           "local b6 local b7 local b8 local b9 local c1 local c2 local c3 "
-           "local c4 local c5 local c6 local c7 local c8",
-           "local A local B local C local D local E local F local G local H "
-           "local I local J local K local L local M local N local O local P "
-           "local Q local R local S local T local U local V local W local X "
-           "local Y local Z");
-}
-
 /* ---- What they do. ---- */
 
 static struct hold_command command;
@@ -130,6 +59,21 @@ TEST(compare_and_delete_however_it_is_written)
         "return redis.call('del', KEYS[1]) else return 0 end",
         "if redis.call('get', KEYS[1]) == ARGV[1] then "
         "redis.call('del', KEYS[1]) return 1 end return 0",
+        "if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 else return "
+        "redis.call('del', KEYS[1]) end",
+        "if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 else "
+        "redis.call('del', KEYS[1]) return 1 end",
+        "if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end "
+        "redis.call('del', KEYS[1]) return 1",
+        "local v; v = redis.call('get', KEYS[1]) if v == false then return 0 "
+        "end if v == ARGV[1] then return redis.call('del', KEYS[1]) end return "
+        "0",
+    };
+    static const char *const nulls[] = {
+        "if redis.call('get', KEYS[1]) == ARGV[1] then return "
+        "redis.call('del', KEYS[1]) end",
+        "if redis.call('get', KEYS[1]) == ARGV[1] then return "
+        "redis.call('del', KEYS[1]) else return false end",
     };
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
@@ -139,12 +83,12 @@ TEST(compare_and_delete_however_it_is_written)
         EXPECT(eval(texts[i], "1 door me"), "OK 1");
         EXPECT(eval(texts[i], "1 door me"), "OK 0");
     }
-    engine_start();
-    engine_do("SET door me");
-    EXPECT(eval("if redis.call('get', KEYS[1]) == ARGV[1] then return "
-                "redis.call('del', KEYS[1]) end",
-                "1 door you"),
-           "OK null");
+    for (size_t i = 0; i < sizeof nulls / sizeof nulls[0]; i++) {
+        engine_start();
+        engine_do("SET door me");
+        EXPECT(eval(nulls[i], "1 door you"), "OK null");
+        EXPECT(eval(nulls[i], "1 door me"), "OK 1");
+    }
 }
 
 TEST(compare_and_expire)
@@ -159,6 +103,19 @@ TEST(compare_and_expire)
                 "1 door me 7"),
            "OK 1");
     EXPECT(engine_do("TTL door"), "OK 7");
+    EXPECT(eval("if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end "
+                "return redis.call('pexpire', KEYS[1], ARGV[2])",
+                "1 door me 900"),
+           "OK 1");
+    EXPECT(engine_do("PTTL door"), "OK 900");
+    EXPECT(eval("if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end "
+                "return redis.call('expire', KEYS[1], ARGV[2])",
+                "1 door you 9"),
+           "OK 0");
+    EXPECT(eval("if redis.call('get', KEYS[1]) == ARGV[1] then return "
+                "redis.call('pexpire', KEYS[1], ARGV[2]) else return nil end",
+                "1 door you 9"),
+           "OK null");
     EXPECT(eval(KEEP, "1 door me 0"), "OK 1"); /* as PEXPIRE has it */
     EXPECT(engine_do("GET door"), "OK null");
     CHECK_EQ(make(script_eval, KEEP, "1 door me soon"), HF_FAILED);
@@ -249,6 +206,13 @@ TEST(limits_are_left_to_the_limiter)
     CHECK_EQ(command.count, 10);
     CHECK_EQ(command.ttl_ms, 60000);
     CHECK_EQ(command.cursor, 1);
+    CHECK_EQ(make(script_eval,
+                  "local n\nn = redis.call('incr', KEYS[1])\nif n == 1 then\n"
+                  "redis.call('expire', KEYS[1], ARGV[1])\nend\nreturn n",
+                  "1 api 60"),
+             HF_OK);
+    CHECK_EQ(command.flags, SCRIPT_COUNTED);
+    CHECK_EQ(command.ttl_ms, 60000);
     CHECK_EQ(make(script_eval, LIMIT, "1 api 0 60"), HF_INVALID);
     CHECK_EQ(make(script_eval, LIMIT, "1 api 10 -1"), HF_FAILED);
 }

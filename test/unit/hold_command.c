@@ -110,30 +110,6 @@ TEST(a_record_has_the_documented_bytes)
     CHECK_EQ(hold_encode(&command, record), 12);
 }
 
-/* Writing passes by several at once that are seldom there. */
-TEST(an_argument_that_is_there_alone_is_in_the_record)
-{
-    for (unsigned bit = 0; bit < HOLD_RECORD_ARGS; bit++) {
-        const uint64_t one = 1;
-        uint64_t mask = HOLD_BIT(bit);
-        command = (struct hold_command){.kind = HOLD_TICK};
-        char *place = (char *)&command + hold_args[bit].place;
-        if (hold_args[bit].type == TYPE_TEXT) {
-            *(struct hf_bytes *)place = hf_bytes_text("x");
-        } else if (hold_args[bit].place ==
-                   offsetof(struct hold_command, items)) {
-            CHECK_EQ(hold_add_item(&command, hf_bytes_text("x"), 1), HF_OK);
-            command.mins = bit == ARG_MINS;
-            command.owners = bit == ARG_OWNERS;
-            mask |= HOLD_BIT(ARG_ITEM);
-        } else {
-            memcpy(place, &one, sizeof one);
-        }
-        CHECK(hold_encode(&command, record) > 12);
-        CHECK_EQ(hf_get_u32(record + 8) >> 8, mask);
-    }
-}
-
 static enum hf_status round_trip(void)
 {
     size_t len = hold_encode(&command, record);

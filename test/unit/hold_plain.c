@@ -1,7 +1,8 @@
 /* hold_plain.c - tests of the bytes of a LOCK and an UNLOCK without options,
- * which are written and read in a way of their own. */
+ * which are written and read in a way of their own, and of other records with
+ * little in them. */
 #include "base/little.h"
-#include "hold/command.h"
+#include "hold/schema.h"
 #include "support/test.h"
 
 #define NOW_US 1700000000000000u
@@ -105,5 +106,29 @@ TEST(a_plain_record_is_within_its_bounds)
         memmove(record + 14, record + 15, len - 15);
         hf_put_u16(record + 12, 0);
         CHECK_EQ(decode(len - 1), HF_CORRUPT);
+    }
+}
+
+/* Writing passes by several at once that are seldom there. */
+TEST(an_argument_that_is_there_alone_is_in_the_record)
+{
+    for (unsigned bit = 0; bit < HOLD_RECORD_ARGS; bit++) {
+        const uint64_t one = 1;
+        uint64_t mask = HOLD_BIT(bit);
+        command = (struct hold_command){.kind = HOLD_TICK};
+        char *place = (char *)&command + hold_args[bit].place;
+        if (hold_args[bit].type == TYPE_TEXT) {
+            *(struct hf_bytes *)place = hf_bytes_text("x");
+        } else if (hold_args[bit].place ==
+                   offsetof(struct hold_command, items)) {
+            CHECK_EQ(hold_add_item(&command, hf_bytes_text("x"), 1), HF_OK);
+            command.mins = bit == ARG_MINS;
+            command.owners = bit == ARG_OWNERS;
+            mask |= HOLD_BIT(ARG_ITEM);
+        } else {
+            memcpy(place, &one, sizeof one);
+        }
+        CHECK(hold_encode(&command, record) > 12);
+        CHECK_EQ(hf_get_u32(record + 8) >> 8, mask);
     }
 }

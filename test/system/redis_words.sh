@@ -266,8 +266,13 @@ expect "native compare and delete" $'0\n1\n0' \
 expect "compare and set" $'OK\n\nOK\nw' \
     "$(cli SET k v && cli SET k x IFEQ y && cli SET k w IFEQ v && cli GET k)"
 
+# Redis has more options.
+expect "a time under a condition" \
+    "ERR wrong number of arguments for 'expire' command" "$(cli EXPIRE k 5 NX)"
+expect "deleted under another condition" "ERR syntax error" "$(cli DELEX k IFNE v)"
+
 # What is not there says where to read.
-for command in "HSET h f v" "LPUSH l v" "INCR n" "ZADD z 1 m"; do
+for command in "HSET h f v" "LPUSH l v" "INCR n" "ZADD z 1 m" "WATCH k"; do
     # shellcheck disable=SC2086
     check "$command is refused" grep -q 'unknown command.*docs/redis.md' <<<"$(cli $command)"
 done

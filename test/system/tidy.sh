@@ -56,6 +56,14 @@ put src/base/bytes.c '#include "flow/rate.h"'
 finds "src/base/bytes.c:1: base must not include flow/rate.h"
 put src/base/bytes.c '#include "holdfast/rate.h"'
 finds "src/base/bytes.c:1: base must not include holdfast/rate.h of flow"
+mkdir "$tree/src/locks"
+echo "# Locks" >"$tree/src/locks/README.md"
+put src/hold/lock.c '#include "hold/lock.h"'
+put src/locks/lock.c '#include "holdfast/lock.h"'
+put include/holdfast/lock.h '#include "holdfast/rate.h"'
+expect "a public header is of the library's file of that name" \
+    "tidy: 8 passed, 0 failed" "$(tools/tidy "$tree" 2>&1)"
+clean
 put src/hold/lock.c '' '#include "server/loop.h"'
 finds "src/hold/lock.c:2: hold must not include server/loop.h"
 put src/server/loop.c '#include "flow/rate.h"'

@@ -355,24 +355,59 @@ bool files_sync(struct feed *feed)
 
 /* ---- Removing. ---- */
 
-/* The next file is begun at once: by its name it says that what an older one
- * has above that number does not count, also after a crash. */
-void files_cut(struct feed *feed, uint64_t seq)
+static void remove_last(struct feed *feed)
 {
     char name[FEED_NAME_MAX];
 
+    files_name(name, feed->files[feed->file_count - 1].start);
+    (void)feed->io->remove(feed->io, feed->dir, name);
+    drop_file(feed, feed->file_count - 1);
+}
+
+/* Overwrites the head of the file's first block that has something above `seq`.
+ * That needs no room on the disk; what the block has up to `seq` is lost. */
+static bool spoil_tail(struct feed *feed, struct feed_file *file, uint64_t seq)
+{
+    static const char nothing[sizeof MAGIC - 1];
+    char name[FEED_NAME_MAX];
+    struct feed_block block;
+    uint64_t offset = 0;
+    int fd;
+
+    files_name(name, file->start);
+    if (feed->io->open(feed->io, feed->dir, name, O_RDWR, &fd) != 0)
+        return false;
+    while (files_block(feed, fd, offset, &block) && block.up_to <= seq)
+        offset += BLOCK_HEAD_BYTES + block.len;
+    bool done =
+        feed->io->write(feed->io, fd, nothing, sizeof nothing, offset) == 0 &&
+        feed->io->sync(feed->io, fd) == 0;
+    close(fd);
+    hf_free(file->marks);
+    *file = (struct feed_file){.start = file->start, .up_to = file->start};
+    return done && walk_file(feed, file) == 0;
+}
+
+/* The next file is begun at once: by its name it says that what an older one
+ * has above that number does not count, also after a crash. If there is no room
+ * for it, the older one is changed: the numbers go on far above those that it
+ * has, so that the next start would not know what does not count. */
+void files_cut(struct feed *feed, uint64_t seq)
+{
     while (feed->file_count > 0 &&
-           feed->files[feed->file_count - 1].start >= seq) {
-        files_name(name, feed->files[feed->file_count - 1].start);
-        (void)feed->io->remove(feed->io, feed->dir, name);
-        drop_file(feed, feed->file_count - 1);
+           feed->files[feed->file_count - 1].start >= seq)
+        remove_last(feed);
+    struct feed_file *last =
+        feed->file_count > 0 ? &feed->files[feed->file_count - 1] : NULL;
+    bool cuts = last != NULL && last->up_to > seq;
+    if (cuts) {
+        last->up_to = seq;
+        last->torn = true;
     }
-    if (feed->file_count > 0 && feed->files[feed->file_count - 1].up_to > seq) {
-        feed->files[feed->file_count - 1].up_to = seq;
-        feed->files[feed->file_count - 1].torn = true;
-    }
-    if (begin_file(feed, seq))
+    if (begin_file(feed, seq)) /* which may move the files in memory */
         (void)files_sync(feed);
+    else if (cuts && !spoil_tail(feed, &feed->files[feed->file_count - 1], seq))
+        remove_last(feed);
 }
 
 static bool is_old(const struct feed *feed, uint64_t now_us)

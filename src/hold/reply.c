@@ -118,6 +118,13 @@ void reply_skip(struct hf_bytes body, size_t *at)
     }
 }
 
+/* Do values of its own follow? What a map has of them stands behind all else. */
+static bool has_items(struct reply_node node)
+{
+    return node.kind == REPLY_LIST || node.kind == REPLY_MAP ||
+           node.kind == REPLY_TEXTS;
+}
+
 void reply_age(struct hf_buf *body, uint64_t passed_ms)
 {
     struct hf_bytes bytes = hf_buf_bytes(body);
@@ -129,7 +136,7 @@ void reply_age(struct hf_buf *body, uint64_t passed_ms)
     for (uint32_t i = 0; map.kind == REPLY_MAP && i < map.count; i++) {
         enum hold_field field = reply_next_field(bytes, &at);
         struct reply_node node = reply_next(bytes, &at);
-        if (node.kind == REPLY_LIST || node.kind == REPLY_MAP)
+        if (has_items(node))
             return; /* the times stand before the items */
         if (field != FIELD_SAFE_MS && field != FIELD_EXPIRES_MS)
             continue;
@@ -156,7 +163,7 @@ static bool find_field(struct hf_bytes body, enum hold_field field,
         *end = at;
         if (found == field)
             return true;
-        if (out->kind == REPLY_LIST || out->kind == REPLY_MAP)
+        if (has_items(*out))
             return false;
     }
     return false;

@@ -18,7 +18,7 @@
 static struct journal_io *real;
 static struct journal_io disk;
 static struct hf_atomic_u32 fails; /* bits: writes, syncs, opens */
-enum { FAIL_WRITE = 1, FAIL_SYNC = 2, FAIL_OPEN = 4 };
+enum { FAIL_WRITE = 1, FAIL_SYNC = 2, FAIL_OPEN = 4, FAIL_CREATE = 8 };
 static struct hf_atomic_u32 syncs;
 
 static inline bool failing(uint32_t what)
@@ -35,6 +35,8 @@ static inline int do_open(void *context, int dir, const char *name, int flags,
                           int *fd)
 {
     (void)context;
+    if (failing(FAIL_CREATE) && (flags & O_CREAT) != 0)
+        return ENOSPC;
     return failing(FAIL_OPEN) ? EMFILE : real->open(real, dir, name, flags, fd);
 }
 

@@ -225,6 +225,36 @@ TEST(what_the_journal_lost_does_not_come_back)
     stop(false);
 }
 
+/* Nor if the file that says so cannot be made: what it costs is a gap. */
+TEST(what_the_journal_lost_does_not_come_back_from_a_full_disk)
+{
+    for (int i = 0; i < 2; i++) { /* nor be written over */
+        start();
+        for (uint64_t seq = 1; seq <= 50; seq++) {
+            add(seq, 0);
+            if (seq % 10 == 0)
+                write_all(); /* a block each */
+        }
+        stop(true);
+        fail(i == 0 ? FAIL_CREATE : FAIL_CREATE | FAIL_WRITE);
+        open_feed(35);
+        uint64_t kept = i == 0 ? 30 : 0;
+        CHECK_EQ(read_all(0).count, kept);
+        stop(false);
+        fail(0);
+        open_feed(1000); /* numbers are skipped after a crash */
+        struct found found = read_all(0);
+        CHECK_EQ(found.count, kept);
+        add(1001, 0);
+        write_all();
+        found = read_all(0);
+        CHECK_EQ(found.count, kept + 1);
+        CHECK_EQ(found.last, 1001);
+        CHECK(found.gaps > 0);
+        stop(false);
+    }
+}
+
 TEST(all_is_gone_if_the_journal_is_new)
 {
     start();

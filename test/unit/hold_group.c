@@ -233,6 +233,28 @@ TEST(a_repeated_request_gets_the_first_answer_and_nothing_is_done_again)
                   "OK {token=3 safe_ms=0 count=1 waited_ms=0}");
 }
 
+/* Attributes are texts, and fields follow them. */
+TEST(a_repeated_question_tells_attributes_and_what_is_behind_them)
+{
+    static const char *const commands = "STOCK GET pen; LOCK a OWNER ann TTL "
+                                        "5000; STOCK ADD pen 1";
+
+    stocked();
+    engine_do("STOCK ATTR pen color blue");
+    engine_do("STOCK EXPECT pen 5 AT 4000000000000");
+    CHECK_EQ(engine_group("q", commands)->code, HOLD_OK);
+    char first[1024];
+    snprintf(first, sizeof first, "%s",
+             engine_reply_text(engine_group("q", commands)));
+    CHECK(strstr(first, "attributes={color=blue} expected=5") != NULL);
+    CHECK(strstr(first, "safe_ms=5000") != NULL);
+    engine_now_us += 1000 * MS;
+    engine_reload();
+    const char *later = engine_reply_text(engine_group("q", commands));
+    CHECK(strstr(later, "attributes={color=blue} expected=5") != NULL);
+    CHECK(strstr(later, "safe_ms=4000") != NULL);
+}
+
 TEST(a_refused_group_is_remembered_too)
 {
     stocked();

@@ -42,13 +42,19 @@ static uint64_t add_up(const struct model *model, const struct model_product *p,
     return sum;
 }
 
+/* Without a limit so much as can be counted. */
+static int64_t most_of(const struct model_product *p)
+{
+    return p->limit == 0 ? HOLD_STOCK_MAX : p->limit;
+}
+
 uint64_t model_left(const struct model *model, const struct model_product *p,
                     struct hf_bytes owner)
 {
     uint64_t has = add_up(model, p, &owner);
-    uint64_t most = (uint64_t)p->limit;
+    uint64_t most = (uint64_t)most_of(p);
 
-    return most == 0 ? UINT64_MAX : has < most ? most - has : 0;
+    return !p->counting ? UINT64_MAX : has < most ? most - has : 0;
 }
 
 void model_settle_limits(struct model *model)
@@ -68,7 +74,7 @@ void model_write_excess(struct model *model, struct hf_buf *out,
     reply_field_text(out, FIELD_SKU, model_bytes(&p->sku));
     reply_field_number(out, FIELD_REQUESTED, (int64_t)wanted);
     reply_field_number(out, FIELD_HAS, (int64_t)add_up(model, p, &owner));
-    reply_field_number(out, FIELD_LIMIT, p->limit);
+    reply_field_number(out, FIELD_LIMIT, most_of(p));
 }
 
 bool model_refuse_excess(struct model *model, const struct hold_command *c,

@@ -266,9 +266,10 @@ static void judge_conflict(struct check *c, struct call **calls, size_t count,
             return;
         }
     }
+    /* these may mean the id of the reservation */
+    bool reserves = call->verb == VERB_RESERVE || call->verb == VERB_JOIN;
     if (c->closed && !others && check_code(call, "CONFLICT") &&
-        call->outcome == OUTCOME_REFUSED && call->verb != VERB_RESERVE &&
-        !check_is_clash(call))
+        call->outcome == OUTCOME_REFUSED && !reserves && !check_is_clash(call))
         check_found(c, "conflict", call->id, 0,
                     "REQ %.*s was never used with other words",
                     SHOW(call->request));

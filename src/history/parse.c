@@ -19,6 +19,7 @@ static const struct {
     {"FENCE", NULL, VERB_FENCE, 3, 0},
     {"ELECT", NULL, VERB_LOCK, 2, LOCK_TTL_MS},
     {"RESIGN", NULL, VERB_UNLOCK, 3, 0},
+    {"PROCLAIM", NULL, VERB_OTHER, 3, 0},
     {"LOCKSET", NULL, VERB_LOCKSET, 1, LOCK_TTL_MS},
     {"UNLOCKSET", NULL, VERB_UNLOCKSET, 2, 0},
     {"RENEWSET", NULL, VERB_RENEWSET, 2, 0},
@@ -52,6 +53,7 @@ static const struct {
     {"GROUP", "CONFIRM", VERB_GROUP_CONFIRM, 3, 0},
     {"GROUP", "CANCEL", VERB_GROUP_CANCEL, 3, 0},
     {"CLASS", "SET", VERB_CLASS_SET, 3, 0},
+    {"CLASS", "DEL", VERB_OTHER, 3, 0},
     {"LIMIT", NULL, VERB_LIMIT, 2, 0},
     {"FLUSHALL", NULL, VERB_FLUSHALL, 1, 0},
     {"EXEC", NULL, VERB_EXEC, 1, 0},
@@ -347,7 +349,7 @@ static bool take_words(struct call *call, size_t row)
     switch (verbs[row].verb) {
     case VERB_FENCE: /* FENCE DEL resource has no number in it */
         if (hf_bytes_is(call->name, "DEL"))
-            return true;
+            return take_options(call, verbs[row].fixed);
         return hf_parse_u64(last, &call->token) == HF_OK &&
                take_options(call, verbs[row].fixed);
     case VERB_LOCK:

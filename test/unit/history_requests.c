@@ -273,6 +273,33 @@ TEST(a_conflict_needs_other_words)
     TOLD_GOOD(&t);
 }
 
+/* Of commands that say nothing else to the checker, too. */
+TEST(the_id_of_every_command_counts)
+{
+    static const char *const first[] = {
+        "CLASS DEL k REQ r", "PROCLAIM a 3 VALUE v REQ r", "FENCE DEL f REQ r"};
+    struct told t;
+
+    for (size_t i = 0; i < sizeof first / sizeof *first; i++) {
+        told_begin(&t);
+        told_ask(&t, 1, first[i]);
+        told(&t, 2, LOCK, "-CONFLICT id 'r' was used with other arguments");
+        TOLD_GOOD(&t);
+    }
+}
+
+/* The id that was used may be the reservation's. */
+TEST(who_joins_a_waitlist_may_be_in_conflict_with_a_reservation)
+{
+    struct told t;
+
+    told_begin(&t);
+    told_ask(&t, 1, "RESERVE i ITEM s 1");
+    told(&t, 2, "WAITLIST JOIN s 2 OWNER o ID i REQ r",
+         "-CONFLICT id 'i' was used with other arguments");
+    TOLD_GOOD(&t);
+}
+
 TEST(after_a_failed_journal_a_restart_may_find_otherwise)
 {
     struct told t;

@@ -326,12 +326,29 @@ static bool is_blank(const struct fields *fields)
     return fields->count == 1 && fields->list[0].len == 0;
 }
 
+/* The same, which looks no further than a row may reach: one that is longer has
+ * no end, wherever in a piece of the file it stands. */
+static enum hf_status next_bounded(struct rows *rows, struct fields *fields)
+{
+    size_t len = rows->in.len;
+    bool ended = rows->ended;
+
+    if (len - rows->at > ROWS_BYTES_MAX) {
+        rows->in.len = rows->at + ROWS_BYTES_MAX;
+        rows->ended = false;
+    }
+    enum hf_status status = next_fields(rows, fields);
+    rows->in.len = len;
+    rows->ended = ended;
+    return status;
+}
+
 static enum hf_status next_csv(struct rows *rows, struct row *out)
 {
     struct fields fields;
 
     out->line = rows->line;
-    enum hf_status status = next_fields(rows, &fields);
+    enum hf_status status = next_bounded(rows, &fields);
     if (status == HF_MORE || rows->lost)
         return status;
     rows->at = fields.end;

@@ -214,6 +214,25 @@ TEST(a_row_that_does_not_end_is_refused)
            "1!a row has more than 65536 bytes;");
 }
 
+/* Whoever gives the file in large pieces gives it whole, perhaps. */
+TEST(a_row_is_too_long_wherever_the_pieces_end)
+{
+    static char file[3 * ROWS_BYTES_MAX];
+    size_t len = sizeof file - 1000;
+
+    memset(file, 'x', sizeof file);
+    memcpy(file, "sku,total\n\"", 11);
+    memcpy(file + len, "\",1\n", 4);
+    for (size_t piece = 1000; piece <= len + 4; piece *= 7)
+        expect(ROWS_CSV, file, len + 4, piece,
+               "2!a row has more than 65536 bytes;");
+    expect(ROWS_CSV, file, len + 4, len + 4,
+           "2!a row has more than 65536 bytes;");
+    memcpy(file + ROWS_BYTES_MAX + 10 - 4, "\",1\n", 4);
+    expect(ROWS_CSV, file, ROWS_BYTES_MAX + 10, ROWS_BYTES_MAX + 10,
+           "2!sku has 65531 bytes, and must have 1 to 256;");
+}
+
 /* A product as the server shows it. */
 static struct hf_bytes product(const char *sku, size_t len, int low,
                                const char *attributes)

@@ -83,10 +83,11 @@ static struct hf_bytes channel(char *out, const char *family,
     return hf_bytes(out, len + name.len);
 }
 
-/* Does it say who leads? */
+/* Does it say who leads? Who shares the lock leads no more. */
 static bool is_about_leader(const struct hold_event *event)
 {
-    return hold_event_subject(event->kind) == SUBJECT_LOCK && event->mode == 0;
+    return hold_event_subject(event->kind) == SUBJECT_LOCK &&
+           (event->mode == 0 || event->kind == EVENT_LOCK_DOWNGRADED);
 }
 
 static struct hf_bytes first_channel(const struct hold_event *event, char *out)

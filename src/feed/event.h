@@ -15,7 +15,8 @@
  * other in memory already (engine.h). A change is one event, however many
  * channels it names: a reservation of three products names four.
  *
- *   of a lock         hf:lock:NAME, and hf:election:NAME if it is exclusive
+ *   of a lock         hf:lock:NAME, and hf:election:NAME if it is exclusive, or
+ *                     was it until now
  *   of a reservation  hf:reservation:ID, and hf:stock:SKU for each product
  *   of a product      hf:stock:SKU
  *   of a session      hf:session:ID

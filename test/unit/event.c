@@ -120,6 +120,8 @@ TEST(an_event_names_its_channels)
     } rows[] = {
         {EVENT_LOCK_GRANTED, 0, {"hf:lock:x", "hf:election:x"}},
         {EVENT_LOCK_GRANTED, 1, {"hf:lock:x"}},
+        {EVENT_LOCK_RELEASED, 1, {"hf:lock:x"}},
+        {EVENT_LOCK_DOWNGRADED, 1, {"hf:lock:x", "hf:election:x"}},
         {EVENT_LEADER_PROCLAIMED, 0, {"hf:lock:x", "hf:election:x"}},
         {EVENT_SESSION_OPENED, 0, {"hf:session:x"}},
         {EVENT_FENCE_RAISED, 0, {"hf:fence:x"}},

@@ -83,7 +83,9 @@ join(struct hold_engine *e, struct lock *lock, uint32_t number,
             lock->max = max;
         }
     } else if (part->mode == MODE_EXCLUSIVE ||
-               part->mode != part_at(e, lock->grants.first)->mode) {
+               part->mode != part_at(e, lock->grants.first)->mode ||
+               (part->mode == MODE_COUNTING &&
+                (uint64_t)lock->used + part->permits > lock->max)) {
         e->double_grants++; /* never; it would raise an alarm */
     }
     if (part->mode == MODE_COUNTING)

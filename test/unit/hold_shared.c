@@ -324,3 +324,23 @@ TEST(a_grant_beside_one_that_it_conflicts_with_is_counted)
         }
     }
 }
+
+/* The same of permits: the last that is free is no double grant, one more is,
+ * and so is each that follows. */
+TEST(a_grant_of_more_permits_than_are_left_is_counted)
+{
+    static const unsigned permits[] = {2, 1, 1, 3};
+
+    engine_start();
+    engine_do("LOCK pool OWNER ann PERMITS 2 OF 5");
+    uint32_t pool = hf_index_find(&engine->locks, hf_bytes_text("pool"));
+    for (unsigned i = 0; i < 4; i++) {
+        engine_do("LOCK p%u OWNER bob PERMITS %u OF 5", i, permits[i]);
+        char name[] = {'p', (char)('0' + i), '\0'};
+        uint32_t other = hf_index_find(&engine->locks, hf_bytes_text(name));
+        uint32_t grant = lock_at(engine, other)->grants.first;
+        part_edit(engine, grant)->lock = pool;
+        grants_join(engine, grant, 2 + i, 5);
+        CHECK_EQ(engine->double_grants, i < 2 ? 0 : i - 1);
+    }
+}

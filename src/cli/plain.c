@@ -74,7 +74,8 @@ static const struct plain plains[] = {
      .needed = "one lock name is needed"},
     {.spec = {"explain", "NAME [options]",
               "Tells the last things that happened to a lock: who held it, "
-              "waited for it,\nlost it, and why.\n\n" EXITS,
+              "waited for it,\nlost it, why (why=) and by whom (by=), as far "
+              "as that is known. docs/locks.md\nlists the reasons.\n\n" EXITS,
               "  holdfast explain orders/42\n", no_options, COUNT(no_options)},
      .words_min = 1,
      .words_max = 1,

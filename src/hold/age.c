@@ -25,14 +25,13 @@ static bool is_senior(const struct search *s, const struct part *part)
                             s->wanted.owner) < 0;
 }
 
-static bool refuse_younger(struct search *s, struct hf_bytes name,
-                           uint32_t number)
+static bool refuse_younger(struct search *s, uint32_t i, uint32_t number)
 {
     struct hold_engine *e = s->e;
     const struct part *part = part_at(e, number);
 
     e->out.work += s->steps;
-    deadlock_begin(e, s->c->owner, name, "younger", 1);
+    deadlock_begin(s, i, WHY_YOUNGER, part_owner(e, part), 1);
     if (part->waits)
         deadlock_waiter(e, number);
     else
@@ -105,7 +104,7 @@ static bool die(struct search *s, uint32_t i)
 
     if (senior == 0 && has_relatives(s->e, &wanted))
         senior = find_related_senior(s, want_name(s, i), &wanted);
-    return senior != 0 && refuse_younger(s, want_name(s, i), senior);
+    return senior != 0 && refuse_younger(s, i, senior);
 }
 
 static uint64_t wound_end_us(const struct hold_engine *e)
@@ -163,7 +162,7 @@ static uint32_t each_junior(struct search *s, struct hf_bytes name,
 
 static void wound_one(struct search *s, uint32_t number)
 {
-    grant_seal(s->e, number, wound_end_us(s->e));
+    grant_seal(s->e, number, wound_end_us(s->e), SEAL_WOUNDED, s->wanted.owner);
 }
 
 static void leave_one(struct search *s, uint32_t number)

@@ -474,15 +474,19 @@ static void reply_request(struct search *s, uint32_t i)
     reply_field_text(body, FIELD_NOTE, s->c->note);
 }
 
-void deadlock_begin(struct hold_engine *e, struct hf_bytes owner,
-                    struct hf_bytes name, const char *reason, uint32_t length)
+void deadlock_begin(struct search *s, uint32_t i, enum past_why why,
+                    struct hf_bytes by, uint32_t length)
 {
+    struct hold_engine *e = s->e;
+    struct hf_bytes name = want_name(s, i);
+    const struct wanted *wanted = want(s, i);
     struct hf_buf *body = refuse(e, HOLD_DEADLOCK, 4);
 
-    past_add(e, PAST_DEADLOCK, hf_index_hash(&e->locks, name), name, owner, 0,
-             MODE_EXCLUSIVE, false);
+    past_add(e, PAST_DEADLOCK, hf_index_hash(&e->locks, name), name,
+             s->c->owner, 0, wanted->mode, wanted->tree != 0);
+    past_say(e, why, by);
     reply_field_text(body, FIELD_NAME, name);
-    reply_field_text(body, FIELD_REASON, hf_bytes_text(reason));
+    reply_field_text(body, FIELD_REASON, hf_bytes_text(why_name(why)));
     reply_field_number(body, FIELD_LENGTH, length);
     reply_field(body, FIELD_CYCLE);
     reply_list(body, length < CYCLE_MAX ? length : CYCLE_MAX);
@@ -516,7 +520,9 @@ static void reply_circle(struct search *s, uint32_t last)
         next = number;
         part = from;
     }
-    deadlock_begin(e, s->c->owner, want_name(s, via), "cycle", length);
+    const struct claim *behind = &waiter_at(e, next)->claim;
+    deadlock_begin(s, via, WHY_CYCLE, hf_text_bytes(&e->texts, behind->owner),
+                   length);
     reply_request(s, via);
     for (uint32_t i = 1; i < length && i < CYCLE_MAX; i++) {
         const struct waiter *waiter = waiter_at(e, next);

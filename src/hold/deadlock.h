@@ -66,9 +66,10 @@ static inline bool is_requester(const struct search *s,
                           s->wanted.owner);
 }
 
-/* Begins the answer, at the list of its entries: a wait, or any part. */
-void deadlock_begin(struct hold_engine *e, struct hf_bytes owner,
-                    struct hf_bytes name, const char *reason, uint32_t length);
+/* Begins the answer, which is about that name of the request, at the list of
+ * its entries: a wait, or any part. `by` is who would be waited for. */
+void deadlock_begin(struct search *s, uint32_t i, enum past_why why,
+                    struct hf_bytes by, uint32_t length);
 void deadlock_waiter(struct hold_engine *e, uint32_t part);
 void deadlock_entry(struct hold_engine *e, const struct claim *claim,
                     uint32_t lock, enum lock_mode mode, uint64_t since_us);

@@ -207,16 +207,21 @@ void grant_renew(struct hold_engine *e, uint32_t number, uint64_t ttl_ms)
         grant_set_expiry(e, number, end_us);
 }
 
-void grant_seal(struct hold_engine *e, uint32_t number, uint64_t end_us)
+void grant_seal(struct hold_engine *e, uint32_t number, uint64_t end_us,
+                enum seal seal, struct hf_bytes by)
 {
     struct part *part = part_edit(e, number);
+    enum seal before = part_seal(e, part);
 
     if (part->group != 0)
         part = part_edit(e, set_at(e, part->group)->first);
     emit_lock(e, EVENT_LOCK_WOUNDED, part, part_token(e, part), 0);
-    *(part->group == 0 ? &part->sealed : &set_edit(e, part->group)->sealed) =
-        true;
-    if (end_us < part_expires_us(e, part))
+    past_say(e, seal == SEAL_REVOKED ? WHY_REVOKED : WHY_WOUNDED, by);
+    bool sooner = end_us < part_expires_us(e, part);
+    if (sooner || before == SEAL_NONE)
+        *(part->group == 0 ? &part->sealed
+                           : &set_edit(e, part->group)->sealed) = (uint8_t)seal;
+    if (sooner)
         grant_set_expiry(e, number, end_us);
 }
 
@@ -278,27 +283,60 @@ void grant_end(struct hold_engine *e, uint32_t number, bool clean)
     grants_leave(e, number);
 }
 
-void grant_lose(struct hold_engine *e, uint32_t number, uint64_t lag_us)
+void grant_lose(struct hold_engine *e, uint32_t number, enum past_why why,
+                uint64_t lag_us)
 {
     const struct part *part = part_at(e, number);
 
     if (part->group != 0) {
-        set_lose(e, part->group, EVENT_LOCK_LOST, lag_us);
+        set_lose(e, part->group, EVENT_LOCK_LOST, why, lag_us);
         return;
     }
     emit_lock(e, EVENT_LOCK_LOST, part, part->token, lag_us);
+    past_say(e, why, hf_bytes("", 0));
+    emit_age(e, part->acquired_us);
+    grant_end(e, number, false);
+}
+
+/* Why it ends that is over by its own time. */
+static enum past_why expiry_why(const struct hold_engine *e,
+                                const struct part *part)
+{
+    const struct claim *claim = part_claim(e, part);
+
+    switch (part_seal(e, part)) {
+    case SEAL_WOUNDED:
+        return WHY_WOUNDED;
+    case SEAL_REVOKED:
+        return WHY_REVOKED;
+    default:
+        break;
+    }
+    bool is_capped = claim->terms != 0 &&
+                     part_expires_us(e, part) - part_acquired_us(e, part) >=
+                         terms_at(e, claim->terms)->maxhold_us;
+    return is_capped ? WHY_MAXHOLD : WHY_PLAIN;
+}
+
+void grant_end_expired(struct hold_engine *e, uint32_t number)
+{
+    const struct part *part = part_at(e, number);
+    uint64_t lag_us = e->now_us - part_expires_us(e, part);
+    enum past_why why = expiry_why(e, part);
+
+    if (part->group != 0) {
+        set_lose(e, part->group, EVENT_LOCK_EXPIRED, why, lag_us);
+        return;
+    }
+    emit_lock(e, EVENT_LOCK_EXPIRED, part, part->token, lag_us);
+    past_say(e, why, hf_bytes("", 0));
     emit_age(e, part->acquired_us);
     grant_end(e, number, false);
 }
 
 void grant_expire(struct hold_engine *e, uint32_t number)
 {
-    const struct part *part = part_at(e, number);
-
-    emit_lock(e, EVENT_LOCK_EXPIRED, part, part->token,
-              e->now_us - part_expires_us(e, part));
-    emit_age(e, part->acquired_us);
-    grant_end(e, number, false);
+    grant_end_expired(e, number);
     serve_all(e);
 }
 

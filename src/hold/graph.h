@@ -55,6 +55,10 @@ struct lock {
 
 #define LOCK_HAS_TREE 0x80000000u
 
+/* A grant was wounded or revoked: its end stands. Images only say that it was.
+ */
+enum seal { SEAL_NONE, SEAL_LOADED, SEAL_WOUNDED, SEAL_REVOKED };
+
 /* Who asked, and on which terms. */
 struct claim {
     struct hf_text owner;
@@ -79,7 +83,7 @@ struct part {
     uint8_t key : 1;  /* a single grant that SET made: see key.c */
     uint8_t tree : 1; /* it is about all names below, too */
     bool waits;
-    bool sealed; /* wounded or revoked: its end stands */
+    uint8_t sealed; /* enum seal */
     union {
         struct { /* of a single grant */
             struct claim claim;
@@ -107,7 +111,7 @@ struct set {
     uint32_t names;
     uint32_t count;
     uint32_t due;
-    bool sealed; /* as a part's */
+    uint8_t sealed; /* as a part's */
 };
 
 /* Found by its ticket. */

@@ -78,7 +78,7 @@ static enum hf_status walk_grant(struct walk *walk, const struct part *part)
     at = image_put(at, part->permits);
     at = image_put(at, counting ? lock->max : 0);
     at = image_put(at, part->priority);
-    at = image_put(at, part->sealed);
+    at = image_put(at, part->sealed != SEAL_NONE);
     at = image_put(at, part->mode == MODE_SHARED ? lock->fence : 0);
     at = put_claim(at, e, &part->claim);
     at = hold_put_text(at, lock_name(e, part->lock));
@@ -121,7 +121,7 @@ static enum hf_status walk_set(struct walk *walk, const struct set *set)
     at = image_put(at, set->expires_us);
     at = image_put(at, set->acquired_us);
     at = image_put(at, set->count);
-    at = image_put(at, set->sealed);
+    at = image_put(at, set->sealed != SEAL_NONE);
     at = image_put(at, part_at(e, set->first)->priority);
     at = put_claim(at, e, &set->claim);
     at = put_names(at, e, set->first, set->names);
@@ -361,7 +361,7 @@ enum hf_status grant_load(struct hold_engine *e, struct reader *in)
     part->token = numbers[0];
     part->acquired_us = numbers[2];
     part->count = (uint32_t)numbers[3];
-    part->sealed = numbers[8] != 0;
+    part->sealed = numbers[8] != 0 ? SEAL_LOADED : SEAL_NONE;
     grants_join(e, number, part->token, (uint32_t)numbers[6]);
     if (sort_in(e, number) != HF_OK)
         return HF_CORRUPT;
@@ -404,7 +404,7 @@ enum hf_status set_load(struct hold_engine *e, struct reader *in)
     set->expires_us = numbers[1];
     set->acquired_us = numbers[2];
     set->count = (uint32_t)numbers[3];
-    set->sealed = numbers[4] != 0;
+    set->sealed = numbers[4] != 0 ? SEAL_LOADED : SEAL_NONE;
     if (claim_promise(e, &claim, set->names) != HF_OK)
         return HF_NOMEM;
     return due_load(e, DUE_SET, number, set->expires_us, set->token);

@@ -337,7 +337,7 @@ bool key_set_check(struct hold_engine *e, const struct hold_command *c,
 static void end_replaced(struct hold_engine *e, uint32_t lock, uint32_t grant)
 {
     lock_edit(e, lock)->is_kept = true;
-    grant_lose(e, grant, 0);
+    grant_lose(e, grant, WHY_REPLACED, 0);
     lock_edit(e, lock)->is_kept = false;
 }
 
@@ -442,6 +442,7 @@ void key_del(struct hold_engine *e, const struct hold_command *c,
         uint32_t grant = grant_named(e, c, lock);
         const struct part *part = part_at(e, grant);
         emit_lock(e, EVENT_LOCK_RELEASED, part, part->token, 0);
+        past_say(e, WHY_DELETED, hf_bytes("", 0));
         emit_age(e, part->acquired_us);
         lock_release(e, grant, lock);
     }

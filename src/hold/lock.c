@@ -394,10 +394,14 @@ void lock_give(struct hold_engine *e, const struct hold_command *c,
         emit_age(e, part->acquired_us);
     reply_map(&e->body, 1);
     reply_field_number(&e->body, FIELD_REMAINING, part->count);
-    if (part->count > 0)
+    if (part->count > 0) {
+        past_say(e, WHY_STILL_HELD, hf_bytes("", 0));
         return;
-    if (c->done_ms > 0)
+    }
+    if (c->done_ms > 0) {
+        past_say(e, WHY_DONE, hf_bytes("", 0));
         mark_done(e, at.number, e->now_us + c->done_ms * US_PER_MS, c->note);
+    }
     release(e, number, part, lock, at.number);
     serve_all(e);
 }
@@ -471,10 +475,10 @@ void lock_revoke(struct hold_engine *e, const struct hold_command *c,
     uint64_t end_us = e->now_us + c->grace_ms * US_PER_MS;
 
     if (c->grace_ms > 0) {
-        grant_seal(e, number, end_us);
+        grant_seal(e, number, end_us, SEAL_REVOKED, hf_bytes("", 0));
         return;
     }
-    grant_lose(e, number, 0);
+    grant_lose(e, number, WHY_REVOKED, 0);
     serve_all(e);
 }
 
@@ -508,14 +512,9 @@ static void end_over(struct hold_engine *e, uint32_t number)
     if (expires_us > e->now_us) {
         const struct session *session =
             session_at(e, part_claim(e, part)->session);
-        grant_lose(e, number, e->now_us - session->expires_us);
-    } else if (part->group != 0) {
-        set_lose(e, part->group, EVENT_LOCK_EXPIRED, e->now_us - expires_us);
+        grant_lose(e, number, WHY_SESSION, e->now_us - session->expires_us);
     } else {
-        emit_lock(e, EVENT_LOCK_EXPIRED, part, part->token,
-                  e->now_us - expires_us);
-        emit_age(e, part->acquired_us);
-        grant_end(e, number, false);
+        grant_end_expired(e, number);
     }
 }
 

@@ -8,6 +8,23 @@
 
 #include "hold/state.h"
 
+/* Why something happened to a lock, as EXPLAIN tells it. WHY_PLAIN: as is usual
+ * for what it is. */
+enum past_why {
+    WHY_PLAIN,
+    WHY_STILL_HELD, /* it was given back once of several times */
+    WHY_DONE,
+    WHY_DELETED,
+    WHY_REPLACED,
+    WHY_MAXHOLD,
+    WHY_WOUNDED,
+    WHY_REVOKED,
+    WHY_SESSION,
+    WHY_GONE, /* nobody is there for the answer */
+    WHY_CYCLE,
+    WHY_YOUNGER,
+};
+
 /* grant.c - grants, and the terms on which they were asked for */
 struct wanted; /* part.h */
 void terms_need(struct hold_engine *e, const struct hold_command *c,
@@ -42,13 +59,17 @@ void grant_set_expiry(struct hold_engine *e, uint32_t part,
                       uint64_t expires_us);
 void grant_renew(struct hold_engine *e, uint32_t part, uint64_t ttl_ms);
 /* It ends then at the latest, and nothing makes that later. */
-void grant_seal(struct hold_engine *e, uint32_t part, uint64_t end_us);
+void grant_seal(struct hold_engine *e, uint32_t part, uint64_t end_us,
+                enum seal seal, struct hf_bytes by);
 /* Ends a single grant. */
 void grant_end(struct hold_engine *e, uint32_t part, bool clean);
-void grant_lose(struct hold_engine *e, uint32_t part, uint64_t lag_us);
+void grant_lose(struct hold_engine *e, uint32_t part, enum past_why why,
+                uint64_t lag_us);
 int64_t grant_safe_ms(const struct hold_engine *e, const struct part *part);
 void reply_grant(struct hf_buf *body, const struct hold_engine *e,
                  uint32_t part, uint64_t queued_us);
+/* Its time is over; grant_expire() also serves. */
+void grant_end_expired(struct hold_engine *e, uint32_t part);
 void grant_expire(struct hold_engine *e, uint32_t part);
 /* A new grant; grant_new() answers, too. */
 uint32_t grant_start(struct hold_engine *e, const struct hold_command *c,
@@ -190,12 +211,16 @@ enum past {
     PAST_LEFT,
     PAST_WAIT_LOST,
     PAST_DEADLOCK,
-    PAST_COUNT
+    PAST_BY /* no entry of its own: who had to do with the one before it */
 };
 struct past_entry;
 void past_add(struct hold_engine *e, unsigned what, uint32_t hash,
               struct hf_bytes name, struct hf_bytes owner, uint64_t token,
               enum lock_mode mode, bool tree);
+/* Says why of what was added last; `by`: the other holder, "" if there is none.
+ */
+void past_say(struct hold_engine *e, enum past_why why, struct hf_bytes by);
+const char *why_name(enum past_why why);
 void past_free(struct hold_engine *e);
 hold_run_fn lock_explain;
 
@@ -212,7 +237,7 @@ void set_begin(struct hold_engine *e, const struct claim *claim, uint32_t first,
 void set_reenter(struct hold_engine *e, uint32_t number, uint64_t ttl_ms);
 /* Ends it, told by an event for each name. */
 void set_lose(struct hold_engine *e, uint32_t number, enum hold_event_kind kind,
-              uint64_t lag_us);
+              enum past_why why, uint64_t lag_us);
 void set_give(struct hold_engine *e, uint32_t number);
 void set_expire(struct hold_engine *e, uint32_t number);
 

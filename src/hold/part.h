@@ -74,10 +74,17 @@ static inline uint64_t part_acquired_us(const struct hold_engine *e,
                             : set_at(e, part->group)->acquired_us;
 }
 
+static inline enum seal part_seal(const struct hold_engine *e,
+                                  const struct part *part)
+{
+    return (enum seal)(part->group == 0 ? part->sealed
+                                        : set_at(e, part->group)->sealed);
+}
+
 static inline bool part_is_sealed(const struct hold_engine *e,
                                   const struct part *part)
 {
-    return part->group == 0 ? part->sealed : set_at(e, part->group)->sealed;
+    return part_seal(e, part) != SEAL_NONE;
 }
 
 static inline bool session_is_over(const struct hold_engine *e, uint32_t number)

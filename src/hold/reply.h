@@ -158,7 +158,8 @@ enum hold_code {
     FIELD(ARRIVALS, "arrivals")              \
     FIELD(BOOKINGS, "bookings")              \
     FIELD(REF, "ref")                        \
-    FIELD(LATE, "late")
+    FIELD(LATE, "late")                      \
+    FIELD(WHY, "why")
 
 #define HOLD_FIELD_OF(field, name) FIELD_##field,
 enum hold_field { HOLD_FIELDS(HOLD_FIELD_OF) HOLD_FIELD_COUNT };

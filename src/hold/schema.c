@@ -418,8 +418,13 @@ const struct hold_operation hold_operations[HOLD_KINDS] = {
                      "-NOTFOUND",
                      WORDS(WORD_NAME), ON(LOCK), RUN(lock_leader)},
     [HOLD_EXPLAIN] = {CLASS_READ, "EXPLAIN", "lock",
-                      "Tells what happened to a lock of late, newest first",
-                      "list of maps: what seq age_ms owner token mode tree",
+                      "Tells what happened to a lock of late, newest first, "
+                      "and why, as far as what happened does not say so; by is "
+                      "the other holder, if there is one. It looks at the last "
+                      "16,384 things that happened to any lock, and tells 32 "
+                      "of them at most",
+                      "list of maps: what seq age_ms owner token mode tree why "
+                      "by",
                       ALONE, WORDS(WORD_NAME), ON(LOCK), RUN(lock_explain)},
     [HOLD_WAITGRAPH] =
         {CLASS_LISTING, "WAITGRAPH", "lock",

@@ -70,7 +70,8 @@ static void end_part(struct hold_engine *e, const struct session *session)
     if (part->waits)
         waiter_lose(e, part->group);
     else
-        grant_lose(e, session->parts.first, e->now_us - session->expires_us);
+        grant_lose(e, session->parts.first, WHY_SESSION,
+                   e->now_us - session->expires_us);
     serve_all(e);
 }
 

@@ -79,7 +79,7 @@ void set_reenter(struct hold_engine *e, uint32_t number, uint64_t ttl_ms)
 }
 
 void set_lose(struct hold_engine *e, uint32_t number, enum hold_event_kind kind,
-              uint64_t lag_us)
+              enum past_why why, uint64_t lag_us)
 {
     struct set set = *set_at(e, number);
     uint32_t next;
@@ -90,6 +90,7 @@ void set_lose(struct hold_engine *e, uint32_t number, enum hold_event_kind kind,
     for (uint32_t n = set.first; n != 0; n = next) {
         next = part_at(e, n)->more;
         emit_lock(e, kind, part_at(e, n), set.token, lag_us);
+        past_say(e, why, hf_bytes("", 0));
         emit_age(e, set.acquired_us);
         claim_delay(e, &set.claim, part_at(e, n)->lock, part_at(e, n)->tree,
                     kind == EVENT_LOCK_RELEASED);
@@ -102,8 +103,7 @@ void set_lose(struct hold_engine *e, uint32_t number, enum hold_event_kind kind,
 
 void set_expire(struct hold_engine *e, uint32_t number)
 {
-    set_lose(e, number, EVENT_LOCK_EXPIRED,
-             e->now_us - set_at(e, number)->expires_us);
+    grant_end_expired(e, set_at(e, number)->first);
     serve_all(e);
 }
 
@@ -116,9 +116,10 @@ void set_give(struct hold_engine *e, uint32_t number)
     reply_field_number(&e->body, FIELD_REMAINING, set->count);
     if (set->count > 0) {
         emit_set(e, EVENT_LOCK_RELEASED, set);
+        past_say(e, WHY_STILL_HELD, hf_bytes("", 0));
         return;
     }
-    set_lose(e, number, EVENT_LOCK_RELEASED, 0);
+    set_lose(e, number, EVENT_LOCK_RELEASED, WHY_PLAIN, 0);
     serve_all(e);
 }
 

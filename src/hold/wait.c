@@ -209,7 +209,7 @@ void waiter_enter(struct hold_engine *e, uint32_t number)
 
 /* Notes what became of a wait, for each of its names. */
 static void note(struct hold_engine *e, const struct waiter *waiter,
-                 enum past what)
+                 enum past what, enum past_why why)
 {
     uint32_t n = e->past == NULL ? 0 : waiter->first;
 
@@ -218,6 +218,7 @@ static void note(struct hold_engine *e, const struct waiter *waiter,
         past_add(e, what, lock->named.hash, hf_index_name(&e->locks, lock),
                  hf_text_bytes(&e->texts, waiter->claim.owner), 0,
                  (enum lock_mode)part_at(e, n)->mode, part_at(e, n)->tree);
+        past_say(e, why, hf_bytes("", 0));
     }
 }
 
@@ -263,7 +264,7 @@ void waiter_new(struct hold_engine *e, const struct hold_command *c,
     enum hf_status status = waiter_promise(e, waiter);
     assert(status == HF_OK);
     (void)status;
-    note(e, waiter, PAST_QUEUED);
+    note(e, waiter, PAST_QUEUED, WHY_PLAIN);
     e->out.code = HOLD_WAITING;
     e->out.ticket = waiter->ticket;
     e->waiter_added = number;
@@ -285,9 +286,9 @@ struct waiter waiter_leave(struct hold_engine *e, uint32_t number)
 
 /* It ends without a grant. */
 static struct waiter waiter_remove(struct hold_engine *e, uint32_t number,
-                                   enum past what)
+                                   enum past what, enum past_why why)
 {
-    note(e, waiter_at(e, number), what);
+    note(e, waiter_at(e, number), what, why);
     struct waiter waiter = waiter_leave(e, number);
     uint32_t next;
 
@@ -315,7 +316,7 @@ void waiter_time_out(struct hold_engine *e, uint32_t number)
     uint32_t first = waiter_at(e, number)->first;
     uint32_t lock = part_at(e, first)->lock;
     uint32_t position = list_position(GRANTS(e), first);
-    struct waiter waiter = waiter_remove(e, number, PAST_TIMED_OUT);
+    struct waiter waiter = waiter_remove(e, number, PAST_TIMED_OUT, WHY_PLAIN);
 
     struct hf_buf *body = answer_begin(e, waiter.ticket, HOLD_TIMED_OUT);
     reply_map(body, 3);
@@ -329,7 +330,8 @@ void waiter_time_out(struct hold_engine *e, uint32_t number)
 void waiter_lose(struct hold_engine *e, uint32_t number)
 {
     uint64_t id = session_at(e, waiter_at(e, number)->claim.session)->id;
-    struct waiter waiter = waiter_remove(e, number, PAST_WAIT_LOST);
+    struct waiter waiter =
+        waiter_remove(e, number, PAST_WAIT_LOST, WHY_SESSION);
 
     struct hf_buf *body = answer_begin(e, waiter.ticket, HOLD_LOST);
     reply_map(body, 1);
@@ -341,7 +343,7 @@ void waiter_lose(struct hold_engine *e, uint32_t number)
  * what is kept for it. */
 void waiter_skip(struct hold_engine *e, uint32_t number, struct hf_bytes body)
 {
-    struct waiter waiter = waiter_remove(e, number, PAST_LEFT);
+    struct waiter waiter = waiter_remove(e, number, PAST_LEFT, WHY_DONE);
 
     (void)answer_begin(e, waiter.ticket, HOLD_DONE);
     e->answers[e->out.answer_count - 1].body = body;
@@ -367,7 +369,7 @@ void waiter_drop(struct hold_engine *e, uint32_t number)
 {
     uint32_t request = waiter_at(e, number)->request;
 
-    waiter_remove(e, number, PAST_LEFT);
+    waiter_remove(e, number, PAST_LEFT, WHY_GONE);
     if (request != 0)
         request_drop(e, request);
 }

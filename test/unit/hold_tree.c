@@ -532,7 +532,7 @@ TEST(tree_is_shown)
            "note= by=grant holder=ann tree=1}] cursor=0");
     EXPECT(engine_do("EXPLAIN a"),
            "OK {what=lock_granted seq=1 age_ms=0 owner=ann token=1 "
-           "mode=exclusive tree=1}");
+           "mode=exclusive tree=1 why= by=}");
 }
 
 TEST(trees_survive_an_image)

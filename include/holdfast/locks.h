@@ -308,10 +308,11 @@ enum hf_locks_form {
     HF_LOCKS_TEXT, /* a line for each: who -> whom: what for, how long */
     HF_LOCKS_DOT,  /* for Graphviz */
 };
-/* Who waits for whom: for each name that somebody waits for, one who holds it
- * or is before it in the queue. Into `out`, cut at `cap` and always terminated
- * if cap > 0 (of DOT 64 KB at most). Returns the length it has uncut; 0 if
- * nobody waits (of TEXT), or without memory. */
+/* Who waits for whom: for each name that somebody waits for, those who hold it
+ * and those before it in the queue, back to the nearest that is not shared; 100
+ * of each at most. Into `out`, cut at `cap` and always terminated if cap > 0
+ * (of DOT 64 KB at most). Returns the length it has uncut; 0 if nobody waits
+ * (of TEXT), or without memory. */
 size_t hf_locks_graph(struct hf_locks *locks, enum hf_locks_form form,
                       char *out, size_t cap);
 

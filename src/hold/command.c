@@ -33,7 +33,7 @@ const struct hold_arg hold_args[HOLD_ARGS] = {
                   .strict = true, .max = HOLD_TTL_MAX_MS},
     [ARG_AMOUNT] = {"amount", .type = TYPE_SIGNED, AT(amount)},
     [ARG_CURSOR] = {"CURSOR", "n", .type = TYPE_NUMBER, AT(cursor),
-                    .max = UINT32_MAX},
+                    .max = UINT64_C(1) << 53}, /* of JSON, too */
     [ARG_COUNT] = {"COUNT", "n", .type = TYPE_NUMBER, AT(count), .min = 1,
                    .max = HOLD_LIST_MAX},
     [ARG_ITEM] = {"ITEM", "sku qty", .many = true,

@@ -186,42 +186,9 @@ void lock_info(struct hold_engine *e, const struct hold_command *c)
 
 /* ---- Who waits for whom. ---- */
 
-/* The wait that stops a part in its queue: the one before it, or the first
- * writer if it is a reader's; 0: none. */
-static uint32_t wait_before(const struct hold_engine *e,
-                            const struct part *part,
-                            const struct wanted *wanted)
-{
-    const struct lock *lock = lock_at(e, part->lock);
-
-    if (wanted->mode != MODE_SHARED)
-        return part->place.prev;
-    return is_blocked(e, lock, wanted) ? lock->writer : 0;
-}
-
-/* What a part waits for first: a grant that conflicts with it, that the name or
- * a related one is not closed any more, or a wait before it. No lock: for
- * another name of its set. */
-static struct stop stop_of(struct hold_engine *e, const struct part *part)
-{
-    const struct lock *lock = lock_at(e, part->lock);
-    struct wanted wanted = waiter_wants(e, waiter_at(e, part->group), part);
-
-    if (lock->granted > 0 &&
-        conflicts(lock, &wanted, part_at(e, lock->grants.first)))
-        return (struct stop){part->lock, lock->grants.first, 0, false};
-    if (is_closed(e, lock))
-        return (struct stop){part->lock, 0, 0, false};
-    uint32_t before = wait_before(e, part, &wanted);
-    if (before != 0)
-        return (struct stop){part->lock, before, 0, false};
-    if (!has_relatives(e, &wanted))
-        return (struct stop){0, 0, 0, false};
-    struct stop stop =
-        find_stop(e, hf_index_name(&e->locks, lock), &wanted, false);
-    e->out.work += stop.looked;
-    return stop;
-}
+/* What is looked at for one part: holders, waits before it, and parts at
+ * related names, so many of each. */
+#define EDGES_MAX 100u
 
 /* The longest edge, as an entry and as a line: texts, escaped. */
 #define EDGE_BYTES (2 * HOLD_OWNER_MAX + HOLD_NAME_MAX + HOLD_NOTE_MAX + 160)
@@ -229,47 +196,148 @@ static struct stop stop_of(struct hold_engine *e, const struct part *part)
 /* A text that is longer takes no more lines. */
 #define DOT_FULL (HF_TEXT_MAX - DOT_BYTES - 32)
 
-struct graph {
-    uint64_t cursor; /* the waiter to go on with; 0: that was all */
-    uint32_t count;
-};
-
 /* What somebody waits for. */
 enum edge { EDGE_GRANT, EDGE_QUEUE, EDGE_CLOSED };
 
-/* Shows the edges of all who wait, from the cursor on; of what is closed, the
- * holder is "". */
-static struct graph
-show_edges(struct hold_engine *e, const struct hold_command *c, uint32_t most,
-           size_t entry_max,
-           void (*show)(struct hold_engine *e, const struct part *part,
-                        struct hf_bytes holder, enum edge edge))
-{
-    uint32_t top = hf_index_top(&e->waiters);
-    uint64_t number = c->cursor > 0 ? c->cursor : 1;
-    struct graph graph = {0, 0};
+/* One page of edges. */
+struct graph {
+    struct hold_engine *e;
+    void (*show)(struct hold_engine *e, const struct part *part,
+                 struct hf_bytes holder, enum edge edge);
+    uint32_t most;
+    size_t bytes;   /* with more than these it is full */
+    uint32_t count; /* of edges in it */
+    bool full;
+    uint64_t told; /* of the edges of one waiter, in this page or before */
+    uint64_t skip; /* so many of them were before */
+};
 
-    for (; number < top && graph.count < most && e->out.work < HOLD_STEPS_MAX &&
-           e->body.cap - e->body.len >= HOLD_SET_MAX * entry_max;
-         number++) {
-        const struct waiter *waiter =
-            hf_index_used(&e->waiters, (uint32_t)number);
-        e->out.work++;
-        uint32_t n = waiter == NULL ? 0 : waiter->first;
-        for (; n != 0; n = part_at(e, n)->more) {
-            struct stop stop = stop_of(e, part_at(e, n));
-            if (stop.lock == 0)
-                continue;
-            if (stop.part == 0)
-                show(e, part_at(e, n), hf_bytes("", 0), EDGE_CLOSED);
-            else
-                show(e, part_at(e, n), part_owner(e, part_at(e, stop.part)),
-                     part_at(e, stop.part)->waits ? EDGE_QUEUE : EDGE_GRANT);
-            graph.count++;
-        }
+/* Takes an edge to another part; 0: to nobody, for a name is closed. False if
+ * the page is full. */
+static bool take_edge(struct graph *g, const struct part *part, uint32_t to)
+{
+    struct hold_engine *e = g->e;
+
+    e->out.work++;
+    if (g->told >= g->skip && (g->count == g->most || e->body.len > g->bytes)) {
+        g->full = true;
+        return false;
     }
-    graph.cursor = number < top ? number : 0;
-    return graph;
+    if (g->told++ < g->skip)
+        return true;
+    if (to == 0)
+        g->show(e, part, hf_bytes("", 0), EDGE_CLOSED);
+    else
+        g->show(e, part, part_owner(e, part_at(e, to)),
+                part_at(e, to)->waits ? EDGE_QUEUE : EDGE_GRANT);
+    g->count++;
+    return true;
+}
+
+/* To all who hold the name, if that conflicts. */
+static bool take_grants(struct graph *g, const struct part *part,
+                        const struct wanted *wanted)
+{
+    const struct hold_engine *e = g->e;
+    const struct lock *lock = lock_at(e, part->lock);
+    uint32_t n = lock->grants.first;
+
+    if (n == 0 || !conflicts(lock, wanted, part_at(e, n)))
+        return true;
+    for (uint32_t i = 0; n != 0 && i < EDGES_MAX; i++) {
+        if (!take_edge(g, part, n))
+            return false;
+        n = part_at(e, n)->place.next;
+    }
+    return true;
+}
+
+/* To the waits before it, back to the nearest that is not shared, which waits
+ * for all before it. If that one is too far, to the first of its kind. */
+static bool take_queue(struct graph *g, const struct part *part,
+                       const struct wanted *wanted)
+{
+    const struct hold_engine *e = g->e;
+    const struct lock *lock = lock_at(e, part->lock);
+    uint32_t n = part->place.prev;
+
+    for (uint32_t i = 0; n != 0 && i < EDGES_MAX; i++) {
+        bool shared = part_at(e, n)->mode == MODE_SHARED;
+        g->e->out.work++;
+        if (!(shared && wanted->mode == MODE_SHARED) && !take_edge(g, part, n))
+            return false;
+        n = shared ? part_at(e, n)->place.prev : 0;
+    }
+    bool more = n != 0 && lock->writer != 0 &&
+                is_before(e, part_at(e, lock->writer), wanted);
+    return !more || take_edge(g, part, lock->writer);
+}
+
+/* To those at related names. */
+static bool take_relatives(struct graph *g, const struct part *part,
+                           const struct wanted *wanted)
+{
+    const struct hold_engine *e = g->e;
+    struct relatives r = relatives_of(e, lock_name(e, part->lock), wanted);
+    uint32_t left = EDGES_MAX;
+    bool room = true;
+
+    while (room && left > 0 && relatives_next(&r)) {
+        if (relative_is_closed(&r)) {
+            room = take_edge(g, part, 0);
+            left--;
+        }
+        for (uint32_t n = relative_grant(&r); n != 0 && room && left > 0;
+             n = relative_next_grant(&r, n), left--)
+            room = take_edge(g, part, n);
+        for (uint32_t n = relative_wait(&r); n != 0 && room && left > 0;
+             n = relative_next_wait(&r, n), left--)
+            room = take_edge(g, part, n);
+    }
+    g->e->out.work += relatives_looked(&r);
+    return room;
+}
+
+/* All that a part waits for. A name of a set that waits for another one has
+ * none. */
+static bool take_edges(struct graph *g, const struct part *part)
+{
+    const struct hold_engine *e = g->e;
+    struct wanted wanted = waiter_wants(e, waiter_at(e, part->group), part);
+
+    if (!take_grants(g, part, &wanted) ||
+        (is_closed(e, lock_at(e, part->lock)) && !take_edge(g, part, 0)) ||
+        !take_queue(g, part, &wanted))
+        return false;
+    return !has_relatives(e, &wanted) || take_relatives(g, part, &wanted);
+}
+
+/* A cursor is the waiter to go on with, and above it how many of its edges were
+ * told. */
+#define CURSOR_SHIFT 32
+
+/* Shows the edges of all who wait, from the cursor on. Returns the next cursor;
+ * 0: that was all. */
+static uint64_t show_edges(struct graph *g, uint64_t cursor)
+{
+    struct hold_engine *e = g->e;
+    uint32_t top = hf_index_top(&e->waiters);
+    uint32_t number = (uint32_t)cursor;
+
+    g->skip = cursor >> CURSOR_SHIFT;
+    for (number += number == 0; number < top && e->out.work < HOLD_STEPS_MAX;
+         number++) {
+        const struct waiter *waiter = hf_index_used(&e->waiters, number);
+        uint32_t n = waiter == NULL ? 0 : waiter->first;
+        e->out.work++;
+        g->told = 0;
+        while (n != 0 && take_edges(g, part_at(e, n)))
+            n = part_at(e, n)->more;
+        if (g->full)
+            return number | g->told << CURSOR_SHIFT;
+        g->skip = 0;
+    }
+    return number < top ? number : 0;
 }
 
 static void show_edge(struct hold_engine *e, const struct part *part,
@@ -317,8 +385,6 @@ static void show_dot(struct hold_engine *e, const struct part *part,
     static const char *const styles[] = {"", ", style=dashed",
                                          ", style=dotted"};
 
-    if (e->body.len > DOT_FULL)
-        return; /* a text is not longer */
     put(e, hf_bytes_text("  "));
     put_quoted(e, part_owner(e, part));
     put(e, hf_bytes_text(" -> "));
@@ -333,13 +399,19 @@ void lock_waitgraph(struct hold_engine *e, const struct hold_command *c)
 {
     uint64_t most = c->count > 0 ? c->count : HOLD_LIST_MAX;
     bool dot = (c->flags & HOLD_DOT) != 0;
+    struct graph g = {.e = e,
+                      .show = show_edge,
+                      .most = (uint32_t)most,
+                      .bytes = e->body.cap - 2 * EDGE_BYTES};
 
     if (dot) {
         reply_text(&e->body, hf_bytes("", 0));
         size_t start = e->body.len;
         put(e, hf_bytes_text("digraph waits {\n"));
-        struct graph graph = show_edges(e, c, HOLD_LIST_MAX, 0, show_dot);
-        if (graph.cursor != 0 || e->body.len > DOT_FULL)
+        g.show = show_dot;
+        g.most = HOLD_LIST_MAX;
+        g.bytes = DOT_FULL;
+        if (show_edges(&g, c->cursor) != 0)
             put(e, hf_bytes_text("  /* and more */\n"));
         put(e, hf_bytes_text("}\n"));
         hf_put_u16(e->body.data + start - 2, (uint16_t)(e->body.len - start));
@@ -349,10 +421,9 @@ void lock_waitgraph(struct hold_engine *e, const struct hold_command *c)
     reply_field(&e->body, FIELD_EDGES);
     reply_list(&e->body, 0);
     size_t count_at = e->body.len - 4;
-    struct graph graph =
-        show_edges(e, c, (uint32_t)most, EDGE_BYTES, show_edge);
-    hf_put_u32(e->body.data + count_at, graph.count);
-    reply_field_number(&e->body, FIELD_CURSOR, (int64_t)graph.cursor);
+    uint64_t cursor = show_edges(&g, c->cursor);
+    hf_put_u32(e->body.data + count_at, g.count);
+    reply_field_number(&e->body, FIELD_CURSOR, (int64_t)cursor);
 }
 
 void lock_held(struct hold_engine *e, const struct hold_command *c)

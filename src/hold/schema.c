@@ -430,7 +430,8 @@ const struct hold_operation hold_operations[HOLD_KINDS] = {
         {CLASS_LISTING, "WAITGRAPH", "lock",
          "Lists who waits for whom, in pages; DOT: as text for Graphviz. An "
          "edge is by grant (the holder has it), queue (the holder waits, too, "
-         "and comes first) or closed (by DELAY, for nobody)",
+         "and comes first) or closed (by DELAY, for nobody). A wait has an "
+         "edge to each that it waits for, up to 100 of each kind",
          "map: edges (list of maps: owner session name mode waited_ms note by "
          "holder tree) cursor (0: that was all); DOT: text",
          OPTIONS(PAGE | HOLD_BIT(ARG_DOT)), RUN(lock_waitgraph)},

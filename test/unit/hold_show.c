@@ -84,12 +84,15 @@ TEST(waits_for_a_name_that_is_closed_are_edges)
            "{owner=bob session=0 name=a/b mode=exclusive waited_ms=100 note= "
            "by=closed holder= tree=0} "
            "{owner=eve session=0 name=a mode=exclusive waited_ms=100 note= "
-           "by=closed holder= tree=0}] cursor=0");
+           "by=closed holder= tree=0} "
+           "{owner=eve session=0 name=a mode=exclusive waited_ms=100 note= "
+           "by=queue holder=ann tree=0}] cursor=0");
     EXPECT(engine_do("WAITGRAPH DOT"),
            "OK digraph waits {\n"
            "  \"ann\" -> \"(closed)\" [label=\"a\", style=dotted];\n"
            "  \"bob\" -> \"(closed)\" [label=\"a/b\", style=dotted];\n"
            "  \"eve\" -> \"(closed)\" [label=\"a\", style=dotted];\n"
+           "  \"eve\" -> \"ann\" [label=\"a\", style=dashed];\n"
            "}\n");
     engine_now_us += 500 * MS;
     CHECK_EQ(engine_tick()->answer_count, 2);
@@ -224,7 +227,145 @@ TEST(readers_do_not_wait_for_each_other_in_the_graph)
            "OK digraph waits {\n  \"r1\" -> \"ann\" [label=\"m\"];\n"
            "  \"r2\" -> \"bob\" [label=\"k\"];\n"
            "  \"w\" -> \"r2\" [label=\"l\", style=dashed];\n"
+           "  \"w\" -> \"r1\" [label=\"l\", style=dashed];\n"
            "  \"r3\" -> \"w\" [label=\"l\", style=dashed];\n"
            "  \"r4\" -> \"w\" [label=\"l\", style=dashed];\n}\n");
+    engine_stop();
+}
+
+/* ---- All that somebody waits for. ---- */
+
+#define EDGES "OK digraph waits {\n"
+
+static void make_reader_circle(void)
+{
+    engine_start();
+    engine_do("LOCK sh OWNER r1 SHARED");
+    engine_do("LOCK sh OWNER r2 SHARED");
+    engine_do("LOCK x OWNER w");
+    engine_do("LOCK sh OWNER w FOREVER");
+    engine_do("LOCK x OWNER r2 FOREVER DEADLOCK NONE");
+}
+
+/* It goes through the second of two readers. */
+TEST(a_circle_through_any_reader_is_seen)
+{
+    make_reader_circle();
+    EXPECT(engine_do("WAITGRAPH DOT"),
+           EDGES "  \"w\" -> \"r1\" [label=\"sh\"];\n"
+                 "  \"w\" -> \"r2\" [label=\"sh\"];\n"
+                 "  \"r2\" -> \"w\" [label=\"x\"];\n}\n");
+}
+
+/* A page may end between two edges of one wait. */
+TEST(the_edges_of_one_wait_may_be_on_several_pages)
+{
+    static const char *const edges[] = {"{owner=w session=0 name=sh ",
+                                        "{owner=w session=0 name=sh ",
+                                        "{owner=r2 session=0 name=x "};
+    static const char *const holders[] = {"holder=r1 ", "holder=r2 ",
+                                          "holder=w "};
+    uint64_t cursor = 0;
+
+    make_reader_circle();
+    for (unsigned page = 0; page < 3; page++) {
+        const struct hold_out *out = engine_do("WAITGRAPH CURSOR %llu COUNT 1",
+                                               (unsigned long long)cursor);
+        const char *text = engine_reply_text(out);
+        CHECK_EQ(count_of(text, "{owner="), 1);
+        CHECK_EQ(count_of(text, edges[page]), 1);
+        CHECK_EQ(count_of(text, holders[page]), 1);
+        size_t at = 0;
+        (void)reply_next(out->body, &at);
+        (void)reply_next_field(out->body, &at);
+        reply_skip(out->body, &at);
+        (void)reply_next_field(out->body, &at);
+        cursor = (uint64_t)reply_next(out->body, &at).number;
+        CHECK_EQ(cursor == 0, page == 2);
+    }
+}
+
+/* It waits for the readers behind the writer before it, and for that one, which
+ * waits for all before. */
+TEST(a_set_behind_a_writer_waits_for_all_that_stop_it)
+{
+    engine_start();
+    engine_do("LOCK a OWNER ann SHARED");
+    engine_do("LOCK a OWNER bob SHARED");
+    engine_do("LOCK b OWNER kim");
+    engine_do("LOCK a OWNER w1 FOREVER");
+    engine_do("LOCK a OWNER w2 FOREVER");
+    engine_do("LOCK a OWNER r1 SHARED FOREVER");
+    engine_do("LOCK a OWNER r2 SHARED FOREVER");
+    engine_do("LOCKSET OWNER set NAME a NAME b SHARED FOREVER");
+    const char *text = engine_reply_text(engine_do("WAITGRAPH DOT"));
+    CHECK(strstr(text, "  \"w2\" -> \"ann\" [label=\"a\"];\n"
+                       "  \"w2\" -> \"bob\" [label=\"a\"];\n"
+                       "  \"w2\" -> \"w1\" [label=\"a\", style=dashed];\n"
+                       "  \"r1\" -> \"w2\" [label=\"a\", style=dashed];\n"
+                       "  \"r2\" -> \"w2\" [label=\"a\", style=dashed];\n"
+                       "  \"set\" -> \"ann\" [label=\"a\"];\n"
+                       "  \"set\" -> \"bob\" [label=\"a\"];\n"
+                       "  \"set\" -> \"r2\" [label=\"a\", style=dashed];\n"
+                       "  \"set\" -> \"r1\" [label=\"a\", style=dashed];\n"
+                       "  \"set\" -> \"w2\" [label=\"a\", style=dashed];\n"
+                       "  \"set\" -> \"kim\" [label=\"b\"];\n}\n") != NULL);
+}
+
+/* Any of the holders may give back what is missing; waits for permits keep
+ * their order. */
+TEST(who_waits_for_permits_waits_for_all_holders)
+{
+    engine_start();
+    engine_do("LOCK pool OWNER ann PERMITS 1 OF 3");
+    engine_do("LOCK pool OWNER bob PERMITS 1 OF 3");
+    engine_do("LOCK pool OWNER big PERMITS 2 OF 3 FOREVER");
+    engine_do("LOCK pool OWNER tiny PERMITS 1 OF 3 FOREVER");
+    EXPECT(engine_do("WAITGRAPH DOT"),
+           EDGES "  \"big\" -> \"ann\" [label=\"pool\"];\n"
+                 "  \"big\" -> \"bob\" [label=\"pool\"];\n"
+                 "  \"tiny\" -> \"big\" [label=\"pool\", style=dashed];\n"
+                 "}\n");
+}
+
+TEST(all_at_related_names_are_waited_for)
+{
+    engine_start();
+    engine_do("LOCK a/b OWNER ann");
+    engine_do("LOCK a/c OWNER bob");
+    engine_do("LOCK a/c OWNER kim FOREVER");
+    engine_do("LOCK a OWNER tree TREE FOREVER");
+    EXPECT(engine_do("WAITGRAPH DOT"),
+           EDGES "  \"kim\" -> \"bob\" [label=\"a/c\"];\n"
+                 "  \"tree\" -> \"ann\" [label=\"a\"];\n"
+                 "  \"tree\" -> \"bob\" [label=\"a\"];\n"
+                 "  \"tree\" -> \"kim\" [label=\"a\", style=dashed];\n"
+                 "}\n");
+}
+
+/* Of each kind so many edges of one name are shown; of the waits the nearest,
+ * and the first that is not shared. */
+TEST(the_edges_of_one_name_are_bounded)
+{
+    engine_start();
+    for (unsigned i = 0; i < 150; i++) {
+        engine_do("LOCK door OWNER g%03u SHARED", i);
+        engine_do("LOCK tree/%03u OWNER t%03u", i, i);
+    }
+    engine_do("LOCK door OWNER w1 FOREVER");
+    for (unsigned i = 0; i < 150; i++)
+        engine_do("LOCK door OWNER r%03u SHARED FOREVER", i);
+    engine_do("LOCK door OWNER w2 FOREVER");
+    engine_do("LOCK tree OWNER top TREE FOREVER");
+    const char *text = engine_reply_text(engine_do("WAITGRAPH"));
+    CHECK_EQ(count_of(text, "{owner=w1 "), 100);
+    CHECK_EQ(count_of(text, "{owner=w2 "), 201);
+    CHECK_EQ(count_of(text, "{owner=top "), 100);
+    CHECK_EQ(count_of(text, "by=queue holder=r"), 100);
+    CHECK(strstr(text, "by=queue holder=r050 ") != NULL);
+    CHECK(strstr(text, "by=queue holder=r049 ") == NULL);
+    CHECK_EQ(count_of(text, "by=queue holder=w1 "), 151);
+    CHECK_EQ(count_of(text, "by=grant holder=g099 "), 2);
+    CHECK_EQ(count_of(text, "by=grant holder=g100 "), 0);
     engine_stop();
 }

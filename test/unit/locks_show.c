@@ -112,12 +112,18 @@ TEST(the_graph_tells_who_waits_for_whom)
 {
     static const char *const text =
         "w -> r1: a, exclusive, 2 ms, held\n"
+        "w -> r2: a, exclusive, 2 ms, held\n"
         "s -> r1: a, exclusive, 0 ms, held\n"
+        "s -> r2: a, exclusive, 0 ms, held\n"
+        "s -> w: a, exclusive, 0 ms, before it\n"
         "x -> s: b\"q, exclusive, 0 ms, before it\n";
     static const char *const dot =
         "digraph waits {\n"
         "  \"w\" -> \"r1\" [label=\"a\"];\n"
+        "  \"w\" -> \"r2\" [label=\"a\"];\n"
         "  \"s\" -> \"r1\" [label=\"a\"];\n"
+        "  \"s\" -> \"r2\" [label=\"a\"];\n"
+        "  \"s\" -> \"w\" [label=\"a\", style=dashed];\n"
         "  \"x\" -> \"s\" [label=\"b\\\"q\", style=dashed];\n"
         "}\n";
     struct locking_call last;
@@ -174,7 +180,7 @@ TEST(a_large_graph_is_told_whole)
     CHECK_EQ(hf_locks_graph(locks, HF_LOCKS_TEXT, text, len + 1), len);
     for (size_t i = 0; i < len; i++)
         lines += text[i] == '\n';
-    CHECK_EQ(lines, MANY);
+    CHECK_EQ(lines, 2 * MANY - 1); /* and the one before each */
     free(text);
     hf_locks_shutdown(locks);
     for (int i = 0; i < MANY; i++) {

@@ -1,6 +1,11 @@
 /* holders.c - what holders of locks are told, and what can be asked about them:
  * pushes, bound sessions, elections, EXPLAIN, WAITGRAPH, alarms. */
 #include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "support/daemon.h"
 #include "support/server.h"
@@ -10,6 +15,99 @@
 
 static struct test_server server;
 static struct test_wire good;
+
+/* ---- A holder that stands still. ---- */
+
+/* It is a process of its own, this program anew, with the port in the
+ * environment. What is not as it must be ends it, with a number. */
+#define HOLDER "HOLDERS_PORT"
+
+static struct still {
+    struct test_wire wire;
+    int64_t token;
+    bool lost; /* it was told so */
+} still;
+
+static void must(bool holds, int code)
+{
+    if (!holds)
+        _exit(code);
+}
+
+/* The next that comes; a push that the lock is lost is noted. */
+static struct hf_bytes holder_read(void)
+{
+    struct hf_bytes reply;
+    char raw[100];
+
+    must(test_wire_read(&still.wire, &reply) == HF_OK, 2);
+    snprintf(raw, sizeof raw,
+             ">3\r\n$9\r\nlock_lost\r\n$4\r\ngate\r\n:%" PRId64 "\r\n",
+             still.token);
+    if (test_is(reply, raw))
+        still.lost = true;
+    return reply;
+}
+
+static struct hf_bytes holder_ask(const char *words)
+{
+    struct hf_bytes reply;
+
+    test_wire_add(&still.wire, "%s", words);
+    must(test_wire_send(&still.wire) == HF_OK, 3);
+    do
+        reply = holder_read();
+    while (reply.data[0] == '>');
+    return reply;
+}
+
+/* Stops itself when it has the lock, as a machine does that is paused. When it
+ * goes on it hears that the lock is lost, and what it writes is refused. */
+static void hold_and_stop(uint16_t port)
+{
+    char fence[64];
+
+    must(test_wire_open(&still.wire, port) == HF_OK, 4);
+    must(holder_ask("HELLO 3").data[0] == '%', 5);
+    still.token =
+        test_number(holder_ask("LOCK gate OWNER ann TTL 200"), "token");
+    snprintf(fence, sizeof fence, "FENCE ledger %" PRId64, still.token);
+    must(test_is(holder_ask(fence), "+OK\r\n"), 6);
+    must(raise(SIGSTOP) == 0, 7);
+    while (!still.lost)
+        must(holder_read().data[0] == '>', 8);
+    must(test_is_error(holder_ask(fence), "STALE"), 9);
+    test_wire_close(&still.wire);
+}
+
+__attribute__((constructor)) static void be_the_holder(void)
+{
+    const char *port = getenv(HOLDER);
+
+    if (port == NULL)
+        return;
+    uint64_t number = 0;
+    must(hf_parse_u64(hf_bytes_text(port), &number) == HF_OK, 10);
+    hold_and_stop((uint16_t)number);
+    exit(0);
+}
+
+static pid_t start_holder(void)
+{
+    char port[16];
+
+    snprintf(port, sizeof port, "%d", server.port);
+    fflush(stdout);
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        setenv(HOLDER, port, 1);
+        execl("/proc/self/exe", "holder", (char *)NULL);
+        _exit(127);
+    }
+    return pid;
+}
 
 static void start(void)
 {
@@ -88,6 +186,28 @@ TEST(a_holder_that_speaks_resp3_hears_what_happens_to_its_lock)
     CHECK(test_is(test_ask(&holder, "PING"), "+PONG\r\n"));
     test_wire_close(&holder);
     test_wire_close(&waiter);
+    stop();
+}
+
+/* The TTL passes while it stands: another gets the lock, and a newer token. */
+TEST(a_holder_that_was_stopped_past_its_ttl_hears_so_and_writes_nothing)
+{
+    int status;
+
+    start();
+    pid_t pid = start_holder();
+    CHECK_EQ(waitpid(pid, &status, WUNTRACED), pid);
+    CHECK_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : 0, 0);
+    CHECK(WIFSTOPPED(status));
+    struct hf_bytes reply =
+        test_ask(&good, "LOCK gate OWNER bob WAIT %d", FOR_EVER_MS);
+    CHECK_DONE(reply);
+    int64_t token = test_number(reply, "token");
+    CHECK_DONE(test_ask(&good, "FENCE ledger %" PRId64, token));
+    CHECK_EQ(kill(pid, SIGCONT), 0);
+    CHECK_EQ(test_daemon_reap(pid), 0);
+    CHECK_DONE(test_ask(&good, "HELD gate %" PRId64, token));
+    CHECK_DONE(test_ask(&good, "FENCE ledger %" PRId64, token));
     stop();
 }
 

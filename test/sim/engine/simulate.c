@@ -407,6 +407,8 @@ static void step_ask(struct sim *sim)
     if (hold_operations[c->kind].class == CLASS_LISTING) {
         if (c->kind == HOLD_KEY_SCAN)
             sim_compare_keys(sim, c);
+        else if (c->kind == HOLD_WAITGRAPH)
+            sim_compare_graph(sim, c);
         else
             sim_compare_list(sim, c);
     } else {
@@ -425,6 +427,18 @@ static void step_ask(struct sim *sim)
     sim->step++;
 }
 
+/* In pages of any size. */
+static void check_graph(struct sim *sim)
+{
+    static struct hold_command ask;
+
+    ask.kind = HOLD_WAITGRAPH;
+    ask.now_us = sim->model->now_us;
+    ask.count = 1 + sim_below(sim, 50);
+    if (!sim->failed)
+        sim_compare_graph(sim, &ask);
+}
+
 static void run(struct sim *sim)
 {
     while (sim->step < sim->step_count && !sim->failed) {
@@ -439,6 +453,7 @@ static void run(struct sim *sim)
         if (!sim->failed && sim_below(sim, CHECK_INTERVAL) == 0) {
             check_engine(sim, sim->engine);
             check_trees(sim);
+            check_graph(sim);
         }
     }
     if (sim->failed)
@@ -469,10 +484,11 @@ static void print_text(const struct sim *sim)
                    (unsigned long long)sim->codes[i]);
     }
     printf("\n%llu answers to waiters, %llu events, %llu refused unjournaled, "
-           "%llu images, %llu replays, %llu times without memory\n",
+           "%llu images, %llu replays, %llu times without memory, %llu edges\n",
            (unsigned long long)sim->answers, (unsigned long long)sim->events,
            (unsigned long long)sim->refused, (unsigned long long)sim->images,
-           (unsigned long long)sim->replays, (unsigned long long)sim->starved);
+           (unsigned long long)sim->replays, (unsigned long long)sim->starved,
+           (unsigned long long)sim->edges);
     printf(
         "%llu requests dropped to make room, %llu found none, %llu questions "
         "came too early, %llu pages ended by their steps\n",

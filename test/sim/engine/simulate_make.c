@@ -506,8 +506,7 @@ enum hold_kind sim_pick_ask(struct sim *sim)
 
     for (unsigned i = 0; i < HOLD_KINDS; i++) {
         if (hold_operations[i].class != CLASS_NONE &&
-            !hold_kind_is_write((enum hold_kind)i) && i != HOLD_EXPLAIN &&
-            i != HOLD_WAITGRAPH)
+            !hold_kind_is_write((enum hold_kind)i) && i != HOLD_EXPLAIN)
             kinds[count++] = (enum hold_kind)i;
     }
     return kinds[sim_below(sim, count)];

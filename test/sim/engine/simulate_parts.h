@@ -8,6 +8,7 @@
  *   simulate_places.c   about places
  *   simulate_expect.c   and about what is announced
  *   simulate_bounds.c   settings
+ *   simulate_graph.c    WAITGRAPH
  *   simulate_compare.c  engine against model, and the report of a difference
  */
 #ifndef SIM_ENGINE_SIMULATE_PARTS_H
@@ -98,6 +99,7 @@ struct sim {
     uint64_t starved; /* allocations that were made to fail */
     uint64_t early;   /* questions for which time had to pass first */
     uint64_t cut;     /* pages of listings that ended by their steps */
+    uint64_t edges;   /* of who waits for whom, compared */
     bool failed;
     enum model_circle circle; /* that the last step left */
     uint64_t circles;         /* steps that left one that is allowed */
@@ -213,6 +215,9 @@ void sim_make_preorder(struct sim *sim, struct hold_command *c);
 /* simulate_key.c */
 void sim_make_key(struct sim *sim, struct hold_command *c);
 void sim_compare_keys(struct sim *sim, struct hold_command *command);
+
+/* simulate_graph.c: compares who waits for whom. */
+void sim_compare_graph(struct sim *sim, struct hold_command *command);
 
 /* simulate_compare.c. Each prints the first difference and sets `failed`. */
 void sim_fail(struct sim *sim, const char *what, const char *format, ...)

@@ -2,6 +2,7 @@
 #include "feed/event.h"
 
 #include "base/little.h"
+#include "hold/subject.h"
 
 static struct hf_bytes take(const char **at, size_t len)
 {
@@ -92,19 +93,11 @@ static bool is_about_leader(const struct hold_event *event)
 
 static struct hf_bytes first_channel(const struct hold_event *event, char *out)
 {
-    static const char *const families[SUBJECTS] = {
-        [SUBJECT_SESSION] = "hf:session:",
-        [SUBJECT_LOCK] = "hf:lock:",
-        [SUBJECT_PRODUCT] = "hf:stock:",
-        [SUBJECT_RESERVATION] = "hf:reservation:",
-        [SUBJECT_FENCE] = "hf:fence:",
-        [SUBJECT_CLASS] = "hf:class:",
-    };
     enum hold_subject subject = hold_event_subject(event->kind);
 
     if (subject == SUBJECT_ALL)
         return channel(out, "hf:all", hf_bytes("", 0));
-    return channel(out, families[subject], event->name);
+    return channel(out, hold_subjects[subject].channel, event->name);
 }
 
 struct hf_bytes event_channel(struct event_channels *channels,
@@ -119,7 +112,7 @@ struct hf_bytes event_channel(struct event_channels *channels,
     if (number == 1 && is_about_leader(event))
         return channel(out, "hf:election:", event->name);
     if (hold_next_item(event->items, &channels->item, &item))
-        return channel(out, "hf:stock:", item.sku);
+        return channel(out, hold_subjects[SUBJECT_PRODUCT].channel, item.sku);
     return hf_bytes("", 0);
 }
 

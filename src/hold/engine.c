@@ -266,8 +266,9 @@ static bool is_crowded(const struct hold_engine *e,
 /* Also of one that would meet a bound: what is over does not count. */
 bool hold_is_exact(const struct hold_engine *e, const struct hold_command *c)
 {
-    if ((c->kind == HOLD_LOCK || c->kind == HOLD_ELECT ||
-         c->kind == HOLD_LOCKSET || c->kind == HOLD_KEY_SET) &&
+    if (hold_kind_is_exact(c->kind))
+        return true;
+    if (hold_operations[c->kind].takes_lock &&
         (hf_index_count(&e->locks) >= e->bounds.locks_max ||
          tree_is_asked(e, c)))
         return true;
@@ -281,8 +282,7 @@ bool hold_is_exact(const struct hold_engine *e, const struct hold_command *c)
         return true;
     if (c->kind == HOLD_CONFIRM && reservation_may_be_late(e, c))
         return true;
-    return hold_kind_is_exact(c->kind) || is_crowded(e, c) ||
-           (c->kind == HOLD_TICK && c->amount != 0);
+    return is_crowded(e, c) || (c->kind == HOLD_TICK && c->amount != 0);
 }
 
 /* Applies a command, which `record` is. */

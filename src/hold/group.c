@@ -102,13 +102,13 @@ static bool next_command(struct hf_bytes group, size_t *at,
 
 static size_t undo_bound(const struct hold_command *c)
 {
-    bool by_token = c->kind == HOLD_UNLOCKSET || c->kind == HOLD_RENEWSET;
-    size_t items = by_token                  ? HOLD_SET_MAX
+    const struct hold_operation *operation = &hold_operations[c->kind];
+    size_t items = operation->of_set         ? HOLD_SET_MAX
                    : c->kind == HOLD_RESERVE ? hold_most_items(c)
                                              : c->item_count;
 
     /* a reservation's items may be replaced, which are one text */
-    size_t text = c->kind == HOLD_CONFIRM || c->kind == HOLD_CANCEL
+    size_t text = (operation->options & HOLD_BIT(ARG_PART)) != 0
                       ? UNDO_RESERVATION_BYTES
                       : 0;
 
@@ -116,18 +116,10 @@ static size_t undo_bound(const struct hold_command *c)
 }
 
 /* The same of all who wait, each of whom is ended, or listed to be served,
- * once: by a group that ends something. */
+ * once: by a group of which a command frees something. */
 static size_t undo_waits(const struct hold_engine *e)
 {
     return (e->waited_parts + e->promised_parts) * UNDO_WAIT_BYTES;
-}
-
-static bool ends_something(enum hold_kind kind)
-{
-    return kind == HOLD_UNLOCK || kind == HOLD_UNLOCKSET ||
-           kind == HOLD_RESIGN || kind == HOLD_DOWNGRADE ||
-           kind == HOLD_KEY_SET || kind == HOLD_KEY_DEL ||
-           kind == HOLD_GROUP_CANCEL || kind == HOLD_ARRIVE;
 }
 
 static void forget_first(struct hold_engine *e, struct hf_bytes group,
@@ -144,7 +136,7 @@ enum hf_status group_prepare(struct hold_engine *e, struct hf_bytes group)
     size_t undo_bytes = HOLD_STATE_BYTES;
     size_t at = 0;
     size_t before = 0;
-    bool ends = false;
+    bool frees = false;
     bool members = false;
 
     if (out_reserve_group(e) != HF_OK)
@@ -155,11 +147,10 @@ enum hf_status group_prepare(struct hold_engine *e, struct hf_bytes group)
             return HF_NOMEM;
         }
         undo_bytes += undo_bound(&e->member);
-        ends = ends || ends_something(e->member.kind);
-        members = members || e->member.kind == HOLD_GROUP_CONFIRM ||
-                  e->member.kind == HOLD_GROUP_CANCEL;
+        frees = frees || hold_operations[e->member.kind].frees;
+        members = members || hold_operations[e->member.kind].ends_bundle;
     }
-    if (ends)
+    if (frees)
         undo_bytes += undo_waits(e);
     if (members)
         undo_bytes += UNDO_MEMBERS_BYTES;

@@ -516,11 +516,13 @@ static uint64_t weight_at(const struct hold_engine *e, struct hf_bytes name,
 uint64_t hold_weight(const struct hold_engine *e, const struct hold_command *c)
 {
     bool asked = (c->flags & HOLD_TREE) != 0;
-    uint32_t set = c->kind == HOLD_UNLOCKSET ? set_find(e, c->token) : 0;
+    const struct hold_operation *operation = &hold_operations[c->kind];
+    bool takes = (operation->options & HOLD_BIT(ARG_TREE)) != 0;
+    uint32_t set =
+        operation->gives_lock && operation->of_set ? set_find(e, c->token) : 0;
     uint64_t weight = 0;
 
-    if (asked ? c->kind != HOLD_LOCK && c->kind != HOLD_LOCKSET
-              : e->trees.used == 0 || (c->kind != HOLD_UNLOCK && set == 0))
+    if (asked ? !takes : e->trees.used == 0 || !operation->gives_lock)
         return 0;
     for (uint32_t i = 0; i < c->item_count; i++)
         weight += weight_at(e, c->items[i].sku, asked);

@@ -54,8 +54,8 @@ static size_t shown_bound(const struct hold_engine *e,
  * one that the reservation does not have. */
 static size_t with_refusal(const struct hold_command *c, size_t bound)
 {
-    bool ends = c->kind == HOLD_CONFIRM ||
-                (c->kind == HOLD_CANCEL && c->item_count > 0);
+    bool parts = (hold_operations[c->kind].options & HOLD_BIT(ARG_PART)) != 0;
+    bool ends = parts && (c->kind == HOLD_CONFIRM || c->item_count > 0);
     bool may =
         c->kind == HOLD_GROUP || (ends && bound > promise_reservation(0, 0));
 
@@ -204,9 +204,9 @@ __attribute__((noinline)) static enum hf_status
 prepare_other(struct hold_engine *e, const struct hold_command *c)
 {
     struct need need;
-    bool bundle = c->kind == HOLD_GROUP_CONFIRM || c->kind == HOLD_GROUP_CANCEL;
 
-    if (bundle && out_reserve_group(e) != HF_OK) /* it tells as much */
+    if (hold_operations[c->kind].ends_bundle &&
+        out_reserve_group(e) != HF_OK) /* it tells as much */
         return HF_NOMEM;
     find_need(e, c, &need, hf_bytes_have(c->name, '/'));
     if (need.shows) {

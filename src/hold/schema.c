@@ -15,9 +15,10 @@
 
 #define OF(kind, field) \
     .index = offsetof(struct hold_engine, field), .bytes = sizeof(struct kind)
-#define IMAGE(letter) .image = letter, .named = true
-#define NUMBERS(...)  .numbers = {__VA_ARGS__}
-#define TEXTS(...)    .texts = {__VA_ARGS__}
+#define TOLD(on, name, text) .channel = on, .key = name, .note = text
+#define IMAGE(letter)        .image = letter, .named = true
+#define NUMBERS(...)         .numbers = {__VA_ARGS__}
+#define TEXTS(...)           .texts = {__VA_ARGS__}
 #define N(kind, field)                                                     \
     {                                                                      \
         offsetof(struct kind, field), sizeof(((struct kind *)NULL)->field) \
@@ -30,17 +31,19 @@
     }
 
 const struct subject hold_subjects[SUBJECTS] = {
-    [SUBJECT_SESSION] = {OF(session, sessions), .image = 'S',
+    [SUBJECT_SESSION] = {OF(session, sessions),
+                         TOLD("hf:session:", "session", "name"), .image = 'S',
                          NUMBERS(N(session, id), N(session, ttl_ms),
                                  N(session, expires_us), N(session, kept),
                                  N(session, bound), N(session, ended)),
                          TEXTS(T(session, title)), .loaded = session_loaded},
-    [SUBJECT_LOCK] = {OF(lock, locks), .is_over = lock_is_over,
-                      .walk = locks_walk},
+    [SUBJECT_LOCK] = {OF(lock, locks), TOLD("hf:lock:", "name", "note"),
+                      .is_over = lock_is_over, .walk = locks_walk},
     [SUBJECT_SET] = {OF(set, sets), .walk = sets_walk},
     [SUBJECT_WAITER] = {OF(waiter, waiters), .walk = waiters_walk},
     [SUBJECT_HOLDER] = {OF(holder, holders)},
-    [SUBJECT_PRODUCT] = {OF(product, products), IMAGE('P'),
+    [SUBJECT_PRODUCT] = {OF(product, products),
+                         TOLD("hf:stock:", "sku", "reason"), IMAGE('P'),
                          NUMBERS(N(product, total), N(product, reserved),
                                  N(product, sold), N(product, version),
                                  N(product, updated_us), N(product, low)),
@@ -52,8 +55,8 @@ const struct subject hold_subjects[SUBJECTS] = {
                        .loaded = quota_loaded},
     [SUBJECT_SHARE] = {OF(share, shares)},
     [SUBJECT_RESERVATION] =
-        {OF(reservation, reservations), .is_over = reservation_may_be_over,
-         IMAGE('R'),
+        {OF(reservation, reservations), TOLD("hf:reservation:", "id", "reason"),
+         .is_over = reservation_may_be_over, IMAGE('R'),
          NUMBERS(N(reservation, seq), N(reservation, created_us),
                  N(reservation, expires_us), N(reservation, ended_us),
                  N(reservation, status), N(reservation, extends),
@@ -65,8 +68,8 @@ const struct subject hold_subjects[SUBJECTS] = {
     [SUBJECT_BUYER] = {OF(buyer, buyers), .walk = buyers_walk},
     [SUBJECT_BUNDLE] = {OF(bundle, bundles), .walk = bundles_walk},
     [SUBJECT_EXPECT] = {OF(expect, expects), .walk = expects_walk},
-    [SUBJECT_FENCE] = {OF(fence, fences), IMAGE('F'),
-                       NUMBERS(N(fence, newest))},
+    [SUBJECT_FENCE] = {OF(fence, fences), TOLD("hf:fence:", "resource", "note"),
+                       IMAGE('F'), NUMBERS(N(fence, newest))},
     [SUBJECT_REQUEST] = {OF(request, requests), IMAGE('Q'),
                          NUMBERS(N(request, fingerprint), N(request, stored_us),
                                  N(request, code), LINK),
@@ -74,7 +77,8 @@ const struct subject hold_subjects[SUBJECTS] = {
                          .loaded = request_loaded,
                          .lists = {LIST(done), LIST(refused)},
                          .is_listed = request_is_answered},
-    [SUBJECT_CLASS] = {OF(class, classes), IMAGE('C'),
+    [SUBJECT_CLASS] = {OF(class, classes), TOLD("hf:class:", "class", "note"),
+                       IMAGE('C'),
                        NUMBERS(N(class, ttl_ms), N(class, grace_ms),
                                N(class, extends_max), N(class, life_ms),
                                N(class, number)),
@@ -128,6 +132,11 @@ const struct subject hold_subjects[SUBJECTS] = {
 #define RETELL(fn)    .retell = fn
 #define SETTLE(fn)    .settle = fn
 #define RUN(fn)       .run = fn
+#define TAKES_LOCK    .takes_lock = true
+#define GIVES_LOCK    .gives_lock = true
+#define OF_SET        .of_set = true
+#define FREES         .frees = true
+#define BUNDLE        .ends_bundle = true
 
 #define PRODUCT \
     "map: sku total available reserved sold version updated_ms low waiting"
@@ -151,15 +160,15 @@ const struct hold_operation hold_operations[HOLD_KINDS] = {
                    "map: token safe_ms count waited_ms, if SHARED fence; -BUSY "
                    "-TIMEOUT -DEADLOCK -DONE -LOST -STATE",
                    WORDS(WORD_NAME), OPTIONS(CLAIM | MODE), NEEDED(OWNER),
-                   DEFAULT(LOCK_TTL_MS), ON(LOCK), DO(lock_check, lock_take),
-                   NEED(lock_need), SETTLE(lock_settle_named),
-                   RETELL(lock_bound_safe)},
+                   DEFAULT(LOCK_TTL_MS), ON(LOCK), TAKES_LOCK,
+                   DO(lock_check, lock_take), NEED(lock_need),
+                   SETTLE(lock_settle_named), RETELL(lock_bound_safe)},
     [HOLD_UNLOCK] = {CLASS_WRITE, "UNLOCK", "lock",
                      "Gives a lock back, or one re-entry of it",
                      "map: remaining; -NOTHELD -STATE",
                      WORDS(WORD_NAME, WORD_TOKEN), OPTIONS(DONE | REQ),
-                     ON(LOCK), DO(unlock_check, lock_give), NEED(unlock_need),
-                     SETTLE(lock_settle_named)},
+                     ON(LOCK), GIVES_LOCK, FREES, DO(unlock_check, lock_give),
+                     NEED(unlock_need), SETTLE(lock_settle_named)},
     [HOLD_RENEW] = {CLASS_WRITE, "RENEW", "lock",
                     "Sets how long a lock is held from now on",
                     "map: safe_ms; -LOST -STATE", WORDS(WORD_NAME, WORD_TOKEN),
@@ -170,7 +179,7 @@ const struct hold_operation hold_operations[HOLD_KINDS] = {
                         "Makes an exclusive lock a shared one",
                         "map: token safe_ms fence; -LOST -STATE",
                         WORDS(WORD_NAME, WORD_TOKEN), OPTIONS(REQ), ON(LOCK),
-                        DO(downgrade_check, lock_downgrade),
+                        FREES, DO(downgrade_check, lock_downgrade),
                         SETTLE(lock_settle_named), RETELL(lock_bound_safe)},
     [HOLD_REVOKE] = {CLASS_WRITE, "REVOKE", "lock",
                      "Takes a lock from its holder, at once or after GRACE",
@@ -182,16 +191,18 @@ const struct hold_operation hold_operations[HOLD_KINDS] = {
                       "map: token safe_ms count waited_ms; -BUSY -TIMEOUT "
                       "-DEADLOCK -DONE -LOST -STATE",
                       EXACT, OPTIONS(CLAIM | MEMBER), NEEDED(OWNER | MEMBER),
-                      DEFAULT(LOCK_TTL_MS), DO(lockset_check, lockset_take),
-                      NEED(lockset_need), RETELL(lock_bound_safe)},
+                      DEFAULT(LOCK_TTL_MS), TAKES_LOCK,
+                      DO(lockset_check, lockset_take), NEED(lockset_need),
+                      RETELL(lock_bound_safe)},
     [HOLD_UNLOCKSET] = {CLASS_WRITE, "UNLOCKSET", "lock",
                         "Gives a set of locks back, or one re-entry of it",
                         "map: remaining; -NOTHELD", EXACT, WORDS(WORD_TOKEN),
-                        OPTIONS(REQ), DO(set_check, lockset_give)},
+                        OPTIONS(REQ), GIVES_LOCK, OF_SET, FREES,
+                        DO(set_check, lockset_give)},
     [HOLD_RENEWSET] = {CLASS_WRITE, "RENEWSET", "lock",
                        "Sets how long a set of locks is held from now on",
                        "map: safe_ms; -LOST", EXACT, WORDS(WORD_TOKEN),
-                       OPTIONS(TTL | REQ), NEEDED(TTL),
+                       OPTIONS(TTL | REQ), NEEDED(TTL), OF_SET,
                        DO(set_check, lockset_renew), RETELL(lock_bound_safe)},
     [HOLD_ELECT] = {CLASS_WRITE, "ELECT", "election",
                     "Becomes leader, or waits for it: takes the lock of that "
@@ -201,14 +212,15 @@ const struct hold_operation hold_operations[HOLD_KINDS] = {
                     WORDS(WORD_NAME),
                     OPTIONS(OWNER | VALUE | HOLD_BIT(ARG_SESSION) | TTL | WAIT |
                             HOLD_BIT(ARG_FOREVER) | REQ),
-                    NEEDED(OWNER), DEFAULT(LOCK_TTL_MS), ON(LOCK),
+                    NEEDED(OWNER), DEFAULT(LOCK_TTL_MS), ON(LOCK), TAKES_LOCK,
                     DO(lock_check, lock_take), NEED(lock_need),
                     SETTLE(lock_settle_named), RETELL(lock_bound_safe)},
     [HOLD_RESIGN] = {CLASS_WRITE, "RESIGN", "election",
                      "Gives the leadership back, or one re-entry of it",
                      "map: remaining; -NOTHELD -STATE",
                      WORDS(WORD_NAME, WORD_TOKEN), OPTIONS(REQ), ON(LOCK),
-                     DO(unlock_check, lock_give), SETTLE(lock_settle_named)},
+                     GIVES_LOCK, FREES, DO(unlock_check, lock_give),
+                     SETTLE(lock_settle_named)},
     [HOLD_PROCLAIM] = {CLASS_WRITE, "PROCLAIM", "election",
                        "Changes the value that the leader shows",
                        "OK; -LOST -STATE", WORDS(WORD_NAME, WORD_TOKEN),
@@ -327,14 +339,14 @@ const struct hold_operation hold_operations[HOLD_KINDS] = {
          "if "
          "one of them waits or has expired",
          "map: group status count; -STATE -EXPIRED -NOTFOUND -OVERLOADED",
-         EXACT, WORDS(WORD_GROUP), OPTIONS(REQ), ON(BUNDLE),
+         EXACT, WORDS(WORD_GROUP), OPTIONS(REQ), ON(BUNDLE), BUNDLE,
          DO(bundle_end_check, bundle_end), NEED(bundle_end_need)},
     [HOLD_GROUP_CANCEL] =
         {CLASS_WRITE, "GROUP CANCEL", "reservation",
          "Cancels all reservations that were made with that GROUP, also those "
          "that wait by WAITLIST JOIN",
          "map: group status count; -EXPIRED -NOTFOUND -OVERLOADED", EXACT,
-         WORDS(WORD_GROUP), OPTIONS(REASON | REQ), ON(BUNDLE),
+         WORDS(WORD_GROUP), OPTIONS(REASON | REQ), ON(BUNDLE), BUNDLE, FREES,
          DO(bundle_end_check, bundle_end), NEED(bundle_end_need)},
 
     [HOLD_WAITLIST_JOIN] =
@@ -369,7 +381,7 @@ const struct hold_operation hold_operations[HOLD_KINDS] = {
          "booking. Ends what was announced with that REF",
          PRODUCT " announced served booked; -NOTFOUND -OVERLOADED", EXACT,
          WORDS(WORD_SKU, WORD_UNITS), OPTIONS(REASON | REF | REQ), ON(PRODUCT),
-         DO(arrive_check, arrive)},
+         FREES, DO(arrive_check, arrive)},
 
     [HOLD_CLASS_SET] =
         {CLASS_WRITE, "CLASS SET", "class",
@@ -384,10 +396,10 @@ const struct hold_operation hold_operations[HOLD_KINDS] = {
                         "OK; -NOTFOUND", WORDS(WORD_CLASS), OPTIONS(REQ),
                         ON(CLASS), DO(class_del_check, class_del)},
 
-    [HOLD_KEY_SET] = {CLASS_WRITE, "SET", "redis", KEY, ON(LOCK),
-                      DO(key_set_check, key_set), NEED(key_set_need),
+    [HOLD_KEY_SET] = {CLASS_WRITE, "SET", "redis", KEY, ON(LOCK), TAKES_LOCK,
+                      FREES, DO(key_set_check, key_set), NEED(key_set_need),
                       SETTLE(lock_settle_named)},
-    [HOLD_KEY_DEL] = {CLASS_WRITE, "DEL", "redis", KEY, ON(LOCK),
+    [HOLD_KEY_DEL] = {CLASS_WRITE, "DEL", "redis", KEY, ON(LOCK), FREES,
                       DO(key_del_check, key_del), NEED(key_need),
                       SETTLE(lock_settle_named)},
     [HOLD_KEY_EXPIRE] = {CLASS_WRITE, "EXPIRE", "redis", KEY, ON(LOCK),

@@ -179,6 +179,11 @@ struct hold_operation {
     bool exact; /* depends on stock: all that is over must be swept first */
     bool alone; /* not in a group */
     bool key;   /* it is about keys of Redis, whose flags are others */
+    bool takes_lock : 1; /* or some */
+    bool gives_lock : 1; /* gives back the lock, or set, of its token */
+    bool of_set : 1;     /* its token is that of a set */
+    bool frees : 1;      /* in a group: those who wait may be granted, or end */
+    bool ends_bundle : 1; /* ends all reservations of one GROUP */
     uint8_t words[HOLD_WORDS_MAX];
     uint64_t options;  /* bits of arguments */
     uint64_t required; /* of the options */
@@ -228,8 +233,7 @@ static inline bool hold_kind_waits(enum hold_kind kind)
 /* True for those of them that take locks. */
 static inline bool hold_kind_locks(enum hold_kind kind)
 {
-    return hold_kind_waits(kind) &&
-           (hold_operations[kind].options & HOLD_BIT(ARG_ITEM)) == 0;
+    return hold_kind_waits(kind) && hold_operations[kind].takes_lock;
 }
 
 #endif

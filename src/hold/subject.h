@@ -30,13 +30,18 @@ typedef enum hf_status subject_loaded_fn(struct hold_engine *e, uint32_t number,
 
 /* A kind of record. */
 struct subject {
+    /* Of one that has events: the channel they are on, up to the name; the
+     * fields of an event that have the name and the note. */
+    const char *channel;
+    const char *key;
+    const char *note;
     size_t index; /* where they are found, as an offset in the engine */
     size_t bytes;
     /* Its time is over, but that was not swept; false of 0, which is none.
      * NULL: there is no such time. */
     bool (*is_over)(const struct hold_engine *e, uint32_t number);
     /* An entry of an image: kind, numbers, name, texts. */
-    char image; /* '\0': none */
+    char image; /* '\0': none; a letter that load.c does not have */
     bool named; /* else its name is the first number */
     struct subject_number numbers[SUBJECT_NUMBERS];
     uint16_t texts[SUBJECT_TEXTS]; /* places */

@@ -28,7 +28,7 @@
 /* A search for what a client has sent: requests that are left, and steps. */
 struct search {
     const struct conn *conn;
-    bool is_set; /* by UNLOCKSET, which has no name; else UNLOCK or RESIGN */
+    bool is_set; /* by UNLOCKSET, which has no name */
     bool keeps;  /* for a LOCK that is not journaled yet */
     uint64_t left;
     uint32_t steps;
@@ -38,9 +38,9 @@ struct search {
 /* Does this kind give back what is searched for? */
 static bool is_unlock(const struct search *search, enum hold_kind kind)
 {
-    if (search->is_set)
-        return kind == HOLD_UNLOCKSET;
-    return kind == HOLD_UNLOCK || kind == HOLD_RESIGN;
+    const struct hold_operation *operation = &hold_operations[kind];
+
+    return operation->gives_lock && operation->of_set == search->is_set;
 }
 
 /* An UNLOCK of this hold that will be carried out, from `from` on in the batch.

@@ -1,4 +1,5 @@
 /* describe.c - COMMAND and HELP, from the table. */
+#include "hold/subject.h"
 #include "holdfast/version.h"
 #include "server/admin.h"
 #include "server/answer.h"
@@ -159,6 +160,28 @@ static enum hf_status write_group(struct hf_buf *out, const char *group)
     return status;
 }
 
+static enum hf_status write_events(struct hf_buf *out)
+{
+    enum hf_status status = hf_buf_format(
+        out, "\n## events\n\nWhat changes, and is counted in "
+             "`holdfast_events_total`: its channel, and the field that says "
+             "what it is\nabout. `docs/events.md` has the other fields.\n\n"
+             "| kind | channel | field |\n|---|---|---|\n");
+
+    for (unsigned i = 0; i < HOLD_EVENT_COUNT && status == HF_OK; i++) {
+        enum hold_event_kind kind = (enum hold_event_kind)i;
+        enum hold_subject of = hold_event_subject(kind);
+        if (of == SUBJECT_ALL)
+            status = hf_buf_format(out, "| `%s` | `hf:all` | none |\n",
+                                   hold_event_name(kind));
+        else
+            status = hf_buf_format(
+                out, "| `%s` | `%s...` | `%s` |\n", hold_event_name(kind),
+                hold_subjects[of].channel, hold_subjects[of].key);
+    }
+    return status;
+}
+
 enum hf_status table_markdown(struct hf_buf *out)
 {
     enum hf_status status = hf_buf_format(
@@ -172,11 +195,5 @@ enum hf_status table_markdown(struct hf_buf *out)
         if (ends_group(i))
             status = write_group(out, table_at(i)->group);
     }
-    if (status == HF_OK)
-        status = hf_buf_format(out, "\n## events\n\nWhat changes, and is "
-                                    "counted in `holdfast_events_total`:\n\n");
-    for (unsigned i = 0; i < HOLD_EVENT_COUNT && status == HF_OK; i++)
-        status = hf_buf_format(out, "- `%s`\n",
-                               hold_event_name((enum hold_event_kind)i));
-    return status;
+    return status == HF_OK ? write_events(out) : status;
 }

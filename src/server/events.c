@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "base/memory.h"
+#include "hold/subject.h"
 #include "server/answer.h"
 #include "server/conn.h"
 #include "server/errors.h"
@@ -78,19 +79,6 @@ static void put_items(struct reply *reply, struct hf_bytes items)
     }
 }
 
-/* What an event of a subject is called by, and what its note is. */
-static const struct {
-    const char *name;
-    const char *note;
-} texts[SUBJECTS + 1] = {
-    [SUBJECT_SESSION] = {"session", "name"},
-    [SUBJECT_LOCK] = {"name", "note"},
-    [SUBJECT_PRODUCT] = {"sku", "reason"},
-    [SUBJECT_RESERVATION] = {"id", "reason"},
-    [SUBJECT_FENCE] = {"resource", NULL},
-    [SUBJECT_CLASS] = {"class", NULL},
-};
-
 static void put_text(struct reply *reply, const char *name,
                      struct hf_bytes text)
 {
@@ -155,7 +143,7 @@ void event_put(struct reply *reply, const struct hold_event *event,
     reply_pair_text(reply, "kind", hold_event_name(event->kind));
     reply_pair_number(reply, "at_ms", (int64_t)(now_us / 1000));
     if (subject != SUBJECT_ALL)
-        put_text(reply, texts[subject].name, event->name);
+        put_text(reply, hold_subjects[subject].key, event->name);
     if (lock || reservation)
         put_text(reply, "owner", event->owner);
     put_number(reply, numbers.token, event->token);
@@ -172,7 +160,7 @@ void event_put(struct reply *reply, const struct hold_event *event,
     if (event->group.len > 0)
         put_text(reply, "group", event->group);
     if (note)
-        put_text(reply, attribute ? "attribute" : texts[subject].note,
+        put_text(reply, attribute ? "attribute" : hold_subjects[subject].note,
                  event->note);
     if (extra)
         put_text(reply, attribute ? "value" : "ref", event->owner);

@@ -1,6 +1,7 @@
 /* event.c - tests of events as bytes, and of the channels that they name. */
 #include "feed/event.h"
 
+#include "hold/subject.h"
 #include "support/test.h"
 
 TEST_ONE_THREAD;
@@ -156,4 +157,24 @@ TEST(a_pattern_matches_any_of_the_channels)
     CHECK(!event_matches(&event, hf_bytes_text("hf:stock:q*"), &steps));
     CHECK(!event_matches(&event, hf_bytes_text("hf:lock:r1"), &steps));
     CHECK(steps > 0);
+}
+
+/* A kind of record that is new may not have been thought of. */
+TEST(what_events_are_about_has_a_channel_and_names_for_its_fields)
+{
+    for (unsigned i = 0; i < HOLD_EVENT_COUNT; i++) {
+        enum hold_subject of = hold_event_subject((enum hold_event_kind)i);
+        if (of == SUBJECT_ALL)
+            continue;
+        const struct subject *subject = &hold_subjects[of];
+        if (subject->channel == NULL || subject->key == NULL ||
+            subject->note == NULL)
+            test_fail(__FILE__, __LINE__, "%s: no TOLD() in its subject's row",
+                      hold_event_name((enum hold_event_kind)i));
+        size_t len = strlen(subject->channel);
+        CHECK(len <= EVENT_CHANNEL_MAX - HOLD_NAME_MAX);
+        CHECK(memcmp(subject->channel, EVENT_CHANNEL_PREFIX,
+                     strlen(EVENT_CHANNEL_PREFIX)) == 0);
+        CHECK_EQ(subject->channel[len - 1], ':');
+    }
 }

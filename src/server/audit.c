@@ -90,7 +90,7 @@ static enum hf_status judge(struct auditor *auditor, enum hf_status status)
     struct audit *audit = auditor->audit;
 
     if (status == HF_CORRUPT && audit->error[0] == '\0')
-        snprintf(audit->error, sizeof audit->error, "at %llu: %s",
+        snprintf(audit->error, sizeof audit->error, AUDIT_WRONG,
                  (unsigned long long)hold_seq(auditor->engine),
                  hold_book_wrong(auditor->book));
     return status;
@@ -221,9 +221,7 @@ static void compare(struct audit *audit)
          a->sold == b->sold))
         return;
     audit->status = HF_CORRUPT;
-    snprintf(audit->error, sizeof audit->error,
-             "at %llu the server had total %llu, reserved %llu, sold %llu, by "
-             "the journal up to %llu these are %llu, %llu, %llu",
+    snprintf(audit->error, sizeof audit->error, AUDIT_DIFFERS,
              (unsigned long long)audit->now_seq, (unsigned long long)b->total,
              (unsigned long long)b->reserved, (unsigned long long)b->sold,
              (unsigned long long)audit->to_seq, (unsigned long long)a->total,

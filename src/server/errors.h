@@ -11,12 +11,17 @@
 #include "hold/reply.h"
 
 /* Requests. */
-#define WRONG_FORM    "wrong number of arguments, the form is: "
-#define WRONG_COUNT   WRONG_FORM "%s %s"
-#define ERROR_COUNT   HOLD_BADARG, WRONG_FORM "%s"
-#define WRONG_COMMAND "unknown command '%.*s' (with '%.*s'), %s%s"
-#define ERROR_HTTP    HOLD_ERR, "this is not an HTTP server"
-#define ERROR_REMOTE  HOLD_NOPERM, "allowed only from the same machine"
+#define WRONG_FORM  "wrong number of arguments, the form is: "
+#define WRONG_COUNT WRONG_FORM "%s %s"
+#define ERROR_COUNT HOLD_BADARG, WRONG_FORM "%s"
+#define ERROR_COMMAND                                                     \
+    HOLD_ERR,                                                             \
+        "unknown command '%.*s'. HELP lists all commands, docs/redis.md " \
+        "those of Redis"
+#define ERROR_FORMS \
+    HOLD_BADARG, "unknown command '%.*s%s%.*s', the forms are: %s"
+#define ERROR_HTTP   HOLD_ERR, "this is not an HTTP server"
+#define ERROR_REMOTE HOLD_NOPERM, "allowed only from the same machine"
 
 /* Connection and settings. */
 #define ERROR_CLIENTS  HOLD_OVERLOADED, "maxclients is reached"
@@ -70,9 +75,13 @@
 #define ERROR_PAST                                                            \
     HOLD_STATE, "the numbers of '%.*s' at %llu are not known any more, they " \
                 "are from %llu on"
-#define ERROR_NOT_THEN   HOLD_NOTFOUND, "there was no product '%.*s' at %llu"
-#define ERROR_AUDITING   HOLD_BUSY, "another audit is under way"
-#define ERROR_AUDIT      HOLD_ERR, "the audit of '%.*s' failed: %s"
+#define ERROR_NOT_THEN HOLD_NOTFOUND, "there was no product '%.*s' at %llu"
+#define ERROR_AUDITING HOLD_BUSY, "another audit is under way"
+#define ERROR_AUDIT    HOLD_ERR, "the audit of '%.*s' failed: %s"
+#define AUDIT_WRONG    "at %llu: %s"
+#define AUDIT_DIFFERS                                                      \
+    "at %llu the server had total %llu, reserved %llu, sold %llu, by the " \
+    "journal up to %llu these are %llu, %llu, %llu"
 #define ERROR_NO_AUDIT   HOLD_STATE, "this log cannot be read while it is open"
 #define ERROR_NO_PRODUCT HOLD_NOTFOUND, "no product '%.*s'"
 #define ERROR_FUTURE \

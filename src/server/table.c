@@ -326,11 +326,13 @@ static void say_unknown(struct server *server, struct conn *conn,
 {
     struct hf_bytes a = request->args[0];
     struct hf_bytes b = request->count > 1 ? request->args[1] : hf_bytes("", 0);
-    char forms[FORMS_MAX] = "HELP lists all commands; see docs/redis.md";
-    bool known = a.len > 0 && forms_of(a, forms) > 0;
+    char forms[FORMS_MAX];
 
-    answer_error(server, conn, known ? HOLD_BADARG : HOLD_ERR, WRONG_COMMAND,
-                 PRINTED(a), PRINTED(b), known ? "the forms are: " : "", forms);
+    if (a.len > 0 && forms_of(a, forms) > 0)
+        answer_error(server, conn, ERROR_FORMS, PRINTED(a),
+                     b.len > 0 ? " " : "", PRINTED(b), forms);
+    else
+        answer_error(server, conn, ERROR_COMMAND, PRINTED(a));
 }
 
 /* Where a command is in the table; behind its end if there is none. */

@@ -129,7 +129,8 @@ TEST(who_gets_a_command_wrong_is_shown_its_forms)
         {"CLIENT", "BADARG",
          "CLIENT ID | CLIENT INFO | CLIENT GETNAME | CLIENT SETNAME name | "
          "CLIENT SETINFO attribute value"},
-        {"client nosuch", "BADARG", "'client' (with 'nosuch'), the forms are"},
+        {"client nosuch", "BADARG",
+         "unknown command 'client nosuch', the forms are"},
         {"CLIENT SETNAME", "BADARG", "the form is: CLIENT SETNAME name"},
         {"HELLO 2 AUTH a b c d e", "BADARG",
          "HELLO [version [SETNAME name] [AUTH user password]]"},
@@ -137,8 +138,9 @@ TEST(who_gets_a_command_wrong_is_shown_its_forms)
          "CONFIG GET pattern [pattern ...] | CONFIG "},
         {"STOCK", "BADARG", "[REF text] [REQ id] | STOCK ADD"},
         {"LIMIT", "BADARG", "LIMIT DEFINE name RATE n PER ms [BURST n]"},
-        {"nosuch x", "ERR", "'nosuch' (with 'x'), HELP lists all commands"},
-        {"STOC", "ERR", "'STOC' (with ''), HELP lists all commands"},
+        {"nosuch x", "ERR",
+         "unknown command 'nosuch'. HELP lists all commands"},
+        {"STOC", "ERR", "unknown command 'STOC'. HELP lists all commands"},
     };
 
     start();

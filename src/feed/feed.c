@@ -185,13 +185,8 @@ static inline void add(struct feed *feed, const struct hold_event *event,
     feed->count++;
 }
 
-void feed_add(struct feed *feed, const struct hold_event *event,
-              uint64_t now_us)
-{
-    add(feed, event, now_us);
-}
-
-void feed_cover(struct feed *feed, uint64_t seq)
+/* All events up to that number were added. */
+static void cover(struct feed *feed, uint64_t seq)
 {
     if (seq <= feed->skip)
         return;
@@ -208,7 +203,7 @@ void feed_take(void *context, const struct hold_out *out)
         return;
     for (size_t i = 0; i < out->event_count; i++)
         add(feed, &out->events[i], out->now_us);
-    feed_cover(feed, out->seq);
+    cover(feed, out->seq);
 }
 
 /* ---- Not too much. ---- */

@@ -81,19 +81,15 @@ void feed_stop(struct feed *feed, bool clean);
 /* After that; NULL is fine. */
 void feed_close(struct feed *feed);
 
-/* What a replay gives: see hold_replay(); the context is the feed. NULL: there
- * is none. */
+/* Adds what a step of the engine told: its events, and that these are all up to
+ * its number. For a replay, too: see hold_replay(); the context is the feed.
+ * NULL: there is none. */
 hold_told_fn feed_take;
 /* A replay begins, with the state up to that number. */
 void feed_begin(struct feed *feed, uint64_t seq);
 /* It has ended with that number: what the files have above it is gone. */
 void feed_start(struct feed *feed, uint64_t seq);
 
-/* An event, as of that time. */
-void feed_add(struct feed *feed, const struct hold_event *event,
-              uint64_t now_us);
-/* All events up to that number were added. */
-void feed_cover(struct feed *feed, uint64_t seq);
 /* True while the disk has to catch up before more is added: `wake` is called
  * when it has written some of it. Not if it fails or hangs. NULL: false. */
 bool feed_is_behind(struct feed *feed, const struct hf_clock *clock);
@@ -117,7 +113,7 @@ struct feed_page {
 };
 
 /* What is there of the events above `after`. HF_OK: valid until the next call
- * of feed_add(); no events, and `up_to` not above `after`: there are none yet.
+ * of feed_take(); no events, and `up_to` not above `after`: there are none yet.
  * HF_PENDING: it is to be read. */
 enum hf_status feed_look(const struct feed *feed, uint64_t after,
                          struct feed_page *page);

@@ -82,10 +82,6 @@ static inline bool mention_may_end(const struct mention *m)
            (m->kind == MENTION_REDUCE && !mention_is_done(m));
 }
 
-/* How many units of a product the words of a call name; 0: none. */
-int64_t check_units(const struct call *call, struct hf_bytes sku);
-/* The same, of which fewer will do. */
-int64_t check_least_units(const struct call *call, struct hf_bytes sku);
 /* How many units of it the reply shows. */
 int64_t check_shown_units(struct hf_bytes reply, struct hf_bytes sku);
 /* May a RESERVE get less than it asked for? */

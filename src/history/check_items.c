@@ -6,7 +6,8 @@
  */
 #include "history/bookings.h"
 
-int64_t check_units(const struct call *call, struct hf_bytes sku)
+/* How many units of a product the words of a call name; 0: none. */
+static int64_t units_of(const struct call *call, struct hf_bytes sku)
 {
     struct hf_bytes item;
     int64_t quantity;
@@ -17,7 +18,8 @@ int64_t check_units(const struct call *call, struct hf_bytes sku)
     return sum;
 }
 
-int64_t check_least_units(const struct call *call, struct hf_bytes sku)
+/* The same, of which fewer will do. */
+static int64_t least_units_of(const struct call *call, struct hf_bytes sku)
 {
     struct hf_bytes item;
     int64_t quantity;
@@ -88,14 +90,13 @@ int64_t check_shown_units(struct hf_bytes reply, struct hf_bytes sku)
 static struct range asked_of(const struct call *reserve,
                              const struct mention *m, struct hf_bytes sku)
 {
-    int64_t asked = check_units(reserve, sku);
+    int64_t asked = units_of(reserve, sku);
 
     if (!check_is_loose(reserve))
         return (struct range){asked, asked};
     if (m->call == reserve) {
         bool none = reserve->terms.best || reserve->terms.placed;
-        return (struct range){none ? 0 : check_least_units(reserve, sku),
-                              asked};
+        return (struct range){none ? 0 : least_units_of(reserve, sku), asked};
     }
     asked = check_shown_units(reserve->reply, sku);
     return (struct range){asked, asked};
@@ -113,7 +114,7 @@ static struct range range_of(const struct booking_view *view,
         bool before = other == m || other->call->hi < m->call->first;
         if (!is_part(other) || other->call->first > m->call->hi)
             continue;
-        int64_t units = check_units(other->call, sku);
+        int64_t units = units_of(other->call, sku);
         bool sure = before && mention_is_done(other) && other->call->sure;
         if (other->call->verb == VERB_CANCEL) {
             range.low -= units;
@@ -150,11 +151,11 @@ void booking_judge_items(struct booking_view *view, const struct mention *m)
         good = good && shown >= range.low && shown <= range.high;
         /* BEST takes an item or not: its minimum, if it has one */
         if (m->call == reserve && shown > 0 && !reserve->terms.placed)
-            good = good && shown >= check_least_units(reserve, sku);
+            good = good && shown >= least_units_of(reserve, sku);
     }
     while (check_list_next(&list, &entry))
         good = good && check_text(entry, "sku", &sku) &&
-               check_units(reserve, sku) > 0;
+               units_of(reserve, sku) > 0;
     if (m->call == reserve && reserve->terms.placed)
         good = good && places_add_up(reserve);
     if (!good)
@@ -225,7 +226,7 @@ void booking_part(struct booking_view *view, size_t i)
         if (!is_part(m) || confirms != (j >= view->count) ||
             is_too_late(view, m))
             continue;
-        int64_t units = check_units(m->call, share->key.name);
+        int64_t units = units_of(m->call, share->key.name);
         if (confirms)
             units = share->quantity - units;
         if (units > share->quantity)

@@ -281,8 +281,6 @@ enum hold_wrong {
     WRONG_BOOK_SOME,  /* PREORDER, and WAIT, BEST, MIN, PLACE, GROUP */
     WRONG_BOOK_MANY,  /* PREORDER of several items */
 };
-/* Of a RESERVE, which takes all from its places, or nothing, and at once. */
-enum hold_wrong hold_find_wrong_places(const struct hold_command *command);
 enum hold_wrong hold_find_other_wrong(const struct hold_command *command);
 static inline enum hold_wrong
 hold_find_wrong(const struct hold_command *command)

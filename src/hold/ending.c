@@ -13,8 +13,9 @@
 #include "hold/quota.h"
 #include "hold/reserve.h"
 
-void units_give(struct hold_engine *e, const struct hold_item *item, bool sold,
-                uint64_t seq)
+/* Units of an item that are set aside are sold, or free again. */
+static void units_give(struct hold_engine *e, const struct hold_item *item,
+                       bool sold, uint64_t seq)
 {
     uint32_t number = hf_index_find(&e->products, item->sku);
     assert(number != 0); /* a product with reserved units stays */

@@ -61,8 +61,9 @@ uint64_t quota_most(const struct hold_engine *e, const struct product *p)
     return quota == NULL ? 0 : quota->most;
 }
 
-uint64_t quota_has(const struct hold_engine *e, const struct product *p,
-                   struct hf_bytes owner)
+/* How many units an owner has of it, as far as they are counted. */
+static uint64_t counted_of(const struct hold_engine *e, const struct product *p,
+                           struct hf_bytes owner)
 {
     uint32_t share = share_find(e, number_of(e, p), owner);
 
@@ -84,7 +85,7 @@ uint64_t quota_find_left(const struct hold_engine *e, const struct product *p,
                          struct hf_bytes owner)
 {
     uint64_t most = most_counted(e, p);
-    uint64_t has = quota_has(e, p, owner);
+    uint64_t has = counted_of(e, p, owner);
 
     return has < most ? most - has : 0;
 }
@@ -215,7 +216,7 @@ void reply_excess(struct hold_engine *e, const struct hold_command *c,
     reply_map(body, 4 + more);
     reply_field_text(body, FIELD_SKU, hf_index_name(&e->products, p));
     reply_field_number(body, FIELD_REQUESTED, (int64_t)excess->requested);
-    reply_field_number(body, FIELD_HAS, (int64_t)quota_has(e, p, c->owner));
+    reply_field_number(body, FIELD_HAS, (int64_t)counted_of(e, p, c->owner));
     reply_field_number(body, FIELD_LIMIT, (int64_t)most_counted(e, p));
 }
 

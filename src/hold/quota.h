@@ -42,10 +42,7 @@ uint64_t quota_since(const struct hold_engine *e, const struct product *p);
 /* The number of a share; 0: there is none. */
 uint32_t share_find(const struct hold_engine *e, uint32_t product,
                     struct hf_bytes owner);
-/* How many units an owner has of it, as far as they are counted. */
-uint64_t quota_has(const struct hold_engine *e, const struct product *p,
-                   struct hf_bytes owner);
-/* How many more it may have. */
+/* How many more units of it an owner may have. */
 uint64_t quota_find_left(const struct hold_engine *e, const struct product *p,
                          struct hf_bytes owner);
 static inline uint64_t quota_left(const struct hold_engine *e,

@@ -75,9 +75,6 @@ void reply_failed(struct hold_engine *e, const struct hold_command *c,
 /* Sets units of an item aside, which are available. */
 void units_take(struct hold_engine *e, const struct hold_item *item,
                 uint64_t seq);
-/* Units of an item that are set aside are sold, or free again. */
-void units_give(struct hold_engine *e, const struct hold_item *item, bool sold,
-                uint64_t seq);
 
 /* Writes the map of a reservation, for which `more` fields follow. */
 void write_reservation(const struct hold_engine *e, struct hf_buf *body,

@@ -2,7 +2,8 @@
 #include "hold/command.h"
 #include "hold/schema.h"
 
-enum hold_wrong hold_find_wrong_places(const struct hold_command *c)
+/* A RESERVE takes all from its places, or nothing, and at once. */
+static enum hold_wrong find_wrong_places(const struct hold_command *c)
 {
     const uint64_t fitting = HOLD_SPLIT_MASK | (uint64_t)HOLD_PRIORITY_MAX
                                                    << HOLD_PRIORITY_SHIFT;
@@ -40,8 +41,8 @@ enum hold_wrong hold_find_other_wrong(const struct hold_command *c)
     uint64_t flags = hold_is_key(c->kind) ? HOLD_KEY_FLAGS : HOLD_LOCK_FLAGS;
 
     if (c->kind == HOLD_RESERVE) {
-        enum hold_wrong wrong = hold_may_book(c) ? find_wrong_preorder(c)
-                                                 : hold_find_wrong_places(c);
+        enum hold_wrong wrong =
+            hold_may_book(c) ? find_wrong_preorder(c) : find_wrong_places(c);
         if (wrong != HOLD_RIGHT)
             return wrong;
         flags |= HOLD_SPLIT_MASK | HOLD_PREORDER;

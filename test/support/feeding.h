@@ -104,6 +104,18 @@ static inline void stop(bool clean)
     feed = NULL;
 }
 
+/* A step of the engine up to that number, which is its time, too, with that
+ * event; NULL: without any. */
+static inline void take(const struct hold_event *event, uint64_t seq)
+{
+    struct hold_out out = {.events = event,
+                           .event_count = event != NULL,
+                           .seq = seq,
+                           .now_us = seq * 1000000};
+
+    feed_take(feed, &out);
+}
+
 /* An event of that number, with a note so long; its time is its number. */
 static inline void add(uint64_t seq, size_t len)
 {
@@ -118,8 +130,7 @@ static inline void add(uint64_t seq, size_t len)
     event.owner = hf_bytes(texts + name, 0);
     event.note = hf_bytes(texts + name, len);
     event.items = hf_bytes(texts + name + len, 0);
-    feed_add(feed, &event, seq * 1000000);
-    feed_cover(feed, seq);
+    take(&event, seq);
 }
 
 /* The thread has written all, or failed. */

@@ -20,7 +20,7 @@ TEST(numbers_may_have_holes)
 {
     start();
     add(5, 0);
-    feed_cover(feed, 9);
+    take(NULL, 9);
     add(10, 0);
     struct feed_page page;
     CHECK_EQ(feed_look(feed, 0, &page), HF_OK);
@@ -28,7 +28,7 @@ TEST(numbers_may_have_holes)
     CHECK_EQ(page.up_to, 10);
     CHECK_EQ(feed_look(feed, 9, &page), HF_OK);
     CHECK_EQ(page.up_to, 10);
-    feed_cover(feed, 20);
+    take(NULL, 20);
     CHECK_EQ(feed_look(feed, 10, &page), HF_OK);
     CHECK_EQ(page.up_to, 20);
     stop(true);
@@ -36,7 +36,7 @@ TEST(numbers_may_have_holes)
     CHECK_EQ(feed_look(feed, 0, &page), HF_PENDING);
     CHECK_EQ(feed_look(feed, 20, &page), HF_OK);
     CHECK_EQ(page.gap, 0);
-    feed_cover(feed, 25);
+    take(NULL, 25);
     add(26, 0);
     CHECK_EQ(feed_look(feed, 20, &page), HF_OK);
     CHECK_EQ(page.gap, 0);
@@ -52,7 +52,7 @@ TEST(a_hole_at_the_end_of_a_chunk_is_no_gap)
     for (uint64_t i = 1; i <= 12; i++)
         add(i, 20000);
     write_all();
-    feed_cover(feed, 15);
+    take(NULL, 15);
     add(16, 30000);
     hole.first = 13;
     hole.next = 16;
@@ -185,7 +185,7 @@ TEST(events_of_what_the_journal_lost_are_gone)
     stop(true);
     open_feed(40); /* the journal ends there */
     CHECK_EQ(read_all(0).count, 40);
-    feed_cover(feed, 99);
+    take(NULL, 99);
     for (uint64_t i = 100; i <= 110; i++)
         add(i, 0);
     write_all();
@@ -218,7 +218,7 @@ TEST(what_the_journal_lost_does_not_come_back)
         add(i, 0);
     stop(true);
     open_feed(40);
-    feed_cover(feed, 45); /* other things happened, and are not written */
+    take(NULL, 45); /* other things happened, and are not written */
     stop(false);
     open_feed(45);
     CHECK_EQ(read_all(0).count, 40);
@@ -274,7 +274,7 @@ TEST(all_is_gone_if_the_journal_is_new)
 TEST(a_block_without_events_is_followed_by_others)
 {
     start();
-    feed_cover(feed, 3);
+    take(NULL, 3);
     write_all(); /* somebody settles, and nothing was told */
     add(4, 0);
     write_all();
@@ -367,8 +367,7 @@ static void add_about(uint64_t seq)
         hf_put_u64(texts + name + 2 + sku, 1);
         event.items.len = 2 + sku + 8;
     }
-    feed_add(feed, &event, seq * 1000000);
-    feed_cover(feed, seq);
+    take(&event, seq);
 }
 
 /* The numbers of the events that searches find, as text. */

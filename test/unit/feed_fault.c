@@ -85,7 +85,7 @@ TEST(settling_syncs_and_a_failed_sync_ends_it)
     write_all();
     CHECK(hf_u32_load(&syncs, __ATOMIC_SEQ_CST) > before);
     CHECK_EQ(feed_settle(feed, 1), HF_OK); /* at once */
-    feed_cover(feed, 5);                   /* nothing to write but that */
+    take(NULL, 5);                         /* nothing to write but that */
     write_all();
     CHECK_EQ(feed->synced, 5);
     fail(FAIL_SYNC);

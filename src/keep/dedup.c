@@ -296,10 +296,16 @@ static enum hf_status add(struct hf_dedup *dedup, const struct place *place,
     return status;
 }
 
+static inline bool may_ask(const struct hf_dedup *dedup, const void *item,
+                           size_t len, uint64_t now_ns)
+{
+    return dedup != NULL && (item != NULL || len == 0) && now_ns <= NOW_MAX_NS;
+}
+
 enum hf_status hf_dedup_add(struct hf_dedup *dedup, const void *item,
                             size_t len, uint64_t now_ns, void *value)
 {
-    if (dedup == NULL || (item == NULL && len > 0) || now_ns > NOW_MAX_NS)
+    if (!may_ask(dedup, item, len, now_ns))
         return HF_INVALID;
     struct place place = enter(dedup, item, len, now_ns);
     struct dedup_shard *shard = place.shard;
@@ -322,7 +328,7 @@ enum hf_status hf_dedup_find(struct hf_dedup *dedup, const void *item,
     enum hf_status status = HF_NOTFOUND;
     uint64_t offset;
 
-    if (dedup == NULL || (item == NULL && len > 0) || now_ns > NOW_MAX_NS)
+    if (!may_ask(dedup, item, len, now_ns))
         return HF_INVALID;
     struct place place = enter(dedup, item, len, now_ns);
     enum dedup_answer answer = search(dedup, &place, &entry, &stale, &offset);
@@ -341,7 +347,7 @@ enum hf_status hf_dedup_forget(struct hf_dedup *dedup, const void *item,
     enum hf_status status = HF_NOTFOUND;
     uint64_t offset;
 
-    if (dedup == NULL || (item == NULL && len > 0) || now_ns > NOW_MAX_NS)
+    if (!may_ask(dedup, item, len, now_ns))
         return HF_INVALID;
     struct place place = enter(dedup, item, len, now_ns);
     struct dedup_shard *shard = place.shard;

@@ -163,8 +163,9 @@ bool hf_lender_claim(struct lender_slot *slot, uint64_t *word)
 /* The word of a loan that is out, as it is now; 0: it is not out of here. */
 static uint64_t find_loan(struct hf_lender *lender, const struct hf_loan *loan)
 {
+    if (lender == NULL || loan == NULL)
+        return 0;
     uint32_t index = (uint32_t)loan->id & LOAN_SLOT_MASK;
-
     if (loan->lender == lender && index < lender->opts.room) {
         uint64_t word = slot_look(&lender->slots[index]);
         if (loan_is_out(word, loan->id))
@@ -259,9 +260,8 @@ return_long(struct hf_lender *lender, const struct hf_loan *loan, uint64_t word)
 enum hf_status hf_lender_return(struct hf_lender *lender,
                                 const struct hf_loan *loan)
 {
-    if (lender == NULL || loan == NULL)
-        return HF_INVALID;
     uint64_t word = find_loan(lender, loan);
+
     if (word == 0)
         return HF_INVALID;
     struct lender_slot *slot = &lender->slots[loan->id & LOAN_SLOT_MASK];
@@ -281,9 +281,8 @@ enum hf_status hf_lender_return(struct hf_lender *lender,
 enum hf_status hf_lender_discard(struct hf_lender *lender,
                                  const struct hf_loan *loan)
 {
-    if (lender == NULL || loan == NULL)
-        return HF_INVALID;
     uint64_t word = find_loan(lender, loan);
+
     if (word == 0)
         return HF_INVALID;
     uint32_t index = (uint32_t)loan->id & LOAN_SLOT_MASK;

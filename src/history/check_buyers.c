@@ -18,20 +18,18 @@ struct queued {
     const struct call *call;
     int64_t quantity;
     uint32_t hi;
-    bool waits; /* perhaps */
-    bool alone; /* it wants this product only */
+    bool waits;   /* perhaps */
+    bool alone;   /* it wants this product only */
+    bool stalled; /* it was told TIMEOUT while the disk hung */
 };
 
-/* Up to where it may be in a queue. What was told while the disk hung the
- * engine learns later. */
-static uint32_t queued_until(const struct call *call)
+/* What was told while the disk hung the engine learns later. */
+static bool is_stalled(const struct call *call)
 {
-    static const char stalled[] = "the disk did not answer";
+    static const char text[] = "the disk did not answer";
 
     return call->reply.len > 0 && memmem(call->reply.data, call->reply.len,
-                                         stalled, sizeof stalled - 1) != NULL
-               ? call->run_end
-               : call->hi;
+                                         text, sizeof text - 1) != NULL;
 }
 
 static void add_queued(struct check *c, const struct call *call)
@@ -44,12 +42,14 @@ static void add_queued(struct check *c, const struct call *call)
         items++;
     for (size_t at = 0; check_item(call, &at, &sku, &quantity);) {
         struct queued *queued = check_push(c, &c->queued, sizeof *queued);
+        bool stalled = is_stalled(call);
         *queued = (struct queued){.key = {sku, {call->first}},
                                   .call = call,
                                   .quantity = quantity,
-                                  .hi = queued_until(call),
+                                  .hi = stalled ? call->run_end : call->hi,
                                   .waits = call->wait_ms > 0,
-                                  .alone = items == 1};
+                                  .alone = items == 1,
+                                  .stalled = stalled};
     }
 }
 
@@ -99,6 +99,10 @@ struct waiting waitlist_between(const struct check *c, struct hf_bytes sku,
         waiting.alone = waiting.alone && queued[i].alone;
         if (queued[i].quantity > waiting.most)
             waiting.most = queued[i].quantity;
+        if (queued[i].stalled &&
+            __builtin_add_overflow(waiting.had, queued[i].quantity,
+                                   &waiting.had))
+            waiting.had = INT64_MAX;
     }
     return waiting;
 }

@@ -89,6 +89,8 @@ struct waiting {
     size_t count;
     bool alone;   /* all of them for nothing else */
     int64_t most; /* that one of them wants */
+    int64_t had;  /* that those who were told TIMEOUT while the disk hung may
+                     have had until the engine learned it */
 };
 struct waiting waitlist_between(const struct check *c, struct hf_bytes sku,
                                 uint32_t lo, uint32_t hi);

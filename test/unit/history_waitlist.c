@@ -176,6 +176,35 @@ TEST(what_was_told_timeout_may_have_been_reserved_and_cancelled)
     }
 }
 
+/* What was in the same batch saw it reserved. */
+TEST(what_was_told_timeout_may_have_made_others_short)
+{
+    static const char *const replies[] = {
+        TIMED_OUT, "-TIMEOUT waited while the disk did not answer"};
+
+    for (int stalled = 0; stalled < 2; stalled++) {
+        for (int kind = 0; kind < 2; kind++) {
+            struct told t;
+            begin(&t);
+            uint64_t b =
+                wait_for(&t, 2, "RESERVE b ITEM s 4 TTL 90000 WAIT 5000");
+            told_wait(&t, 4900);
+            cancel(&t);
+            uint64_t c = told_ask(
+                &t, 3, kind == 0 ? "RESERVE c ITEM s 2" : "STOCK ADD s 1");
+            answer(&t, 2, b, replies[stalled]);
+            told_answer(&t, 3, c,
+                        kind == 0 ? "-SHORT sku 's': requested 2, available 0"
+                                  : "sku s total 5 available 1 reserved 4 sold "
+                                    "0 version 4 updated_ms 1 waiting 0");
+            if (stalled)
+                TOLD_GOOD(&t);
+            else
+                TOLD_BAD(&t, kind == 0 ? "short" : "reserved");
+        }
+    }
+}
+
 TEST(a_wait_for_stock_is_not_ended_before_its_time)
 {
     struct told t;

@@ -242,12 +242,12 @@ static const struct call *find_same(struct call *const *calls,
 }
 
 /* Is `call` refused as CONFLICT, though nobody used its id for anything else?
- * Or taken, though the id stood for something else? */
+ * Or taken, though the id stood for something else? `others`: somebody did who
+ * is not among these calls. */
 static void judge_conflict(struct check *c, struct call **calls, size_t count,
-                           struct call *call)
+                           struct call *call, bool others)
 {
-    bool others = false;
-
+    call->clashes = call->clashes || others;
     for (size_t i = 0; i < count; i++) {
         const struct call *other = calls[i];
         if (other == call || same_words(other, call))
@@ -275,18 +275,23 @@ static void judge_conflict(struct check *c, struct call **calls, size_t count,
                     SHOW(call->request));
 }
 
-/* All calls with one id: those with the same words come together. */
-static void group(struct check *c, void *items, size_t count)
+/* All calls with one id: those with the same words come together. One with
+ * SESSION 0 only shows that the id is used. */
+static void group(struct check *c, void *items, size_t all)
 {
     const struct ref *refs = items;
-    struct call **calls = check_alloc(c, count * sizeof *calls);
+    struct call **calls = check_alloc(c, all * sizeof *calls);
+    size_t count = 0;
 
-    for (size_t i = 0; i < count; i++)
-        calls[i] = &c->calls[refs[i].key.by[0]];
-    if (count == 1 && !check_code(calls[0], "CONFLICT"))
+    for (size_t i = 0; i < all; i++) {
+        struct call *call = &c->calls[refs[i].key.by[0]];
+        if (!call->terms.own_session)
+            calls[count++] = call;
+    }
+    if (all == 1 && (count == 0 || !check_code(calls[0], "CONFLICT")))
         return;
     for (size_t i = 0; i < count; i++)
-        judge_conflict(c, calls, count, calls[i]);
+        judge_conflict(c, calls, count, calls[i], count < all);
     while (count > 0) {
         size_t same = 1;
         for (size_t i = 1; i < count; i++) {
@@ -320,10 +325,11 @@ void check_requests(struct check *c)
 
     for (size_t i = 0; i < c->count; i++) {
         struct call *call = &c->calls[i];
-        if (call->terms.own_session && call->request.len > 0)
+        if (call->request.len == 0)
+            continue;
+        if (call->terms.own_session)
             forget_answer(call);
-        else if (call->request.len > 0)
-            check_refer(c, &refs, call->request, i, NULL);
+        check_refer(c, &refs, call->request, i, NULL);
     }
     check_groups(c, &refs, sizeof(struct ref), group);
 }

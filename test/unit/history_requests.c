@@ -263,6 +263,11 @@ TEST(a_conflict_needs_other_words)
          "token 4 safe_ms 10000 count 1 waited_ms 0");
     TOLD_BAD(&t, "conflict");
 
+    told_begin(&t); /* also of one whose session is not known */
+    told(&t, 1, "LOCK b OWNER x SESSION 0 REQ r", GRANT);
+    told(&t, 2, LOCK, "-CONFLICT id 'r' was used with other arguments");
+    TOLD_GOOD(&t);
+
     told_begin(&t); /* the wait goes on elsewhere: not a conflict of words */
     told_ask(&t, 1, "LOCK a OWNER z");
     uint64_t first = told_ask(&t, 2, "LOCK a OWNER x WAIT 9000 REQ r");

@@ -190,10 +190,13 @@ size_t group_reply_bound(struct hold_engine *e, struct hf_bytes group)
     size_t bytes = REPLY_MAP_BYTES;
     size_t at = 0;
 
-    while (next_command(group, &at, &e->member))
-        bytes += hold_kind_is_write(e->member.kind)
-                     ? promise_reply_bound(e, &e->member)
-                     : HOLD_GROUP_READ_MAX;
+    while (next_command(group, &at, &e->member)) {
+        enum hold_kind kind = e->member.kind;
+        bool bound = hold_kind_is_write(kind) ||
+                     hold_operations[kind].need != NULL; /* short ones */
+        bytes +=
+            bound ? promise_reply_bound(e, &e->member) : HOLD_GROUP_READ_MAX;
+    }
     return bytes;
 }
 

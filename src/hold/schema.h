@@ -193,7 +193,8 @@ struct hold_operation {
     const struct subject *subject; /* the records that it names */
     hold_check_fn *check;          /* of a write, as the next three */
     hold_change_fn *change;
-    hold_need_fn *need; /* NULL: it needs no memory */
+    hold_need_fn *need; /* NULL: it needs no memory; of a question: its
+                         * reply may be long */
     /* Ends what is over there and was not swept, for this command. */
     hold_run_fn *settle;
     hold_run_fn *retell; /* corrects a kept answer that is told again */

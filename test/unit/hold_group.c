@@ -493,3 +493,32 @@ TEST(a_tree_of_a_refused_group_stops_nobody)
     EXPECT_BEGINS(engine_do("LOCK a/b OWNER bob"), "OK token=");
     CHECK_ENGINE();
 }
+
+/* Can the answer to so many of the line be kept for a REQ? */
+static enum hf_status prepare_many(const char *line, int count)
+{
+    char lines[1024];
+    size_t len = 0;
+
+    for (int i = 0; i < count; i++)
+        len += (size_t)snprintf(lines + len, sizeof lines - len, "%s%s",
+                                i > 0 ? "; " : "", line);
+    CHECK(len < sizeof lines);
+    const struct hold_command *c = engine_group_of("q", lines);
+    enum hf_status status = hold_prepare(engine, c);
+    if (status == HF_OK)
+        hold_forget(engine, c);
+    return status;
+}
+
+/* A question may have a long reply, but for those whose reply is short. */
+TEST(a_group_of_many_conditions_is_kept_for_a_request)
+{
+    engine_start();
+    engine_lock("a", "ann", 5000, 0);
+    CHECK_EQ(prepare_many("LOCKINFO a", 7), HF_OK);
+    CHECK_EQ(prepare_many("LOCKINFO a", 8), HF_INVALID);
+    CHECK_EQ(prepare_many("HELD a 1", 64), HF_OK);
+    EXPECT_BEGINS(engine_group("q", "HELD a 1; HELD a 1"), "OK OK");
+    CHECK_ENGINE();
+}

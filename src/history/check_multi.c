@@ -70,12 +70,16 @@ static void judge_simple(struct check *c, const struct call *call,
 
 enum class { CLASS_NONE, CLASS_LOCKS, CLASS_STOCK, CLASS_FENCE, CLASS_LIMIT };
 
+/* A key is a lock; a group of reservations ends them. */
 static enum class class_of(enum verb verb) {
     if (verb == VERB_FENCE) return CLASS_FENCE;
     if (verb == VERB_LIMIT) return CLASS_LIMIT;
-    if (verb >= VERB_STOCK_SET && verb <= VERB_RESERVATION) return CLASS_STOCK;
-    return verb != VERB_OTHER && verb < VERB_STOCK_SET ? CLASS_LOCKS
-                                                       : CLASS_NONE;
+    if ((verb >= VERB_STOCK_SET && verb <= VERB_CLASS_SET) ||
+        verb == VERB_GROUP_CONFIRM ||
+        verb == VERB_GROUP_CANCEL) return CLASS_STOCK;
+    return verb == VERB_KEY || (verb != VERB_OTHER && verb < VERB_STOCK_SET)
+               ? CLASS_LOCKS
+               : CLASS_NONE;
 }
 
 static bool changes(enum verb verb)

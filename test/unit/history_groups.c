@@ -104,6 +104,34 @@ TEST(its_refusal_is_judged_unless_earlier_members_explain_it)
                "-EXECABORT command 2 of 2: BUSY lock 'a' is held by 'x' for "
                "30000 ms more",
                NULL, NULL, "busy");
+    group_then("SET a x PX 30000;LOCK a OWNER y",
+               "-EXECABORT command 2 of 2: BUSY lock 'a' is held by 'x' for "
+               "30000 ms more",
+               NULL, NULL, NULL);
+}
+
+/* How it ended is told within the group only. */
+TEST(a_group_of_reservations_may_end_in_a_group_that_is_refused)
+{
+    for (int lie = 0; lie < 2; lie++) {
+        struct told t;
+        told_begin(&t);
+        told(&t, 1, "STOCK SET s 9", SEEN("s", 9, 1));
+        told(&t, 1, "RESERVE i ITEM s 1 TTL 90000 GROUP g",
+             "id i status PENDING expires_ms 90000 items [ sku s quantity 1 "
+             "]");
+        multi(&t, 1,
+              lie ? "STOCK GET s;CONFIRM i" : "GROUP CONFIRM g;CONFIRM i",
+              "EXEC",
+              "-EXECABORT command 2 of 2: STATE reservation 'i' is CONFIRMED");
+        told(&t, 2, "RESERVATION i",
+             "id i status PENDING expires_ms 89990 items [ sku s quantity 1 "
+             "]");
+        if (lie)
+            TOLD_BAD(&t, "status");
+        else
+            TOLD_GOOD(&t);
+    }
 }
 
 TEST(what_was_queued_and_never_executed_has_no_effect)

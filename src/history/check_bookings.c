@@ -225,6 +225,24 @@ static void add_nameless(struct check *c, const struct call *call)
     add_booking(&view, &booking);
 }
 
+/* A RESERVE that was told TIMEOUT while it was on its way to the disk may have
+ * its units for a moment, until they are given back: who asked before it was
+ * told may see them. What the engine says to be over never had any. */
+static void add_left(struct check *c, const struct call *call)
+{
+    struct hf_bytes text;
+    struct booking booking = {.reserve = call,
+                              .lo = call->first,
+                              .hi = c->end,
+                              .over = call->hi,
+                              .sold_lo = c->end,
+                              .sold_hi = c->end};
+    struct booking_view view = {.check = c};
+
+    if (check_between(call->reply, "TIMEOUT waited while", "\r", &text))
+        add_booking(&view, &booking);
+}
+
 /* What was told may be undone, at the end of the run; or earlier, if the
  * journal failed before it took the record that says so. */
 static const struct call *undone(struct check *c, const struct call *timeout)
@@ -331,8 +349,10 @@ void check_reservations(struct check *c)
         c->report->reads +=
             call->verb == VERB_RESERVATION && call->answer_at != CHECK_NEVER;
         add_mention(c, call); /* what was told may have stood, and been seen */
-        if (call->verb == VERB_RESERVE && check_code(call, "TIMEOUT") &&
-            call->doubtful)
+        if (call->verb != VERB_RESERVE || !check_code(call, "TIMEOUT"))
+            continue;
+        add_left(c, call);
+        if (call->doubtful)
             add_mention(c, undone(c, call));
     }
     together_mention(c);

@@ -251,3 +251,29 @@ TEST(one_that_waits_is_shown_so)
     answer(&t, 2, b, TIMED_OUT);
     TOLD_GOOD(&t);
 }
+
+/* What is made for one who was told TIMEOUT while the disk hung is given back;
+ * who asked before that may see it. */
+TEST(units_may_be_reserved_for_one_who_is_told_timeout)
+{
+    for (int lie = 0; lie < 3; lie++) {
+        struct told t;
+        uint64_t read = 0;
+        told_begin(&t);
+        told(&t, 1, "STOCK SET s 4", SEEN(4, 0, 1, 0));
+        uint64_t waits = told_ask(&t, 1, "RESERVE * ITEM s 2 WAIT 1");
+        if (lie != 1)
+            read = told_ask(&t, 2, "STOCK GET s");
+        told_answer(&t, 1, waits,
+                    lie == 2 ? "-TIMEOUT waited 1 ms for sku 's', 0 others "
+                               "wait, position 1"
+                             : "-TIMEOUT waited while the disk did not answer");
+        if (lie == 1)
+            read = told_ask(&t, 2, "STOCK GET s");
+        told_answer(&t, 2, read, SEEN(2, 2, 3, 0));
+        if (lie)
+            TOLD_BAD(&t, "reserved");
+        else
+            TOLD_GOOD(&t);
+    }
+}

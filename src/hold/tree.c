@@ -236,7 +236,7 @@ bool relatives_next(struct relatives *r)
     return r->lock != 0;
 }
 
-static bool is_closed_there(const struct relatives *r)
+bool relative_is_closed(const struct relatives *r)
 {
     const struct lock *lock = lock_at(r->e, r->lock);
 
@@ -332,7 +332,7 @@ struct stop find_stop(const struct hold_engine *e, struct hf_bytes name,
     uint32_t part = 0;
 
     while (relatives_next(&r)) {
-        if (is_closed_there(&r) || (part = relative_grant(&r)) != 0 ||
+        if (relative_is_closed(&r) || (part = relative_grant(&r)) != 0 ||
             (!barge && (part = relative_wait(&r)) != 0))
             return (struct stop){r.lock, part, r.looked, r.above};
     }
@@ -341,7 +341,7 @@ struct stop find_stop(const struct hold_engine *e, struct hf_bytes name,
 
 static bool stops(struct relatives *r)
 {
-    return is_closed_there(r) || relative_grant(r) != 0 ||
+    return relative_is_closed(r) || relative_grant(r) != 0 ||
            relative_wait(r) != 0;
 }
 

@@ -122,8 +122,9 @@ static inline struct relatives relatives_of(const struct hold_engine *e,
 }
 /* Goes to the next; false: that was all. */
 bool relatives_next(struct relatives *r);
-/* At this lock: the first grant, or wait that is before it, that conflicts, and
- * the one after `part`; 0: none. */
+/* At this lock: is it closed; the first grant, or wait that is before it, that
+ * conflicts, and the one after `part`; 0: none. */
+bool relative_is_closed(const struct relatives *r);
 uint32_t relative_grant(struct relatives *r);
 uint32_t relative_next_grant(struct relatives *r, uint32_t part);
 uint32_t relative_wait(struct relatives *r);

@@ -102,6 +102,11 @@ void bundle_leave(struct hold_engine *e, uint32_t reservation)
 
 /* ---- GROUP CONFIRM and GROUP CANCEL. ---- */
 
+/* A SHORT names no more products, so that it can be kept for a REQ: each with
+ * three numbers, and the first of them twice. */
+#define SHORT_MAX   8u
+#define SHORT_BYTES ((SHORT_MAX + 1) * (HOLD_SKU_MAX + 64))
+
 /* Of each member a reason is kept. */
 void bundle_end_need(struct hold_engine *e, const struct hold_command *c,
                      struct need *need)
@@ -109,6 +114,8 @@ void bundle_end_need(struct hold_engine *e, const struct hold_command *c,
     for (uint32_t i = 0; c->reason.len > 0 && i < HOLD_MEMBERS_MAX; i++)
         need_text(e, need, c->reason.len);
     need->reply_len += HOLD_ID_MAX; /* as a fact */
+    if (c->kind == HOLD_GROUP_CONFIRM)
+        need->reply_len += SHORT_BYTES;
 }
 
 static bool refuse_unknown(struct hold_engine *e, struct hf_bytes name)
@@ -138,11 +145,92 @@ static bool refuse_much(struct hold_engine *e, const struct bundle *bundle)
            refuse_overload(e, "group-members", HOLD_MEMBERS_MAX);
 }
 
+/* The items of a member that is late, which are in the order of their skus. */
+struct late {
+    struct hf_bytes items;
+    size_t at; /* of the item behind this one */
+    struct hold_item item;
+};
+
+static uint32_t find_late(struct hold_engine *e, const struct bundle *bundle,
+                          struct late *out)
+{
+    uint32_t count = 0;
+
+    for (uint32_t n = bundle->members.first; n != 0;
+         n = member_at(e, n)->links.next) {
+        const struct reservation *r =
+            reservation_at(e, member_at(e, n)->reservation);
+        if (r->status != RESERVATION_EXPIRED)
+            continue;
+        struct late *late = &out[count++];
+        late->items = items_of(e, r);
+        late->at = 0;
+        (void)hold_next_item(late->items, &late->at, &late->item);
+    }
+    return count;
+}
+
+/* Takes the first sku of what is left of them off; how much of it all of them
+ * want, which may be more than a product can have. */
+static struct hold_item take_first(struct late *late, uint32_t *count)
+{
+    struct hold_item first = late[0].item;
+    uint32_t left = 0;
+
+    for (uint32_t i = 1; i < *count; i++) {
+        if (hf_bytes_compare(late[i].item.sku, first.sku) < 0)
+            first.sku = late[i].item.sku;
+    }
+    first.quantity = 0;
+    for (uint32_t i = 0; i < *count; i++) {
+        struct late one = late[i];
+        bool same = hf_bytes_equal(one.item.sku, first.sku);
+        uint64_t room = (uint64_t)HOLD_STOCK_MAX + 1 - first.quantity;
+        if (same)
+            first.quantity +=
+                one.item.quantity < room ? one.item.quantity : room;
+        if (!same || hold_next_item(one.items, &one.at, &one.item))
+            late[left++] = one;
+    }
+    *count = left;
+    return first;
+}
+
+/* Members in their time of grace: is there still enough for all of them? */
+static bool refuse_late(struct hold_engine *e, const struct hold_command *c,
+                        const struct bundle *bundle)
+{
+    struct shortage list[SHORT_MAX];
+    struct late late[HOLD_MEMBERS_MAX];
+    uint32_t left = find_late(e, bundle, late);
+    uint32_t count = 0;
+
+    while (left > 0) {
+        e->out.work += left;
+        struct hold_item item = take_first(late, &left);
+        uint32_t number = hf_index_find(&e->products, item.sku);
+        if (number == 0) {
+            reply_field_text(refuse(e, HOLD_NOTFOUND, 1), FIELD_SKU, item.sku);
+            return true;
+        }
+        const struct product *p = product_at(e, number);
+        if (count == SHORT_MAX || !is_short(e, p, item.quantity, c))
+            continue;
+        if (item.quantity > HOLD_STOCK_MAX)
+            item.quantity = HOLD_STOCK_MAX;
+        list[count++] = (struct shortage){item.sku, item.quantity, available(p),
+                                          p->waiting};
+    }
+    return count > 0 && refuse_shortages(e, list, count);
+}
+
 bool bundle_end_check(struct hold_engine *e, const struct hold_command *c,
                       struct target at)
 {
     bool confirm = c->kind == HOLD_GROUP_CONFIRM;
     const struct reservation *first = NULL;
+    bool has_late = false;
     uint32_t open = 0;
 
     if (at.number == 0)
@@ -153,26 +241,31 @@ bool bundle_end_check(struct hold_engine *e, const struct hold_command *c,
         const struct reservation *r =
             reservation_at(e, member_at(e, n)->reservation);
         bool waits = r->status == RESERVATION_WAITING;
+        bool late = confirm && reservation_has_grace(e, r);
         e->out.work++;
-        if (r->status == RESERVATION_PENDING || (waits && !confirm))
+        has_late = has_late || late;
+        if (r->status == RESERVATION_PENDING || (waits && !confirm) || late)
             open++;
         else if (first == NULL)
             first = r;
     }
     if (first != NULL && (confirm || open == 0))
         return refuse_member(e, first);
-    return refuse_much(e, bundle);
+    return (has_late && refuse_late(e, c, bundle)) || refuse_much(e, bundle);
 }
 
 static void end_member(struct hold_engine *e, const struct hold_command *c,
                        uint32_t number)
 {
     const struct reservation *r = reservation_at(e, number);
+    bool confirm = c->kind == HOLD_GROUP_CONFIRM;
 
     if (r->status == RESERVATION_WAITING)
         buyer_drop(e, r->buyer);
     else if (r->status == RESERVATION_PENDING)
-        reservation_finish(e, number, c->kind == HOLD_GROUP_CONFIRM, c->reason);
+        reservation_finish(e, number, confirm, c->reason);
+    else if (confirm)
+        reservation_sell_late(e, number);
     else
         bundle_leave(e, number); /* it has expired */
 }
@@ -187,7 +280,8 @@ void bundle_end(struct hold_engine *e, const struct hold_command *c,
     for (uint32_t i = 0; i < count; i++) { /* each leaves; so does the group */
         uint32_t number =
             member_at(e, bundle_at(e, at.number)->members.first)->reservation;
-        ended += reservation_at(e, number)->status != RESERVATION_EXPIRED;
+        ended +=
+            confirm || reservation_at(e, number)->status != RESERVATION_EXPIRED;
         end_member(e, c, number);
     }
     e->ended_members += count;

@@ -5,8 +5,9 @@
  *                     reservation  PENDING    WAITING, by WAITLIST JOIN
  *
  * A reservation is a member from when it is made with GROUP until it is
- * confirmed or cancelled, or forgotten: one that has expired stays, and stops
- * the others from being confirmed. A bundle without members is gone.
+ * confirmed or cancelled, or forgotten: one that has expired stays. In its time
+ * of grace it is confirmed with the others, if its units are still free; later
+ * it stops them from being confirmed. A bundle without members is gone.
  *
  * A reservation without a group has a number that is 0, and nothing else.
  */

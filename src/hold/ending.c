@@ -320,20 +320,15 @@ static void free_part(struct hold_engine *e, const struct hold_command *c,
 /* A CONFIRM in the time of grace: the units are sold that were free again. The
  * only step out of an ended state; it has ended now, so it is the last of the
  * list. */
-static void sell_late(struct hold_engine *e, const struct hold_command *c,
-                      uint32_t number)
+void reservation_sell_late(struct hold_engine *e, uint32_t number)
 {
     struct reservation *r = reservation_edit(e, number);
     struct hold_item item;
 
-    if (c->item_count > 0) {
-        char *end = hold_put_items(e->record.data, c);
-        replace_items(e, r,
-                      hf_bytes(e->record.data, (size_t)(end - e->record.data)));
-    }
-    uint64_t seq = emit(e, EVENT_CONFIRMED_LATE, c->name, 0);
+    uint64_t seq =
+        emit(e, EVENT_CONFIRMED_LATE, hf_index_name(&e->reservations, r), 0);
     emit_age(e, r->created_us);
-    tell_reservation(e, r, c->reason, items_of(e, r));
+    tell_reservation(e, r, hf_bytes("", 0), items_of(e, r));
     for (size_t at = 0; hold_next_item(items_of(e, r), &at, &item);) {
         units_take(e, &item, seq);
         units_give(e, &item, true, seq);
@@ -344,6 +339,17 @@ static void sell_late(struct hold_engine *e, const struct hold_command *c,
     list_remove(RESERVATIONS(e), &e->ended, number);
     list_append(RESERVATIONS(e), &e->ended, number);
     levels_tell(e, items_of(e, r), true); /* they were available */
+}
+
+static void confirm_late(struct hold_engine *e, const struct hold_command *c,
+                         uint32_t number)
+{
+    if (c->item_count > 0) {
+        char *end = hold_put_items(e->record.data, c);
+        replace_items(e, reservation_edit(e, number),
+                      hf_bytes(e->record.data, (size_t)(end - e->record.data)));
+    }
+    reservation_sell_late(e, number);
 }
 
 void reservation_finish(struct hold_engine *e, uint32_t number, bool confirm,
@@ -371,7 +377,7 @@ void reservation_end(struct hold_engine *e, const struct hold_command *c,
         if (r->status == RESERVATION_BOOKED)
             booking_cancel(e, c, at.number);
         else
-            sell_late(e, c, at.number);
+            confirm_late(e, c, at.number);
         reply_reservation(e, r, 0);
         return;
     }

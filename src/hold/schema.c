@@ -336,9 +336,11 @@ const struct hold_operation hold_operations[HOLD_KINDS] = {
     [HOLD_GROUP_CONFIRM] =
         {CLASS_WRITE, "GROUP CONFIRM", "reservation",
          "Confirms all reservations that were made with that GROUP, or none, "
-         "if "
-         "one of them waits or has expired",
-         "map: group status count; -STATE -EXPIRED -NOTFOUND -OVERLOADED",
+         "if one of them waits or has expired; in their time of grace those "
+         "that have expired are confirmed with the others, if all that they "
+         "had is still free",
+         "map: group status count; -STATE -EXPIRED -SHORT -NOTFOUND "
+         "-OVERLOADED",
          EXACT, WORDS(WORD_GROUP), OPTIONS(REQ), ON(BUNDLE), BUNDLE,
          DO(bundle_end_check, bundle_end), NEED(bundle_end_need)},
     [HOLD_GROUP_CANCEL] =

@@ -524,6 +524,8 @@ bool reservation_has_ended(const void *record);
 /* Confirms or cancels it, and tells so. */
 void reservation_finish(struct hold_engine *e, uint32_t number, bool confirm,
                         struct hf_bytes reason);
+/* Confirms one in its time of grace, whose units are still free. */
+void reservation_sell_late(struct hold_engine *e, uint32_t number);
 /* Its status as clients see it. */
 const char *reservation_status(const struct reservation *r);
 /* Sets its units aside, which are there. */

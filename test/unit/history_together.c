@@ -89,3 +89,27 @@ TEST(the_end_of_another_group_leaves_it_pending)
          "-CONFLICT id 'b' was used with other arguments");
     TOLD_GOOD(&t);
 }
+
+/* With those that are pending, in the time of grace. */
+TEST(a_late_member_is_sold_with_its_group_if_it_has_grace)
+{
+    for (int grace = 0; grace < 2; grace++) {
+        struct told t;
+        told_begin(&t);
+        told(&t, 1, grace ? "CLASS SET c GRACE 1000" : "CLASS SET c", "+OK");
+        told(&t, 1, "STOCK SET s 9", SET(9, 0, 0, 1));
+        told(&t, 1, "RESERVE a ITEM s 2 GROUP g TTL 9000",
+             TAKEN("a", "PENDING", 9000));
+        told(&t, 1, "RESERVE b ITEM s 2 GROUP g TTL 10 CLASS c",
+             TAKEN("b", "PENDING", 10));
+        told_wait(&t, 50);
+        told(&t, 1, "RESERVATION b", TAKEN("b", "EXPIRED", 0));
+        told(&t, 2, "GROUP CONFIRM g", "group g status CONFIRMED count 2");
+        told(&t, 1, "RESERVATION b", TAKEN("b", "CONFIRMED", 0));
+        told(&t, 1, "STOCK GET s", SET(5, 0, 4, 6));
+        if (grace)
+            TOLD_GOOD(&t);
+        else
+            TOLD_BAD(&t, "status");
+    }
+}

@@ -98,16 +98,154 @@ TEST(a_group_of_which_all_expired_is_not_cancelled_and_is_forgotten)
     CHECK_ENGINE();
 }
 
-/* In the time of grace, too: by itself, and the others go on. */
-TEST(a_late_one_is_confirmed_by_itself)
+/* A trip of three, of which `d` and `e` have expired, in their time of grace.
+ */
+static void start_late(void)
 {
     start_trip();
-    engine_do("CLASS SET slow GRACE 9000");
+    engine_do("CLASS SET slow GRACE 900");
     engine_do("RESERVE d ITEM seat 1 GROUP trip TTL 10 CLASS slow");
+    engine_do("RESERVE e ITEM bed 2 ITEM seat 3 GROUP trip TTL 20 CLASS slow");
     engine_now_us += 100000;
-    EXPECT(engine_do("GROUP CONFIRM trip"), "EXPIRED id=d expires_ms=90");
+    engine_tick();
+}
+
+TEST(a_late_one_may_be_confirmed_by_itself)
+{
+    start_late();
     EXPECT_BEGINS(engine_do("CONFIRM d"), "OK ");
-    EXPECT(engine_do("GROUP CONFIRM trip"), GROUP("trip", "CONFIRMED", 2));
+    EXPECT(engine_do("GROUP CONFIRM trip"), GROUP("trip", "CONFIRMED", 3));
+    CHECK_ENGINE();
+}
+
+TEST(late_ones_are_confirmed_with_the_others)
+{
+    start_late();
+    const struct hold_out *out = engine_do("GROUP CONFIRM trip");
+    EXPECT(out, GROUP("trip", "CONFIRMED", 4));
+    EXPECT_EVENTS(out, "11 CONFIRMED a; 12 CONFIRMED b; 13 CONFIRMED_LATE d; "
+                       "14 CONFIRMED_LATE e");
+    CHECK(hf_bytes_is(out->events[2].group, "trip"));
+    EXPECT_BEGINS(engine_get("seat"),
+                  "OK sku=seat total=10 available=4 reserved=0 sold=6");
+    EXPECT_BEGINS(engine_get("bed"),
+                  "OK sku=bed total=10 available=3 reserved=4 sold=3");
+    EXPECT_BEGINS(engine_do("RESERVATION e"), "OK id=e status=CONFIRMED");
+    EXPECT(engine_do("GROUP SHOW trip"), "NOTFOUND group=trip");
+    CHECK_ENGINE();
+    engine_reload();
+    CHECK_ENGINE();
+}
+
+/* Each has enough, both together have not. */
+TEST(late_ones_need_enough_for_all_of_them)
+{
+    start_late();
+    engine_do("RESERVE f ITEM seat 5 TTL 500");
+    uint64_t digest = hold_digest(engine);
+    EXPECT(engine_do("GROUP CONFIRM trip"),
+           "SHORT sku=seat requested=4 available=3");
+    CHECK_EQ(hold_digest(engine), digest);
+    EXPECT_BEGINS(engine_group(NULL, "GROUP CONFIRM trip"),
+                  "EXECABORT position=1 ");
+    CHECK_EQ(hold_digest(engine), digest);
+    EXPECT_BEGINS(engine_group(NULL, "CANCEL f; GROUP CONFIRM trip"), "OK ");
+    EXPECT_BEGINS(engine_get("seat"),
+                  "OK sku=seat total=10 available=4 reserved=0 sold=6");
+    CHECK_ENGINE();
+}
+
+TEST(late_ones_do_not_take_what_others_wait_for)
+{
+    start_late();
+    engine_do("RESERVE f ITEM bed 3 TTL 500");
+    engine_do("WAITLIST JOIN bed 9 OWNER ann ID w");
+    engine_do("WAITLIST JOIN seat 9 OWNER ann ID v");
+    EXPECT(engine_do("GROUP CONFIRM trip"),
+           "SHORT sku=bed requested=2 available=2 waiting=1 items=["
+           "{sku=bed requested=2 available=2 waiting=1} "
+           "{sku=seat requested=4 available=8 waiting=1}]");
+    engine_do("WAITLIST LEAVE bed w");
+    engine_do("WAITLIST LEAVE seat v");
+    EXPECT(engine_do("GROUP CONFIRM trip"), GROUP("trip", "CONFIRMED", 4));
+    CHECK_ENGINE();
+}
+
+TEST(late_ones_are_refused_when_grace_is_over_or_a_product_is_gone)
+{
+    start_late();
+    engine_do("RESERVE f ITEM gold 1"); /* there is none */
+    engine_set("gold", 1);
+    engine_do("RESERVE f ITEM gold 1 GROUP trip TTL 10 CLASS slow");
+    engine_now_us += 10000;
+    engine_tick();
+    engine_delete("gold");
+    EXPECT(engine_do("GROUP CONFIRM trip"), "NOTFOUND sku=gold");
+    engine_now_us += 800000; /* of `d`, to its microsecond */
+    EXPECT(engine_do("GROUP CONFIRM trip"), "EXPIRED id=d expires_ms=900");
+    CHECK_ENGINE();
+}
+
+/* In a group of commands they are late, too, and all of it is taken back. */
+TEST(late_ones_that_are_sold_in_a_group_are_taken_back)
+{
+    start_late();
+    engine_do("STOCK LOW seat 5");
+    uint64_t digest = hold_digest(engine);
+    EXPECT_BEGINS(engine_group(NULL, "GROUP CONFIRM trip; CONFIRM none"),
+                  "EXECABORT position=2 ");
+    CHECK_EQ(hold_digest(engine), digest);
+    CHECK_ENGINE();
+    const struct hold_out *out = engine_group(NULL, "GROUP CONFIRM trip");
+    EXPECT_EVENTS(out, "12 CONFIRMED a; 13 CONFIRMED b; 14 CONFIRMED_LATE d; "
+                       "15 CONFIRMED_LATE e; 16 STOCK_LOW seat");
+    CHECK_ENGINE();
+}
+
+/* The refusal names no more products than can be kept for a REQ, whatever
+ * their names. */
+TEST(what_late_ones_lack_is_kept_for_a_req)
+{
+    char first[16 * (HOLD_SKU_MAX + 80)];
+    int len = HOLD_SKU_MAX;
+
+    engine_start();
+    engine_bound("grace_ms", 1000);
+    for (int i = 0; i < 20; i++) {
+        engine_do("STOCK SET %0*d %lld", len, i, (long long)INT64_MAX);
+        engine_do("RESERVE r%d ITEM %0*d %lld GROUP g TTL 10", i, len, i,
+                  (long long)INT64_MAX);
+    }
+    engine_now_us += 10000;
+    for (int i = 0; i < 20; i++) {
+        engine_do("RESERVE s%d ITEM %0*d %lld", i, len, i,
+                  (long long)INT64_MAX - 1000000000);
+        engine_do("WAITLIST JOIN %0*d 2000000000 OWNER ann", len, i);
+    }
+    EXPECT_BEGINS(engine_group("y", "GROUP CONFIRM g"), "EXECABORT ");
+    snprintf(first, sizeof first, "%s",
+             engine_reply_text(engine_do("GROUP CONFIRM g REQ x")));
+    CHECK(strncmp(first, "SHORT", 5) == 0);
+    engine_now_us += 1000000;
+    EXPECT(engine_do("GROUP CONFIRM g REQ x"), first);
+    CHECK_ENGINE();
+}
+
+/* More than any product may have. */
+TEST(what_late_ones_want_together_may_be_too_much_for_a_number)
+{
+    engine_start();
+    engine_bound("grace_ms", 1000);
+    engine_do("STOCK SET sand %lld", (long long)INT64_MAX);
+    for (int i = 0; i < 3; i++) {
+        engine_do("RESERVE r%d ITEM sand %lld GROUP g TTL 10", i,
+                  (long long)INT64_MAX);
+        engine_now_us += 10000;
+        engine_tick();
+    }
+    EXPECT(engine_do("GROUP CONFIRM g"),
+           "SHORT sku=sand requested=9223372036854775807 "
+           "available=9223372036854775807");
     CHECK_ENGINE();
 }
 

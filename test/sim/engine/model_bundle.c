@@ -93,6 +93,65 @@ static void refuse_member(struct model *model, const struct one *one)
         reply_field_text(out, FIELD_STATUS, hf_bytes_text("WAITING"));
 }
 
+static bool is_late(struct model *model, const struct one *one)
+{
+    return one->r != NULL && one->r->status == MODEL_EXPIRED &&
+           model_has_grace(model, one->r, model->now_us);
+}
+
+/* How much those who are late had of a product. */
+static uint64_t count_late(struct model *model, struct hf_bytes group,
+                           struct hf_bytes sku)
+{
+    __extension__ unsigned __int128 sum = 0;
+    struct one one;
+
+    for (uint64_t after = 0; next(model, group, &after, &one);) {
+        for (size_t i = 0; is_late(model, &one) && i < one.r->item_count; i++)
+            sum += model_is(&one.r->items[i].sku, sku)
+                       ? one.r->items[i].quantity
+                       : 0;
+    }
+    return sum > HOLD_STOCK_MAX ? (uint64_t)HOLD_STOCK_MAX + 1 : (uint64_t)sum;
+}
+
+/* The first sku of those behind `last`; false: there is none. */
+static bool next_late(struct model *model, struct hf_bytes group,
+                      struct hf_bytes last, struct hf_bytes *sku)
+{
+    struct one one;
+
+    *sku = hf_bytes("", 0);
+    for (uint64_t after = 0; next(model, group, &after, &one);) {
+        for (size_t i = 0; is_late(model, &one) && i < one.r->item_count; i++) {
+            struct hf_bytes other = model_bytes(&one.r->items[i].sku);
+            if (hf_bytes_compare(other, last) > 0 &&
+                (sku->len == 0 || hf_bytes_compare(other, *sku) < 0))
+                *sku = other;
+        }
+    }
+    return sku->len > 0;
+}
+
+/* True, and refused, if what those who are late had is not free. */
+static bool lacks_late(struct model *model, const struct hold_command *c)
+{
+    struct hold_command wanted = {.kind = HOLD_CONFIRM};
+    struct hf_bytes sku = {"", 0};
+
+    while (next_late(model, c->name, sku, &sku)) {
+        struct hold_command one = {.kind = HOLD_CONFIRM};
+        uint64_t units = count_late(model, c->name, sku);
+        hold_add_item(&one, sku,
+                      units > HOLD_STOCK_MAX ? HOLD_STOCK_MAX : units);
+        if (model_lacks_product(model, &one))
+            return true;
+        if (wanted.item_count < 8 && model_is_short(model, &one, sku, units))
+            hold_add_item(&wanted, sku, one.items[0].quantity);
+    }
+    return model_lacks_stock(model, &wanted);
+}
+
 /* True, and refused, if they cannot all end so. */
 static bool refuses(struct model *model, const struct hold_command *c)
 {
@@ -106,7 +165,8 @@ static bool refuses(struct model *model, const struct hold_command *c)
         return refuse_unknown(model, c->name);
     for (uint64_t after = 0; next(model, c->name, &after, &one);) {
         bool pending = one.r != NULL && one.r->status == MODEL_PENDING;
-        bool ends = pending || (one.buyer != NULL && !confirm);
+        bool late = confirm && is_late(model, &one);
+        bool ends = pending || late || (one.buyer != NULL && !confirm);
         open += ends;
         if (!ends && first.r == NULL && first.buyer == NULL)
             first = one;
@@ -116,10 +176,18 @@ static bool refuses(struct model *model, const struct hold_command *c)
         refuse_member(model, &first);
         return true;
     }
+    if (confirm && lacks_late(model, c))
+        return true;
     if (model->ended_members + count <= HOLD_MEMBERS_MAX)
         return false;
     model_overloaded(model, "group-members", HOLD_MEMBERS_MAX);
     return true;
+}
+
+static void sell_late(struct model *model, struct model_reservation *r)
+{
+    model_sell_late(model, r);
+    model->figures[FIGURE_GROUP_LATE]++;
 }
 
 void model_end_group(struct model *model, const struct hold_command *c)
@@ -136,6 +204,8 @@ void model_end_group(struct model *model, const struct hold_command *c)
             model_drop_buyer(model, one.buyer);
         else if (one.r->status == MODEL_PENDING)
             model_finish(model, one.r, confirm, c->reason);
+        else if (confirm)
+            sell_late(model, one.r);
         else
             one.r->group.len = 0;
         ended += one.buyer != NULL || one.r->group.len > 0;

@@ -94,6 +94,7 @@
     FIGURE(QUOTA, "refused by a limit per owner")                  \
     FIGURE(GROUP_CONFIRMED, "groups of reservations, confirmed")   \
     FIGURE(GROUP_CANCELLED, "and cancelled")                       \
+    FIGURE(GROUP_LATE, "members confirmed in their time of grace") \
     FIGURE(ANNOUNCED, "arrivals announced")                        \
     FIGURE(ARRIVED, "arrivals that were announced")                \
     FIGURE(ARRIVED_SHORT, "of them, short")                        \

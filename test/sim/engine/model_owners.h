@@ -37,5 +37,7 @@ struct hf_bytes model_group_of(const struct model_reservation *r);
 /* It is confirmed, or cancelled. */
 void model_finish(struct model *model, struct model_reservation *r,
                   bool confirm, struct hf_bytes reason);
+/* Confirms one in its time of grace, whose units are there. */
+void model_sell_late(struct model *model, struct model_reservation *r);
 
 #endif

@@ -429,8 +429,28 @@ static void reduce(struct model *model, struct model_reservation *r,
 }
 
 /* A CONFIRM in the time of grace: what was free again is sold. */
-static void sell_late(struct model *model, struct model_reservation *r,
-                      const struct hold_command *c)
+void model_sell_late(struct model *model, struct model_reservation *r)
+{
+    uint64_t seq =
+        model_event(model, EVENT_CONFIRMED_LATE, model_bytes(&r->id), 0);
+
+    model_age(model, r->created_us);
+    for (size_t i = 0; i < r->item_count; i++) {
+        struct model_product *p =
+            model_find_product(model, model_bytes(&r->items[i].sku));
+        p->sold += (int64_t)r->items[i].quantity;
+        p->version = seq;
+        p->updated_us = model->now_us;
+    }
+    tell(model, r, hf_bytes("", 0));
+    r->status = MODEL_CONFIRMED;
+    r->ended_us = model->now_us;
+    r->ended_order = ++model->order;
+    tell_levels(model, r);
+}
+
+static void confirm_late(struct model *model, struct model_reservation *r,
+                         const struct hold_command *c)
 {
     struct hold_command wanted = {.kind = HOLD_CONFIRM};
 
@@ -445,25 +465,12 @@ static void sell_late(struct model *model, struct model_reservation *r,
     if (model_lacks_product(model, &wanted) ||
         model_lacks_stock(model, &wanted))
         return;
-    uint64_t seq = model_event(model, EVENT_CONFIRMED_LATE, c->name, 0);
-    model_age(model, r->created_us);
-    for (uint32_t i = 0; i < wanted.item_count; i++) {
-        struct model_product *p =
-            model_find_product(model, wanted.items[i].sku);
-        p->sold += (int64_t)wanted.items[i].quantity;
-        p->version = seq;
-        p->updated_us = model->now_us;
-    }
     for (uint32_t i = 0; i < wanted.item_count; i++) {
         r->items[i].quantity = wanted.items[i].quantity;
         r->items[i].sku = model_text(wanted.items[i].sku);
     }
     r->item_count = wanted.item_count;
-    tell(model, r, c->reason);
-    r->status = MODEL_CONFIRMED;
-    r->ended_us = model->now_us;
-    r->ended_order = ++model->order;
-    tell_levels(model, r);
+    model_sell_late(model, r);
     show(model, r, 0);
 }
 
@@ -521,7 +528,7 @@ static void reserve_command(struct model *model, const struct hold_command *c)
         refuse(model, HOLD_NOTFOUND, 1, FIELD_ID, c->name);
     } else if (r->status == MODEL_EXPIRED && c->kind == HOLD_CONFIRM &&
                model_has_grace(model, r, model->now_us)) {
-        sell_late(model, r, c);
+        confirm_late(model, r, c);
     } else if (r->status == MODEL_EXPIRED) {
         struct hf_buf *out = refuse(model, HOLD_EXPIRED, 2, FIELD_ID, c->name);
         reply_field_number(out, FIELD_EXPIRES_MS,

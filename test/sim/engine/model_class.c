@@ -83,6 +83,7 @@ bool model_meets_cap(struct model *model, const struct model_reservation *r,
                              (long double)most)
             return false;
     }
+    model->figures[FIGURE_STOCK_CAPPED]++;
     struct hf_buf *out = model_reply(model, HOLD_STATE);
     reply_map(out, 3);
     reply_field_text(out, FIELD_ID, c->name);

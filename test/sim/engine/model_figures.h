@@ -88,6 +88,9 @@
     FIGURE(STOCK_LEFT, "of them, ended by WAITLIST LEAVE")         \
     FIGURE(STOCK_PASSED, "requests that passed a queue of stock")  \
     FIGURE(STOCK_BEHIND, "SHORT because others wait")              \
+    FIGURE(STOCK_LATE, "reservations sold in their time of grace") \
+    FIGURE(STOCK_LATE_BEHIND, "those that others wait for")        \
+    FIGURE(STOCK_CAPPED, "EXTEND refused by EXTENDS or LIFE")      \
     FIGURE(STOCK_GIVEN_UP, "reservations given up for a client")   \
     FIGURE(PLACED, "reservations from places")                     \
     FIGURE(PLACED_SPLIT, "of them, split over several")            \

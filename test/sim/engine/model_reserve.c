@@ -462,9 +462,15 @@ static void confirm_late(struct model *model, struct model_reservation *r,
         if (quantity > 0)
             hold_add_item(&wanted, model_bytes(&r->items[i].sku), quantity);
     }
-    if (model_lacks_product(model, &wanted) ||
-        model_lacks_stock(model, &wanted))
+    if (model_lacks_product(model, &wanted))
         return;
+    uint64_t behind = model->figures[FIGURE_STOCK_BEHIND];
+    if (model_lacks_stock(model, &wanted)) {
+        model->figures[FIGURE_STOCK_LATE_BEHIND] +=
+            model->figures[FIGURE_STOCK_BEHIND] > behind;
+        return;
+    }
+    model->figures[FIGURE_STOCK_LATE]++;
     for (uint32_t i = 0; i < wanted.item_count; i++) {
         r->items[i].quantity = wanted.items[i].quantity;
         r->items[i].sku = model_text(wanted.items[i].sku);

@@ -20,6 +20,8 @@ static uint64_t usual_bound(struct sim *sim, const char *name)
         return sim_below(sim, 4);
     if (strcmp(name, "tree_names_max") == 0 && p->wide)
         return 100 + sim_below(sim, SIM_NAMES_MAX);
+    if (strcmp(name, "grace_ms") == 0 && p->shop)
+        return sim_below(sim, p->ttl_max_ms * 2);
     if (strcmp(name, "grace_ms") == 0 || strcmp(name, "extends_max") == 0)
         return sim_below(sim, 4);
     if (strcmp(name, "reserve_ttl_ms") == 0 ||

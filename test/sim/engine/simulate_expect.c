@@ -49,6 +49,29 @@ static void pick_announced(struct sim *sim, struct hold_command *c)
         c->amount -= (int64_t)sim_below(sim, (uint64_t)c->amount);
 }
 
+/* Too little for who booked first, but with what gathered for those who wait
+ * enough. */
+static void make_tempting(struct sim *sim, struct hold_command *c)
+{
+    struct model *model = sim->model;
+    size_t count = model->booking_count;
+    size_t from = count == 0 ? 0 : sim_below(sim, count);
+
+    for (size_t i = 0; i < count; i++) {
+        const struct model_item *item =
+            &model->bookings[(from + i) % count].item;
+        struct hf_bytes sku = model_bytes(&item->sku);
+        uint64_t free = model_free_units(model, sku);
+        if (free == 0 || item->quantity < 2 ||
+            model_count_buyers(model, sku) == 0)
+            continue;
+        c->name = sim_pool_name(sim, sku);
+        c->amount =
+            (int64_t)(item->quantity > free ? item->quantity - free : 1);
+        return;
+    }
+}
+
 void sim_make_expect(struct sim *sim, struct hold_command *c)
 {
     uint64_t now_ms = sim->now_us / 1000;
@@ -58,6 +81,8 @@ void sim_make_expect(struct sim *sim, struct hold_command *c)
     pick_announced(sim, c);
     if (sim_below(sim, 200) == 0)
         c->amount = INT64_MAX;
+    if (c->kind == HOLD_ARRIVE && sim_chance(sim, 40))
+        make_tempting(sim, c);
     if (c->kind == HOLD_ARRIVE)
         return;
     if (sim_chance(sim, 10))

@@ -382,8 +382,10 @@ static void make_word(struct sim *sim, struct sim_command *out,
         c->note = sim_pick_name(sim, sim->profile.products);
         break;
     case WORD_CLASS:
-    case WORD_GROUP:
         c->name = sim_pick_name(sim, SIM_CLASSES);
+        break;
+    case WORD_GROUP:
+        sim_make_group_name(sim, c);
         break;
     case WORD_SKIP:
         c->amount = (int64_t)sim_below(sim, 5);

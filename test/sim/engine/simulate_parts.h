@@ -169,6 +169,8 @@ int64_t sim_pick_change(struct sim *sim);
 void sim_make_stock_word(struct sim *sim, struct hold_command *c,
                          enum hold_word word);
 void sim_make_stock_limit(struct sim *sim, struct hold_command *c);
+/* Which group is to be confirmed, cancelled or shown. */
+void sim_make_group_name(struct sim *sim, struct hold_command *c);
 void sim_make_stock_option(struct sim *sim, struct hold_command *c,
                            enum hold_arg_bit option);
 

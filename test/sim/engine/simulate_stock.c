@@ -72,6 +72,50 @@ void sim_make_stock_limit(struct sim *sim, struct hold_command *c)
     c->amount = sim_chance(sim, 25) ? 0 : 1 + (int64_t)sim_below(sim, 8);
 }
 
+/* Of few, which are small, many have no member that is over. */
+static struct hf_bytes pick_group_name(struct sim *sim)
+{
+    return sim_pick_name(sim,
+                         sim->profile.shop ? 4 * SIM_CLASSES : SIM_CLASSES);
+}
+
+/* One in its time of grace, by preference one whose units somebody waits for,
+ * and could not use alone; NULL: there is none. */
+static const struct model_reservation *find_late(struct sim *sim, bool grouped)
+{
+    struct model *model = sim->model;
+    size_t count = model->reservation_count;
+    size_t from = count == 0 ? 0 : sim_below(sim, count);
+    const struct model_reservation *late = NULL;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct model_reservation *r =
+            &model->reservations[(from + i) % count];
+        struct hf_bytes sku = model_bytes(&r->items[0].sku);
+        if (r->status != MODEL_EXPIRED || (grouped && r->group.len == 0) ||
+            !model_has_grace(model, r, sim->now_us))
+            continue;
+        if (model_count_buyers(model, sku) > 0 &&
+            model_find_product(model, sku) != NULL &&
+            model_free_units(model, sku) >= r->items[0].quantity)
+            return r;
+        late = r;
+    }
+    return late;
+}
+
+/* In a shop mostly of one that has a member in its time of grace. */
+void sim_make_group_name(struct sim *sim, struct hold_command *c)
+{
+    const struct model_reservation *late = NULL;
+
+    if (sim->profile.shop && c->kind == HOLD_GROUP_CONFIRM &&
+        sim_chance(sim, 70))
+        late = find_late(sim, true);
+    c->name = late != NULL ? sim_pool_name(sim, model_bytes(&late->group))
+                           : pick_group_name(sim);
+}
+
 void sim_make_stock_option(struct sim *sim, struct hold_command *c,
                            enum hold_arg_bit option)
 {
@@ -83,7 +127,7 @@ void sim_make_stock_option(struct sim *sim, struct hold_command *c,
         c->note = hf_bytes_text("delivery 4711");
     else if (option == ARG_GROUP && c->wait_ms == 0 && !hold_may_book(c) &&
              sim_chance(sim, 30))
-        c->bundle = sim_pick_name(sim, SIM_CLASSES);
+        c->bundle = pick_group_name(sim);
 }
 
 /* As much as the reservation has, or less of some; sometimes more. */
@@ -118,7 +162,7 @@ void sim_make_items(struct sim *sim, struct hold_command *c)
     }
     for (uint64_t i = 0; i < count; i++) {
         uint64_t extreme = sim_below(sim, 300);
-        uint64_t most = sim->profile.shop ? 2 : 5;
+        uint64_t most = !sim->profile.shop || sim_chance(sim, 15) ? 5 : 2;
         uint64_t quantity = extreme == 0 ? INT64_MAX : 1 + sim_below(sim, most);
         bool less = reserve && c->wait_ms == 0 && sim_chance(sim, 15);
         hold_add_some(
@@ -144,11 +188,15 @@ void sim_make_id(struct sim *sim, struct sim_command *out, bool is_new)
             c->name = hf_bytes(NULL, 0);
         }
     } else if (model->reservation_count > 0 && sim_chance(sim, 80)) {
+        const struct model_reservation *late = NULL;
         const struct model_reservation *r =
             &model->reservations[sim_below(sim, model->reservation_count)];
         for (unsigned i = 0;
              sim->profile.shop && r->status != MODEL_PENDING && i < 5; i++)
             r = &model->reservations[sim_below(sim, model->reservation_count)];
+        if (sim->profile.shop && c->kind == HOLD_CONFIRM && sim_chance(sim, 60))
+            late = find_late(sim, false);
+        r = late != NULL ? late : r;
         memcpy(out->id, r->id.data, r->id.len);
         c->name = hf_bytes(out->id, r->id.len);
     }
@@ -176,12 +224,12 @@ void sim_make_stock_profile(struct sim *sim)
 enum hold_kind sim_pick_stock_kind(struct sim *sim)
 {
     static const enum hold_kind kinds[] = {
-        HOLD_RESERVE,        HOLD_RESERVE,       HOLD_RESERVE,
-        HOLD_RESERVE,        HOLD_STOCK_SET,     HOLD_CANCEL,
-        HOLD_CANCEL,         HOLD_CONFIRM,       HOLD_STOCK_ADD,
-        HOLD_ABANDON,        HOLD_WAITLIST_JOIN, HOLD_WAITLIST_JOIN,
-        HOLD_WAITLIST_LEAVE, HOLD_STOCK_LIMIT,   HOLD_GROUP_CONFIRM,
-        HOLD_GROUP_CANCEL};
+        HOLD_RESERVE,       HOLD_RESERVE,        HOLD_RESERVE,
+        HOLD_RESERVE,       HOLD_STOCK_SET,      HOLD_CANCEL,
+        HOLD_CANCEL,        HOLD_CONFIRM,        HOLD_CONFIRM,
+        HOLD_STOCK_ADD,     HOLD_ABANDON,        HOLD_WAITLIST_JOIN,
+        HOLD_WAITLIST_JOIN, HOLD_WAITLIST_LEAVE, HOLD_STOCK_LIMIT,
+        HOLD_GROUP_CONFIRM, HOLD_GROUP_CANCEL};
 
     if (sim_expects(sim) && sim_chance(sim, 60))
         return sim_pick_expect_kind(sim);

@@ -80,11 +80,14 @@ static const struct args_option waitlist_options[] = {
     CALL_OPTIONS(&plain_call),
 };
 
-/* Of those that have no others. */
-static const struct args_option no_options[] = {CALL_OPTIONS(&plain_call)};
+static const struct args_option confirm_options[] = {
+    ARGS_TEXT("req", "ID", "the same ID again returns the first answer", req),
+    CALL_OPTIONS(&plain_call),
+};
 
 static const struct args_option cancel_options[] = {
     ARGS_TEXT("reason", "TEXT", "why, for the record", reason),
+    ARGS_TEXT("req", "ID", "the same ID again returns the first answer", req),
     CALL_OPTIONS(&plain_call),
 };
 
@@ -382,8 +385,8 @@ const struct plain plain_stock[] = {
               "exit code: 0 sold, 64 wrong command line, 65 refused (expired, "
               "cancelled,\nunknown, not so many reserved), 69 no server\n",
               "  holdfast confirm order-17\n"
-              "  holdfast confirm order-17 shoe-42=1\n",
-              no_options, COUNT(no_options)},
+              "  holdfast confirm order-17 shoe-42=1 --req pay-4711\n",
+              confirm_options, COUNT(confirm_options)},
      .words_min = 1,
      .words_max = RESP_ARGS_MAX,
      .needed = "a reservation id is needed",
@@ -396,7 +399,7 @@ const struct plain plain_stock[] = {
               "(confirmed,\nexpired, unknown, not so many reserved), 69 no "
               "server\n",
               "  holdfast cancel order-17 --reason 'card refused'\n"
-              "  holdfast cancel order-17 laces=1\n",
+              "  holdfast cancel order-17 laces=1 --req back-4711\n",
               cancel_options, COUNT(cancel_options)},
      .words_min = 1,
      .words_max = RESP_ARGS_MAX,
@@ -406,10 +409,13 @@ const struct plain plain_stock[] = {
     {.spec =
          {"group", "confirm NAME | cancel NAME | show NAME",
           "Confirms or cancels all reservations that were made with --group "
-          "NAME, or none\nof them: one that waits or has expired stops a "
-          "confirm. show: lists them.\n\n"
+          "NAME, or none\nof them: one that waits stops a confirm, and one "
+          "that "
+          "has expired, unless it has\nits time of grace and its units are "
+          "free. show: lists them.\n\n"
           "exit code: 0 done, 64 wrong command line, 65 refused (one has "
-          "expired or waits,\nno such group), 69 no server\n",
+          "expired or waits,\nno such group), 69 no server, 75 not so many "
+          "are available\n",
           "  holdfast reserve '*' bed=1 --group trip-7\n"
           "  holdfast group show trip-7\n"
           "  holdfast group cancel trip-7 --reason rain\n",

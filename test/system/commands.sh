@@ -103,9 +103,25 @@ tells 0 '' "$HOLDFAST" reserve m bolt=1..9
 check "as many as there are" grep -q 'quantity=2' "$scratch/out"
 tells 0 '' "$HOLDFAST" cancel m
 tells 75 'SHORT' "$HOLDFAST" reserve n bolt=8..9 --best
-tells 0 '' "$HOLDFAST" cancel o --reason 'no more'
+tells 0 '' "$HOLDFAST" cancel o --reason 'no more' --req end-1
+tells 0 '' "$HOLDFAST" cancel o --reason 'no more' --req end-1
+check "a cancel that is repeated is told the first answer" \
+    grep -q 'CANCELLED' "$scratch/out"
+tells 65 'STATE' "$HOLDFAST" cancel o
+tells 0 '' "$HOLDFAST" reserve p bolt=2
+tells 0 '' "$HOLDFAST" cancel p bolt=1 --req part-1
+tells 0 '' "$HOLDFAST" cancel p bolt=1 --req part-1
+check "a cancel in part that is repeated cancels once" \
+    grep -q 'status: PENDING' "$scratch/out"
+tells 0 '' "$HOLDFAST" stock add bolt 1
+tells 0 '' "$HOLDFAST" confirm p --req pay-1
+tells 0 '' "$HOLDFAST" confirm p --req pay-1
+check "a confirm that is repeated is told the first answer" \
+    grep -q 'CONFIRMED' "$scratch/out"
+tells 65 'STATE' "$HOLDFAST" confirm p
+tells 65 'CONFLICT' "$HOLDFAST" confirm p --req end-1
 tells 0 '' "$HOLDFAST" stock list 'b*' --count 1
-check "the stock is listed" grep -q 'sku=bolt total=6 available=3' "$scratch/out"
+check "the stock is listed" grep -q 'sku=bolt total=7 available=3' "$scratch/out"
 tells 65 'CONFLICT' "$HOLDFAST" stock set bolt 9 --if 0
 tells 0 '' "$HOLDFAST" stock low bolt 2
 tells 0 '' "$HOLDFAST" stock attr bolt thread M8 --req attr-1

@@ -396,7 +396,8 @@ void reservation_show(struct hold_engine *e, const struct hold_command *c)
     uint64_t ended_us = expired ? r->expires_us : r->ended_us;
     const struct class *class = class_of(e, r->class);
     bool booked = r->status == RESERVATION_BOOKED;
-    reply_reservation(e, r, 6u + (r->member != 0) + (booked ? 2 : 0));
+    bool waits = r->status == RESERVATION_WAITING;
+    reply_reservation(e, r, 6u + waits + (r->member != 0) + (booked ? 2 : 0));
     reply_field_text(&e->body, FIELD_OWNER, hf_text_bytes(&e->texts, r->owner));
     reply_field_number(&e->body, FIELD_CREATED_MS,
                        (int64_t)(r->created_us / US_PER_MS));
@@ -408,6 +409,9 @@ void reservation_show(struct hold_engine *e, const struct hold_command *c)
                      class == NULL ? hf_bytes("", 0)
                                    : hf_index_name(&e->classes, class));
     reply_field_number(&e->body, FIELD_EXTENDS, r->extends);
+    if (waits)
+        reply_field_number(&e->body, FIELD_PRIORITY,
+                           buyer_at(e, r->buyer)->priority);
     if (r->member != 0)
         reply_field_text(&e->body, FIELD_GROUP, bundle_name(e, r));
     if (booked)

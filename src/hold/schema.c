@@ -509,7 +509,7 @@ const struct hold_operation hold_operations[HOLD_KINDS] = {
         {CLASS_READ, "RESERVATION", "reservation",
          "Shows a reservation, also for a while after it ended",
          RESERVED
-         " owner created_ms ended_ms reason class extends, group if it "
-         "has one; -NOTFOUND",
+         " owner created_ms ended_ms reason class extends, priority while it "
+         "waits for stock, group while it is of one; -NOTFOUND",
          WORDS(WORD_ID), ON(RESERVATION), RUN(reservation_show)},
 };

@@ -72,6 +72,24 @@ TEST(both_kinds_wait_in_one_queue)
     CHECK_ENGINE();
 }
 
+TEST(a_priority_is_shown_while_it_waits)
+{
+    one_apple();
+    join("b", " PRIORITY 2");
+    engine_do("RESERVE c ITEM apple 1 WAIT 9000 PRIORITY 1");
+    EXPECT(engine_reservation("b"),
+           "OK id=b status=WAITING expires_ms=0 items=[{sku=apple quantity=1}] "
+           "owner=bob created_ms=1000000 ended_ms=0 reason= class= extends=0 "
+           "priority=2");
+    engine_reload();
+    CHECK(strstr(engine_reply_text(engine_reservation("c")), " priority=1") !=
+          NULL);
+    engine_cancel("a", "");
+    CHECK(strstr(engine_reply_text(engine_reservation("c")), "priority") ==
+          NULL);
+    CHECK_ENGINE();
+}
+
 TEST(a_question_about_who_waits_is_early_while_anything_is_due)
 {
     one_apple();

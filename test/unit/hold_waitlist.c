@@ -196,7 +196,8 @@ TEST(an_id_that_waits_is_taken_and_cannot_be_confirmed)
     EXPECT(engine_extend("b", 5), "STATE id=b status=WAITING");
     EXPECT(engine_reservation("b"),
            "OK id=b status=WAITING expires_ms=0 items=[{sku=apple quantity=1}] "
-           "owner= created_ms=1000000 ended_ms=0 reason= class= extends=0");
+           "owner= created_ms=1000000 ended_ms=0 reason= class= extends=0 "
+           "priority=0");
     engine_now_us += 4000 * MS;
     engine_tick();
     EXPECT(engine_reservation("b"), "NOTFOUND id=b");

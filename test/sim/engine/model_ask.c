@@ -237,7 +237,7 @@ static void waiting(struct model *model, const struct hold_command *c)
     const struct model_class *class = model_class_of(model, buyer->class);
     struct hf_buf *out = model_reply(model, HOLD_OK);
 
-    reply_map(out, 10 + (buyer->group.len > 0));
+    reply_map(out, 11 + (buyer->group.len > 0));
     reply_field_text(out, FIELD_ID, c->name);
     reply_field_text(out, FIELD_STATUS, hf_bytes_text("WAITING"));
     reply_field_number(out, FIELD_EXPIRES_MS, 0);
@@ -251,6 +251,7 @@ static void waiting(struct model *model, const struct hold_command *c)
                      class == NULL ? hf_bytes("", 0)
                                    : model_bytes(&class->name));
     reply_field_number(out, FIELD_EXTENDS, 0);
+    reply_field_number(out, FIELD_PRIORITY, buyer->priority);
     if (buyer->group.len > 0)
         reply_field_text(out, FIELD_GROUP, model_bytes(&buyer->group));
 }

@@ -126,47 +126,161 @@ TEST(many_checkouts_of_the_same_cart_are_one)
     test_server_finish(&server, &good);
 }
 
-/* What has ended stays as it ended, and so do the numbers of its product. */
-TEST(every_forbidden_transition_is_refused_and_changes_nothing)
-{
-    static const char *const ids[] = {"sold", "back", "late", "none"};
-    static const char *const ended[] = {"STATE", "STATE", "EXPIRED",
-                                        "NOTFOUND"};
-    static const char *const steps[] = {
-        "CONFIRM %s",         "CONFIRM %s ITEM ticket 1",
-        "CANCEL %s REASON x", "CANCEL %s ITEM ticket 1",
-        "EXTEND %s TTL 5000",
-    };
-    struct hf_bytes product;
-    int64_t version;
+/* ---- Every step that is forbidden: its answer, and that nothing changed. */
 
+/* One in each state, of which `sku` is its product. */
+enum { SOLD, BACK, LATE, GRACE, WAITS, BOOKED, OFFER, NONE, KINDS };
+static const struct {
+    const char *id;
+    const char *sku;
+} kinds[KINDS] = {[SOLD] = {"sold", "ticket"},  [BACK] = {"back", "ticket"},
+                  [LATE] = {"late", "ticket"},  [GRACE] = {"grace", "ticket"},
+                  [WAITS] = {"waits", "queue"}, [BOOKED] = {"booked", "soon"},
+                  [OFFER] = {"offer", "gift"},  [NONE] = {"none", "ticket"}};
+
+/* What is forbidden to each; NULL: it is not. */
+static const struct {
+    const char *words; /* the id, then the product */
+    const char *codes[KINDS];
+} steps[] = {
+    {"CONFIRM %s",
+     {"STATE", "STATE", "EXPIRED", NULL, "STATE", "STATE", NULL, "NOTFOUND"}},
+    {"CONFIRM %s ITEM %s 1",
+     {"STATE", "STATE", "EXPIRED", NULL, "STATE", "STATE", NULL, "NOTFOUND"}},
+    {"CONFIRM %s ITEM %s 3",
+     {"STATE", "STATE", "EXPIRED", "BADARG", "STATE", "STATE", "BADARG",
+      "NOTFOUND"}},
+    {"CANCEL %s REASON x",
+     {"STATE", "STATE", "EXPIRED", "EXPIRED", "STATE", NULL, NULL, "NOTFOUND"}},
+    {"CANCEL %s ITEM %s 1",
+     {"STATE", "STATE", "EXPIRED", "EXPIRED", "STATE", "STATE", NULL,
+      "NOTFOUND"}},
+    {"CANCEL %s ITEM %s 3",
+     {"STATE", "STATE", "EXPIRED", "EXPIRED", "STATE", "STATE", "BADARG",
+      "NOTFOUND"}},
+    {"EXTEND %s TTL 5000",
+     {"STATE", "STATE", "EXPIRED", "EXPIRED", "STATE", "STATE", NULL,
+      "NOTFOUND"}},
+    {"RESERVE %s ITEM %s 2",
+     {"STATE", "STATE", "STATE", "STATE", "STATE", "STATE", NULL, NULL}},
+    {"RESERVE %s ITEM %s 3",
+     {"STATE", "STATE", "STATE", "STATE", "STATE", "STATE", "CONFLICT", NULL}},
+    {"RESERVE %s ITEM %s 3 PREORDER",
+     {"STATE", "STATE", "STATE", "STATE", "STATE", "STATE", "CONFLICT", NULL}},
+    {"WAITLIST LEAVE %2$s %1$s",
+     {"STATE", "STATE", "STATE", "STATE", NULL, "STATE", "STATE", "NOTFOUND"}},
+    {"WAITLIST JOIN %2$s 3 OWNER ann ID %1$s",
+     {"STATE", "STATE", "STATE", "STATE", "STATE", "STATE", "CONFLICT", NULL}},
+};
+
+static const struct {
+    const char *words;
+    const char *code;
+} of_groups[] = {
+    {"GROUP CONFIRM ended", "NOTFOUND"},
+    {"GROUP CANCEL ended", "NOTFOUND"},
+    {"GROUP CONFIRM over", "EXPIRED"},
+    {"GROUP CANCEL over", "EXPIRED"},
+    {"GROUP CONFIRM queued", "STATE"},
+    {"GROUP CANCEL unknown", "NOTFOUND"},
+    {"WAITLIST LEAVE soon waits", "NOTFOUND"},
+};
+
+/* What may be asked of them and their products, without the time that is left:
+ * of a reservation from its items on, and its status. */
+static size_t put_all(char *out, size_t cap)
+{
+    size_t len = 0;
+
+    for (int i = 0; i < KINDS; i++) {
+        struct hf_bytes asked = test_ask(&good, "RESERVATION %s", kinds[i].id);
+        const char *items = memmem(asked.data, asked.len, "items", 5);
+        struct hf_bytes status =
+            items == NULL ? asked : test_text(asked, "status");
+        len += (size_t)snprintf(out + len, cap - len, "%.*s\n", (int)status.len,
+                                status.data);
+        if (items != NULL)
+            len +=
+                (size_t)snprintf(out + len, cap - len, "%.*s\n",
+                                 (int)(asked.data + asked.len - items), items);
+        asked = test_ask(&good, "STOCK GET %s", kinds[i].sku);
+        len += (size_t)snprintf(out + len, cap - len, "%.*s\n", (int)asked.len,
+                                asked.data);
+    }
+    return len;
+}
+
+static void wait_for_expiry(const char *id)
+{
+    while (!hf_bytes_is(
+        test_text(test_ask(&good, "RESERVATION %s", id), "status"), "EXPIRED"))
+        continue;
+}
+
+static void begin_kinds(void)
+{
     begin("ticket", 10);
-    test_ask(&good, "RESERVE sold ITEM ticket 2");
-    test_ask(&good, "RESERVE back ITEM ticket 2");
-    test_ask(&good, "RESERVE late ITEM ticket 2 TTL 1");
+    test_ask(&good, "STOCK SET queue 0");
+    test_ask(&good, "STOCK SET soon 0");
+    test_ask(&good, "STOCK SET gift 2");
+    CHECK_DONE(test_ask(&good, "STOCK EXPECT soon 5 AT 4102444800000"));
+    CHECK_DONE(test_ask(&good, "CLASS SET slow GRACE 86400000"));
+    CHECK_DONE(test_ask(&good, "RESERVE sold ITEM ticket 2 GROUP ended"));
+    CHECK_DONE(test_ask(&good, "RESERVE back ITEM ticket 2 GROUP ended"));
+    CHECK_DONE(test_ask(&good, "RESERVE late ITEM ticket 2 TTL 1 GROUP over"));
+    CHECK_DONE(test_ask(&good, "RESERVE grace ITEM ticket 2 TTL 1 CLASS slow"));
+    CHECK_DONE(test_ask(&good, "WAITLIST JOIN queue 2 OWNER ann ID waits "
+                               "GROUP queued"));
+    CHECK_DONE(test_ask(&good, "RESERVE booked ITEM soon 2 PREORDER"));
+    CHECK_DONE(test_ask(&good, "WAITLIST JOIN gift 2 OWNER ann ID offer"));
     CHECK_DONE(test_ask(&good, "CONFIRM sold"));
     CHECK_DONE(test_ask(&good, "CANCEL back"));
-    do
-        product = test_ask(&good, "STOCK GET ticket");
-    while (test_number(product, "reserved") != 0);
-    version = test_number(product, "version");
-    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
+    wait_for_expiry("late");
+    wait_for_expiry("grace");
+}
+
+TEST(every_forbidden_transition_is_refused_and_changes_nothing)
+{
+    static char before[16 * 1024];
+    static char after[sizeof before];
+
+    begin_kinds();
+    size_t len = put_all(before, sizeof before);
+    CHECK(len < sizeof before);
+    for (size_t k = 0; k < sizeof steps / sizeof steps[0]; k++) {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-        for (size_t k = 0; k < sizeof steps / sizeof steps[0]; k++)
-            CHECK_ERROR(test_ask(&good, steps[k], ids[i]), ended[i]);
+#pragma GCC diagnostic ignored "-Wformat-extra-args"
+        for (int i = 0; i < KINDS; i++)
+            if (steps[k].codes[i] != NULL)
+                CHECK_ERROR(
+                    test_ask(&good, steps[k].words, kinds[i].id, kinds[i].sku),
+                    steps[k].codes[i]);
 #pragma GCC diagnostic pop
-        if (i == 3)
-            break;
-        CHECK_ERROR(test_ask(&good, "RESERVE %s ITEM ticket 2", ids[i]),
-                    "STATE");
-        CHECK_ERROR(test_ask(&good, "RESERVE %s ITEM ticket 9", ids[i]),
-                    "STATE");
     }
-    product = test_ask(&good, "STOCK GET ticket");
-    CHECK_EQ(test_number(product, "version"), version);
-    CHECK_EQ(test_number(product, "available"), 8);
-    CHECK_EQ(test_number(product, "reserved"), 0);
-    CHECK_EQ(test_number(product, "sold"), 2);
+    for (size_t k = 0; k < sizeof of_groups / sizeof of_groups[0]; k++)
+        CHECK_ERROR(test_ask(&good, "%s", of_groups[k].words),
+                    of_groups[k].code);
+    CHECK_EQ(put_all(after, sizeof after), len);
+    CHECK(memcmp(before, after, len) == 0);
+    test_server_finish(&server, &good);
+}
+
+/* What the table of docs/stock.md allows to one that waits, or is booked. */
+TEST(one_that_waits_leaves_and_one_that_is_booked_is_cancelled)
+{
+    begin_kinds();
+    struct hf_bytes shown = test_ask(&good, "RESERVE booked ITEM soon 2 "
+                                            "PREORDER");
+    CHECK_EQ(test_number(shown, "position"), 1);
+    shown = test_ask(&good, "WAITLIST JOIN queue 2 OWNER ann ID waits");
+    CHECK_EQ(test_number(shown, "position"), 1);
+    CHECK_DONE(test_ask(&good, "WAITLIST LEAVE queue waits"));
+    CHECK_ERROR(test_ask(&good, "RESERVATION waits"), "NOTFOUND");
+    shown = test_ask(&good, "CANCEL booked");
+    CHECK(hf_bytes_is(test_text(shown, "status"), "CANCELLED"));
+    shown = test_ask(&good, "CONFIRM grace");
+    CHECK(hf_bytes_is(test_text(shown, "status"), "CONFIRMED"));
+    CHECK_DONE(test_ask(&good, "CANCEL offer"));
     test_server_finish(&server, &good);
 }

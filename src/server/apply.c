@@ -153,6 +153,9 @@ static void answer_write(struct server *server, struct entry *entry,
     if (entry->conn == NULL)
         return; /* the server's own */
     metrics_answered(&server->metrics, entry->kind, out->code);
+    if (entry->kind == HOLD_GROUP &&
+        hold_decode(record, &server->command) == HF_OK)
+        group_answered(server, server->command.group, out);
     bool granted = hold_kind_locks(entry->kind) && out->code == HOLD_OK;
     answer_applied(server, entry->conn, out->code, out->body);
     uint64_t took_ns = answer_note(server, entry->kind, entry->came_ns);

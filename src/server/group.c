@@ -512,3 +512,19 @@ void group_granted(struct server *server, struct conn *conn,
             push_grant(server, conn, hf_bytes(body.data + from, next - from));
     }
 }
+
+void group_answered(struct server *server, struct hf_bytes group,
+                    const struct hold_out *out)
+{
+    struct hf_bytes member = {NULL, 0};
+    size_t at = 0;
+
+    if (out->code != HOLD_ABORTED)
+        return;
+    for (int64_t left = reply_get_number(out->body, FIELD_POSITION);
+         left > 0 && hold_group_next(group, &at, &member); left--)
+        continue;
+    assert(member.len > 0);
+    metrics_answered(&server->metrics,
+                     (enum hold_kind)(unsigned char)member.data[8], out->code);
+}

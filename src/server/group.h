@@ -21,6 +21,7 @@
 #define GROUP_ERROR_MAX 1024u
 
 struct conn;
+struct hold_out;
 struct group_holds;
 struct server;
 
@@ -83,6 +84,10 @@ void group_settle(struct server *server, struct group_holds *holds, bool spent);
  * that it got. */
 void group_granted(struct server *server, struct conn *conn,
                    struct hf_bytes group, struct hf_bytes body);
+/* The group was carried out, or refused: then the command counts that refused
+ * it. */
+void group_answered(struct server *server, struct hf_bytes group,
+                    const struct hold_out *out);
 /* The connection leaves MULTI. */
 void group_leave(struct conn *conn);
 

@@ -416,6 +416,8 @@ void submit_command(struct server *server, struct conn *conn,
             if (hold_kind_is_write(command->kind))
                 server->metrics.refusals++;
             metrics_answered(&server->metrics, command->kind, out->code);
+            if (command->kind == HOLD_GROUP)
+                group_answered(server, command->group, out);
             answer_at_once(server, conn, out, command);
             return;
         }

@@ -210,6 +210,26 @@ TEST(expiry_fences_and_clients_that_leave)
     end();
 }
 
+/* A MULTI that `words` refuse, behind a RESERVE that would succeed; in one
+ * write with a change, so that it is journaled, or alone. */
+static void ask_group(struct test_wire *wire, bool behind, const char *words)
+{
+    struct hf_bytes reply = {NULL, 0};
+    int replies = 5 + behind;
+
+    if (behind)
+        test_wire_add(wire, "STOCK ATTR a color red");
+    test_wire_add(wire, "MULTI");
+    test_wire_add(wire, "RESERVE first ITEM b 1");
+    test_wire_add(wire, "STOCK GET a");
+    test_wire_add(wire, "%s", words);
+    test_wire_add(wire, "EXEC");
+    CHECK_EQ(test_wire_send(wire), HF_OK);
+    while (replies-- > 0)
+        CHECK_EQ(test_wire_read(wire, &reply), HF_OK);
+    CHECK_ERROR(reply, "EXECABORT");
+}
+
 TEST(stock_and_reservations)
 {
     struct test_wire *wire = &good;
@@ -227,6 +247,10 @@ TEST(stock_and_reservations)
     CHECK_DONE(test_ask(wire, "RESERVE r5 ITEM b 3"));
     CHECK_ERROR(test_ask(wire, "RESERVE r6 ITEM a 1000"), "SHORT");
     CHECK_ERROR(test_ask(wire, "RESERVE r6 ITEM nothing 1"), "NOTFOUND");
+    ask_group(wire, false, "RESERVE r7 ITEM a 1000"); /* these two count */
+    ask_group(wire, true, "RESERVE r7 ITEM a 1000");
+    ask_group(wire, false, "CANCEL nothing");
+    ask_group(wire, true, "CANCEL nothing");
     CHECK_DONE(test_ask(wire, "EXTEND r1 TTL 600000"));
     CHECK_DONE(test_ask(wire, "CONFIRM r1"));
     CHECK_DONE(test_ask(wire, "CONFIRM r5"));
@@ -241,8 +265,8 @@ TEST(stock_and_reservations)
     CHECK_METRIC("holdfast_events_total{event=\"stock_deleted\"}", 1);
     CHECK_METRIC("holdfast_reservation_confirm_seconds_count", 2);
     CHECK_METRIC("holdfast_cleanup_lag_seconds_count", 1);
-    CHECK_METRIC("holdfast_reservation_success_ratio", 5.0 / 7);
-    CHECK_METRIC("holdfast_reserves_refused_total", 2);
+    CHECK_METRIC("holdfast_reservation_success_ratio", 5.0 / 9);
+    CHECK_METRIC("holdfast_reserves_refused_total", 4);
     CHECK_METRIC("holdfast_reservation_recent_success_ratio", 1); /* too few */
     CHECK_METRIC("holdfast_reservation_recent_expiry_ratio", 0);
     CHECK_METRIC("holdfast_alert{rule=\"reservation_success\"}", 0);

@@ -96,10 +96,12 @@ enum hold_say {
     SAY_PTTL,     /* ms, of a question as the rest: -1 no end, -2 no key */
     SAY_TTL,      /* s */
     SAY_TYPE,
-    SAY_PAIR,  /* list: value and ms, or null */
-    SAY_ALL,   /* of HOLD_KEY_SCAN: all, or a refusal */
-    SAY_FIRST, /* of HOLD_KEY_SET with NX: list: 1, how many; list: 0, which
-                * of the client's keys was the first, its name */
+    SAY_PAIR,      /* list: value and ms, or null */
+    SAY_ALL,       /* of HOLD_KEY_SCAN: all, or a refusal */
+    SAY_FIRST,     /* of HOLD_KEY_SET with NX: list: 1, how many; list: 0, which
+                    * of the client's keys was the first, its name */
+    SAY_ONE_MINUS, /* 1; -1; -1 */
+    SAY_BOTH,      /* list: value and ms; of no key, null and -2 */
     SAYS,
 };
 

@@ -130,6 +130,9 @@ static void say(struct hold_engine *e, const struct hold_command *c,
     case SAY_WHICH:
         reply_number(&e->body, right ? 1 : found == FOUND_NONE ? -1 : 0);
         return;
+    case SAY_ONE_MINUS:
+        reply_number(&e->body, right ? 1 : -1);
+        return;
     case SAY_ONE_NULL:
         if (right)
             reply_number(&e->body, 1);

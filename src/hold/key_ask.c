@@ -11,7 +11,11 @@ static enum hold_key_type type_of(const struct hold_engine *e,
 /* Of a key that is not there. */
 static void say_none(struct hold_engine *e, enum hold_say say)
 {
-    if (say == SAY_PTTL || say == SAY_TTL)
+    if (say == SAY_BOTH) {
+        reply_list(&e->body, 2);
+        reply_null(&e->body);
+    }
+    if (say == SAY_PTTL || say == SAY_TTL || say == SAY_BOTH)
         reply_number(&e->body, -2);
     else if (say == SAY_TYPE)
         reply_text(&e->body, hf_bytes_text("none"));
@@ -40,10 +44,11 @@ void key_get(struct hold_engine *e, const struct hold_command *c)
     } else if (!is_string) {
         key_refuse_type(e, lock);
     } else {
-        if (say == SAY_PAIR)
+        bool both = say == SAY_PAIR || say == SAY_BOTH;
+        if (both)
             reply_list(&e->body, 2);
         reply_text(&e->body, part_owner(e, part_at(e, grant)));
-        if (say == SAY_PAIR)
+        if (both)
             reply_number(&e->body, rest);
     }
 }

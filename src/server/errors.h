@@ -146,9 +146,13 @@
     "unknown script: only scripts of lock clients are known, see " \
     "docs/redis.md"
 #define WRONG_NOSCRIPT "No matching script. Please use EVAL: see docs/redis.md"
-#define WRONG_TOO_FEW  "too few keys or arguments for this script"
-#define ERROR_SCRIPT   HOLD_ERR, WRONG_SCRIPT
-#define ERROR_FLUSH    HOLD_ERR, "SCRIPT FLUSH only support SYNC|ASYNC option"
+#define WRONG_LOOK \
+    "a count is only told with the call that is counted: see docs/redis.md"
+#define WRONG_ANEW \
+    "a window that begins anew with each call is not known: see docs/redis.md"
+#define WRONG_TOO_FEW "too few keys or arguments for this script"
+#define ERROR_SCRIPT  HOLD_ERR, WRONG_SCRIPT
+#define ERROR_FLUSH   HOLD_ERR, "SCRIPT FLUSH only support SYNC|ASYNC option"
 
 /* The state of the server. */
 #define ERROR_JOURNAL HOLD_JOURNAL, "not acknowledged, writes are refused: %s"

@@ -267,6 +267,23 @@ static enum hf_status take_count(struct hf_bytes text, uint64_t *out,
                         error);
 }
 
+/* Whether the client's time is one in ms: of those since 1970 that a clock
+ * tells now, seconds have fewer digits. A fraction does not count. */
+static enum hf_status take_time(struct hf_bytes text, uint64_t *unit_ms,
+                                char error[PARSE_ERROR_MAX])
+{
+    size_t digits = 0;
+
+    while (digits < text.len && text.data[digits] >= '0' &&
+           text.data[digits] <= '9')
+        digits++;
+    *unit_ms = digits < 12 ? 1000 : 1;
+    return digits == 0 || digits > 14 ||
+                   (digits < text.len && text.data[digits] != '.')
+               ? key_wrong(error, WRONG_INTEGERS)
+               : HF_OK;
+}
+
 /* Of a key that is to last so long; in time for nothing it is deleted, unless
  * that depends on other keys or on what is left. */
 static enum hf_status take_ttl(struct hold_command *c, struct hf_bytes text,
@@ -322,6 +339,22 @@ static enum hf_status take(struct hold_command *c, char letter,
         return HF_OK;
     case 'g':
         return key_take_ttl(text, 1, "pexpire", &c->grace_ms, error);
+    case 'y':
+        if (!hf_bytes_equal(text, hf_bytes_text("yes"))) {
+            c->kind = HOLD_KEY_EXPIRE;
+            c->flags = (c->flags & HOLD_SAY_MASK) | HOLD_EQUAL;
+            c->reason = c->owner;
+            c->owner = hf_bytes("", 0);
+        }
+        return HF_OK;
+    case 'z':
+        return hf_bytes_equal(text, hf_bytes("1", 1))
+                   ? key_wrong(error, WRONG_ANEW)
+                   : HF_OK;
+    case 'u':
+        return take_time(text, &c->grace_ms, error);
+    case 'x':
+        return key_take_ttl(text, 1, "expire", &c->ttl_ms, error);
     case 'l':
     case 'p':
         if (take_count(text, &number, error) != HF_OK)
@@ -371,6 +404,18 @@ static void settle_permits(const struct script *script, struct hold_command *c)
     c->permits = permits | of << 32;
 }
 
+/* Whose unit is known when all is read. */
+static void settle_window(const struct script *script, struct hold_command *c)
+{
+    uint64_t unit_ms = c->grace_ms == 0 ? 1000 : c->grace_ms;
+
+    c->grace_ms = 0;
+    if (strpbrk(script->args, "wWx") == NULL)
+        c->ttl_ms = unit_ms;
+    else if (strchr(script->args, 'x') != NULL)
+        c->ttl_ms *= unit_ms; /* at most 10^18 */
+}
+
 static enum hf_status fill(const struct script *script,
                            const struct hf_bytes *keys, size_t key_count,
                            const struct hf_bytes *args, size_t arg_count,
@@ -381,6 +426,8 @@ static enum hf_status fill(const struct script *script,
 
     c->kind = script->kind;
     c->flags = script->flags;
+    if (c->kind == 0 && c->flags == SCRIPT_NOTHING)
+        return key_wrong(error, WRONG_LOOK);
     if (key_count < strlen(script->keys) || arg_count < strlen(script->args))
         return key_wrong(error, WRONG_TOO_FEW);
     for (size_t i = 0; many && i < key_count && status == HF_OK; i++)
@@ -396,8 +443,7 @@ static enum hf_status fill(const struct script *script,
         return status;
     if (c->kind == 0) {
         c->cursor += strchr(script->args, 'c') == NULL; /* one */
-        if (strpbrk(script->args, "wW") == NULL)
-            c->ttl_ms = 1000;
+        settle_window(script, c);
     }
     if (many && c->item_count < key_count)
         c->count = key_count; /* Lua counts one that was named twice, too */

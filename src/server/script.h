@@ -29,12 +29,16 @@
  *   w  a window, in seconds         W  in ms
  *   n  permits per window           b  at once, of a bucket
  *   c  permits that are wanted      -  nothing
+ *   y  "yes", or the key is only kept if its value is the one to set
+ *   z  "1" is refused               u  the client's time: in seconds, or in ms
+ *   x  a window, in the unit of the client's time
  *
- * Without a window permits are per second.
+ * Without a window permits are per second; with the client's time, per unit of
+ * it.
  */
 struct script {
     enum hold_kind kind; /* 0: a limit */
-    uint64_t flags;      /* of the command; of a limit, what is told */
+    uint64_t flags;      /* of the command; of a limit, what is told, SLIDE */
     const char *keys;
     const char *args;
 };
@@ -46,7 +50,13 @@ enum script_told {
     SCRIPT_PAIR,      /* list: 1 or 0, and how many are left */
     SCRIPT_PAIR_NULL, /* list: 1 or null, and how many are left */
     SCRIPT_ONE_NULL,  /* 1 or null */
+    SCRIPT_COUNT_S,   /* list: as counted, and the rest of the window in s */
+    SCRIPT_COUNT_MS,  /* the same in ms */
+    SCRIPT_USED,      /* list: 1 or 0, and how many are used */
+    SCRIPT_NOTHING,   /* it may be loaded, and is refused */
 };
+#define SCRIPT_TOLD  0xffu
+#define SCRIPT_SLIDE 0x100u /* any window: a log */
 
 /* Where a text is known by: of its normal form, or as it is. */
 struct script_row {

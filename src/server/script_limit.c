@@ -16,32 +16,50 @@
 static struct hf_rate_rule rule_of(const struct hold_command *c)
 {
     bool bucket = c->token > 0;
+    bool slide = (c->flags & SCRIPT_SLIDE) != 0;
 
-    return (struct hf_rate_rule){
-        .kind = bucket ? HF_RATE_BUCKET : HF_RATE_FIXED,
-        .permits =
-            c->flags == SCRIPT_COUNTED ? COUNTED_MAX : (uint32_t)c->count,
-        .burst = bucket ? (uint32_t)c->token : 0,
-        .span_ns = c->ttl_ms * HF_NS_PER_MS};
+    return (struct hf_rate_rule){.kind = bucket  ? HF_RATE_BUCKET
+                                         : slide ? HF_RATE_LOG
+                                                 : HF_RATE_FIXED,
+                                 .permits = c->count > 0 ? (uint32_t)c->count
+                                                         : COUNTED_MAX,
+                                 .burst = bucket ? (uint32_t)c->token : 0,
+                                 .span_ns = c->ttl_ms * HF_NS_PER_MS};
 }
 
-static void tell(struct reply *reply, enum script_told what,
+static uint64_t rest_in(uint64_t ns, uint64_t unit_ns)
+{
+    return ns / unit_ns + (ns % unit_ns != 0);
+}
+
+static void tell(struct reply *reply, const struct hold_command *c,
                  const struct hf_limiter_answer *told)
 {
-    bool pair = what == SCRIPT_PAIR || what == SCRIPT_PAIR_NULL;
+    uint64_t what = c->flags & SCRIPT_TOLD;
+    bool counted = what == SCRIPT_COUNTED || what == SCRIPT_COUNT_S ||
+                   what == SCRIPT_COUNT_MS;
     bool null = what == SCRIPT_PAIR_NULL || what == SCRIPT_ONE_NULL;
+    uint64_t used = told->limit - told->remaining;
+    uint64_t unit_ns =
+        what == SCRIPT_COUNT_S ? HF_NS_PER_S : (uint64_t)HF_NS_PER_MS;
 
-    if (pair)
+    if (what != SCRIPT_ALLOWED && what != SCRIPT_COUNTED &&
+        what != SCRIPT_ONE_NULL)
         reply_put_list(reply, 2);
-    if (what == SCRIPT_COUNTED)
-        reply_put_number(reply, (int64_t)(told->limit - told->remaining) +
-                                    !told->allowed);
+    if (counted)
+        reply_put_number(reply,
+                         (int64_t)(used + (told->allowed ? 0 : c->cursor)));
     else if (null && !told->allowed)
         reply_put_null(reply);
     else
         reply_put_number(reply, told->allowed);
-    if (pair)
+    if (what == SCRIPT_PAIR || what == SCRIPT_PAIR_NULL)
         reply_put_number(reply, (int64_t)told->remaining);
+    else if (what == SCRIPT_USED)
+        reply_put_number(reply, (int64_t)used);
+    else if (what == SCRIPT_COUNT_S || what == SCRIPT_COUNT_MS)
+        reply_put_number(reply,
+                         (int64_t)rest_in(told->reset_after_ns, unit_ns));
 }
 
 void script_limit(struct server *server, struct conn *conn,
@@ -67,6 +85,6 @@ void script_limit(struct server *server, struct conn *conn,
         return;
     }
     metrics_decided(&server->metrics, told.allowed);
-    tell(&conn->reply, (enum script_told)c->flags, &told);
+    tell(&conn->reply, c, &told);
     answer_done(conn);
 }

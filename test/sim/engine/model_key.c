@@ -104,6 +104,9 @@ static void say(struct model *model, const struct hold_command *c,
     case SAY_WHICH:
         reply_number(out, right ? 1 : found == NONE ? -1 : 0);
         break;
+    case SAY_ONE_MINUS:
+        reply_number(out, right ? 1 : -1);
+        break;
     case SAY_REST:
         reply_list(out, 2);
         reply_number(out, right ? 1 : found == LATE ? 0 : -1);
@@ -481,15 +484,20 @@ static void get(struct model *model, const struct hold_command *c,
         reply_text(out, hf_bytes_text(type == KEY_ANY      ? "none"
                                       : type == KEY_STRING ? "string"
                                                            : "zset"));
+    } else if (grant == NULL && hold_say(c) == SAY_BOTH) {
+        reply_list(out, 2);
+        reply_null(out);
+        reply_number(out, -2);
     } else if (grant == NULL) {
         reply_null(out);
     } else if (type == KEY_ZSET) {
         refuse_type(model, name);
     } else {
-        if (hold_say(c) == SAY_PAIR)
+        bool both = hold_say(c) == SAY_PAIR || hold_say(c) == SAY_BOTH;
+        if (both)
             reply_list(out, 2);
         reply_text(out, model_bytes(&grant->claim.owner));
-        if (hold_say(c) == SAY_PAIR)
+        if (both)
             reply_number(out, rest);
     }
 }

@@ -128,6 +128,10 @@ void sim_make_key(struct sim *sim, struct hold_command *c)
                << HOLD_SAY_SHIFT;
     if (c->kind == HOLD_KEY_GET && sim_chance(sim, 50))
         c->flags = (uint64_t)SAY_VALUE << HOLD_SAY_SHIFT;
+    else if (c->kind == HOLD_KEY_GET && sim_chance(sim, 20))
+        c->flags = (uint64_t)SAY_BOTH << HOLD_SAY_SHIFT;
+    else if (write && sim_chance(sim, 10))
+        c->flags = (uint64_t)SAY_ONE_MINUS << HOLD_SAY_SHIFT;
     if (c->kind == HOLD_KEY_SET)
         make_set(sim, c);
     else if (write)

@@ -118,7 +118,7 @@ void reply_skip(struct hf_bytes body, size_t *at)
     }
 }
 
-/* Do values of its own follow? What a map has of them stands behind all else. */
+/* Do values of its own follow? In a map these stand behind all else. */
 static bool has_items(struct reply_node node)
 {
     return node.kind == REPLY_LIST || node.kind == REPLY_MAP ||

@@ -104,15 +104,17 @@ TEST(what_is_not_there_is_0_or_empty)
 
 TEST(a_field_is_found_before_the_first_list_or_map_only)
 {
-    for (unsigned i = 0; i < 2; i++) {
+    for (unsigned i = 0; i < 3; i++) {
         start();
         reply_map(&body, 3);
         reply_field_number(&body, FIELD_COUNT, 7);
         reply_field(&body, FIELD_ITEMS);
         if (i == 0)
             reply_list(&body, 0);
-        else
+        else if (i == 1)
             reply_map(&body, 0);
+        else
+            reply_texts(&body, 0);
         reply_field_number(&body, FIELD_TOKEN, 8);
         CHECK_EQ(number_of(FIELD_COUNT), 7);
         CHECK_EQ(number_of(FIELD_TOKEN), 0);
@@ -169,13 +171,17 @@ TEST(only_the_times_of_the_map_itself_are_counted_down)
     reply_age(&body, 5);
     size_t at = 0;
     CHECK_EQ(reply_next(hf_buf_bytes(&body), &at).number, 500);
-    for (unsigned i = 0; i < 2; i++) {
+    for (unsigned i = 0; i < 3; i++) {
         start();
         reply_map(&body, 2);
         reply_field(&body, FIELD_ITEMS);
         if (i == 0) {
             reply_list(&body, 1);
             reply_number(&body, 1);
+        } else if (i == 1) {
+            reply_texts(&body, 1);
+            reply_text(&body, hf_bytes_text("a2"));
+            reply_text(&body, hf_bytes_text("v572"));
         } else {
             reply_map(&body, 1);
             reply_field_number(&body, FIELD_EXPIRES_MS, 900);

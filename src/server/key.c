@@ -212,14 +212,17 @@ static enum hf_status take_time(const struct command *command,
                                 char error[PARSE_ERROR_MAX])
 {
     bool seconds = command->shape->words[1] == WORD_SECONDS;
+    const char *name = seconds ? "expire" : "pexpire";
+    int64_t unit_ms = seconds ? 1000 : 1;
     int64_t number;
 
     if (key_take_integer(c->note, &number, error) != HF_OK)
         return HF_FAILED;
+    if (number < INT64_MIN / unit_ms) /* no number of milliseconds */
+        return key_wrong(error, WRONG_EXPIRE, name);
     if (number <= 0)
         c->kind = HOLD_KEY_DEL;
-    else if (key_take_ttl(c->note, seconds ? 1000 : 1,
-                          seconds ? "expire" : "pexpire", &c->ttl_ms,
+    else if (key_take_ttl(c->note, (uint64_t)unit_ms, name, &c->ttl_ms,
                           error) != HF_OK)
         return HF_FAILED;
     c->note.len = 0;

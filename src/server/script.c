@@ -293,7 +293,8 @@ static enum hf_status take_ttl(struct hold_command *c, struct hf_bytes text,
 
     if (c->kind == HOLD_KEY_EXPIRE && hold_say(c) == SAY_COUNT &&
         (c->flags & HOLD_XX) == 0 && c->item_count <= 1 &&
-        key_take_integer(text, &number, error) == HF_OK && number <= 0) {
+        key_take_integer(text, &number, error) == HF_OK && number <= 0 &&
+        number >= INT64_MIN / (int64_t)unit_ms) {
         c->kind = HOLD_KEY_DEL;
         return HF_OK;
     }

@@ -91,6 +91,7 @@ EXPIRE c
 PEXPIRE c 1.5
 PEXPIRE c 05
 PEXPIRE c -0
+EXPIRE c -9223372036854776
 PERSIST c
 PERSIST c
 PERSIST none
@@ -217,7 +218,7 @@ say() {
 say -s "$scratch/redis.sock" >"$scratch/expected"
 say -p "$port" >"$scratch/found"
 expect "the same replies" '' "$(diff "$scratch/expected" "$scratch/found")"
-expect "all of them" 216 "$(wc -l <"$scratch/found")"
+expect "all of them" 217 "$(wc -l <"$scratch/found")"
 
 # At the bounds, which Redis does not have.
 cli() {

@@ -93,9 +93,9 @@ BIN := $(BUILD)/holdfast
 FAULTY := $(BUILD)/test/faulty
 SIM := $(BUILD)/test/sim/server
 SIM_SRC := test/sim/server.c $(wildcard test/sim/server/*.c) \
-	test/support/history.c
+	test/support/history.c test/support/failing.c
 SIM_ENGINE := $(BUILD)/test/sim/engine
-SIM_ENGINE_SRC := $(wildcard test/sim/engine/*.c)
+SIM_ENGINE_SRC := $(wildcard test/sim/engine/*.c) test/support/failing.c
 TESTS := $(filter-out $(SIM),$(TEST_SRC:test/%.c=$(BUILD)/test/%))
 SCHEDULES := $(SCHEDULE_SRC:test/%.c=$(BUILD)/test/%)
 EXAMPLES := $(EXAMPLE_SRC:%.c=$(BUILD)/%)
@@ -249,13 +249,15 @@ $(BUILD)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(CC) $(HF_CFLAGS) -c -o $@ $<
 
-# The allocator is wrapped so that no test stops a thread inside it.
+# The allocator and the start of threads are wrapped so that tests can make them
+# fail, and the former so that no test stops a thread inside it.
 ALLOCATOR := $(addprefix -Wl$(,)--wrap=hf_,alloc alloc_zeroed realloc \
 	alloc_aligned alloc_lines alloc_huge free)
+FAILING := $(ALLOCATOR) -Wl,--wrap=pthread_create
 $(TESTS): $(BUILD)/test/%: $(BUILD)/obj/test/%.o $(call obj,$(SUPPORT_SRC)) \
 		$(SHOWN) $(APP) $(STORES) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(HF_CFLAGS) $(ALLOCATOR) -o $@ $^ $(LIBS)
+	$(CC) $(HF_CFLAGS) $(FAILING) -o $@ $^ $(LIBS)
 
 # The server on a disk that fails as the test says.
 $(FAULTY): $(call obj,test/support/faulty/main.c test/support/fault.c) \
@@ -266,13 +268,13 @@ $(FAULTY): $(call obj,test/support/faulty/main.c test/support/fault.c) \
 # The engine against the model.
 $(SIM_ENGINE): $(call obj,$(SIM_ENGINE_SRC)) $(APP) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(HF_CFLAGS) -o $@ $^ $(LIBS)
+	$(CC) $(HF_CFLAGS) $(FAILING) -o $@ $^ $(LIBS)
 
 # The whole server in the simulation: its objects as they are, before them what
 # stands in for libuv, threads and clocks, so that the archive's are not taken.
 $(SIM): $(call obj,$(SIM_SRC)) $(APP) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(HF_CFLAGS) -Wl,--wrap=journal_io_wake \
+	$(CC) $(HF_CFLAGS) $(FAILING) -Wl,--wrap=journal_io_wake \
 	    -Wl,--wrap=journal_io_wake_clear -Wl,--wrap=fopen -Wl,--wrap=getpid \
 	    -Wl,--wrap=getsockopt -Wl,--wrap=setsockopt \
 	    -Wl,--wrap=hf_limiter_open -Wl,--wrap=_exit -Wl,--wrap=ioctl \
@@ -296,11 +298,12 @@ $(BUILD)/step/step.a: $(call step_obj,$(STEP_SRC))
 	ar rcs $@ $^
 
 STEP_SUPPORT := $(addprefix test/support/,schedule.c test.c calls.c linear.c \
-	models.c)
+	models.c failing.c)
 $(SCHEDULES): $(BUILD)/test/%: $(BUILD)/step/obj/test/%.o \
 		$(call step_obj,$(STEP_SUPPORT)) $(BUILD)/step/step.a
 	@mkdir -p $(@D)
-	$(CC) $(HF_CFLAGS) -o $@ $^ $(STORES_LIBS)
+	$(CC) $(HF_CFLAGS) $(ALLOCATOR) -Wl,--wrap=hf_thread_start -o $@ $^ \
+	    $(STORES_LIBS)
 
 $(BENCH): $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(APP) $(STORES) $(LIB)
 	@mkdir -p $(@D)

@@ -1,8 +1,8 @@
 /* memory.h - where every allocation of the library comes from.
  *
- * One door, so that tests can make any single allocation fail and so that the
- * bytes in use are known. The calls behave as malloc, calloc and free do, with
- * NULL on failure.
+ * One door, so that tests can make any single allocation fail, which the linker
+ * does for them, and so that the bytes in use are known. The calls behave as
+ * malloc, calloc and free do, with NULL on failure.
  *
  * Threads: safe from any thread.
  */
@@ -28,15 +28,5 @@ void *hf_alloc_huge(void);
  * it is heard some time later, when the block is in use already. */
 void hf_advise_huge(void *block);
 void hf_free(void *memory);
-
-/* For tests: in this thread the allocation after `count` more successful ones
- * fails, and every one after it too, until hf_memory_fail_never(). */
-void hf_memory_fail_after(uint64_t count);
-/* The same, but those after it succeed: who overlooks one failure is not saved
- * by the next. */
-void hf_memory_fail_once(uint64_t count);
-void hf_memory_fail_never(void);
-/* Allocations of this thread since it started, to size a fault loop. */
-uint64_t hf_memory_count(void);
 
 #endif

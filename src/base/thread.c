@@ -2,7 +2,6 @@
 #include "base/thread.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -58,36 +57,12 @@ unsigned hf_cpu_count(void)
     return count;
 }
 
-/* Of each thread its own. Relaxed: the fibers of the tests share it. */
-static _Thread_local uint64_t starts_left = UINT64_MAX;
-
-void hf_thread_fail_after(uint64_t count)
-{
-    __atomic_store_n(&starts_left, count, __ATOMIC_RELAXED);
-}
-
-void hf_thread_fail_never(void)
-{
-    hf_thread_fail_after(UINT64_MAX);
-}
-
-static bool must_fail(void)
-{
-    uint64_t left = __atomic_load_n(&starts_left, __ATOMIC_RELAXED);
-
-    if (left != 0 && left != UINT64_MAX)
-        __atomic_store_n(&starts_left, left - 1, __ATOMIC_RELAXED);
-    return left == 0;
-}
-
 #ifdef HF_STEPPED
 
 enum hf_status hf_thread_start(struct hf_thread *thread, const char *name,
                                void (*body)(void *argument), void *argument)
 {
     (void)name;
-    if (must_fail())
-        return HF_NOMEM;
     thread->id = step_start(body, argument);
     return HF_OK;
 }
@@ -135,9 +110,7 @@ enum hf_status hf_thread_start(struct hf_thread *thread, const char *name,
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
         sigdelset(&all, faults[i]);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = must_fail()
-                     ? EAGAIN
-                     : pthread_create(&thread->id, NULL, start_main, start);
+    int failed = pthread_create(&thread->id, NULL, start_main, start);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failed != 0)
         hf_free(start);

@@ -34,11 +34,6 @@ struct hf_thread {
  * bytes; NULL: none. HF_NOMEM: the system has no room for another thread. */
 enum hf_status hf_thread_start(struct hf_thread *thread, const char *name,
                                void (*body)(void *argument), void *argument);
-/* For tests, as hf_memory_fail_after(): in this thread the start after `count`
- * more fails as if the system had no room, and every one after it too, until
- * hf_thread_fail_never(). */
-void hf_thread_fail_after(uint64_t count);
-void hf_thread_fail_never(void);
 /* Waits until it has ended; once, and not by itself. */
 void hf_thread_join(struct hf_thread *thread);
 

@@ -7,7 +7,7 @@
 
 #include "base/atomic.h"
 #include "base/futex.h"
-#include "base/memory.h"
+#include "support/failing.h"
 #include "support/test.h"
 
 #define STALL_SIGNAL     (SIGRTMIN + 3)
@@ -47,7 +47,6 @@ static bool wait_while(struct stall *stall, uint32_t value,
 }
 
 /* Of this thread, between it and its handler. */
-static _Thread_local volatile sig_atomic_t allocating;
 static _Thread_local struct stall *volatile postponed;
 
 /* System calls and atomics only: safe wherever the thread was. */
@@ -66,54 +65,21 @@ static void hold(int signal_number, siginfo_t *info, void *context)
 {
     (void)signal_number;
     (void)context;
-    if (allocating)
+    if (failing_allocates())
         postponed = info->si_value.sival_ptr;
     else
         stand_still(info->si_value.sival_ptr);
 }
 
-/* The calls of base/memory.h in a test program, by the linker's --wrap. */
-static void enter(void)
+/* From here on a signal stops it at once. */
+static void left_allocator(void)
 {
-    allocating = 1;
-}
-
-static void leave(void)
-{
-    allocating = 0; /* from here on a signal stops it at once */
     struct stall *stall = postponed;
 
     if (stall == NULL)
         return;
     postponed = NULL;
     stand_still(stall);
-}
-
-#define WRAPPED(name, parameters, arguments)    \
-    void *__real_##name parameters;             \
-    void *__wrap_##name parameters;             \
-    void *__wrap_##name parameters              \
-    {                                           \
-        enter();                                \
-        void *memory = __real_##name arguments; \
-        leave();                                \
-        return memory;                          \
-    }
-
-WRAPPED(hf_alloc, (size_t bytes), (bytes))
-WRAPPED(hf_alloc_zeroed, (size_t bytes), (bytes))
-WRAPPED(hf_realloc, (void *old, size_t bytes), (old, bytes))
-WRAPPED(hf_alloc_aligned, (size_t alignment, size_t bytes), (alignment, bytes))
-WRAPPED(hf_alloc_lines, (size_t bytes), (bytes))
-WRAPPED(hf_alloc_huge, (void), ())
-
-void __real_hf_free(void *memory);
-void __wrap_hf_free(void *memory);
-void __wrap_hf_free(void *memory)
-{
-    enter();
-    __real_hf_free(memory);
-    leave();
 }
 
 static void nothing(int signal_number)
@@ -131,6 +97,7 @@ void stall_init(void)
     };
     struct sigaction nudge = {.sa_handler = nothing};
 
+    failing_left = left_allocator;
     CHECK_EQ(sigaction(STALL_SIGNAL, &action, NULL), 0);
     CHECK_EQ(sigaction(NUDGE_SIGNAL, &nudge, NULL), 0);
 }

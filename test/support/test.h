@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "support/failing.h"
+
 void test_register(const char *name, void (*body)(void));
 /* Ends the running test as failed; does not return. */
 void test_fail(const char *file, int line, const char *format, ...)

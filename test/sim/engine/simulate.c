@@ -17,6 +17,7 @@
 
 #include "base/memory.h"
 #include "sim/engine/simulate_parts.h"
+#include "support/failing.h"
 
 #define BATCH_MAX      8u
 #define START_US       1700000000000000u /* some day in 2023 */

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "server/reply.h"
 #include "server/server.h"
 #include "sim/server/client.h"
@@ -14,6 +13,7 @@
 #include "sim/server/loop.h"
 #include "sim/server/mix.h"
 #include "sim/server/record.h"
+#include "support/failing.h"
 
 /* Numbers of the clients of the other server. */
 #define OTHERS 900000u

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "hold/image.h"
 #include "server/server.h"
 #include "sim/server/counting.h"
@@ -18,6 +17,7 @@
 #include "sim/server/past.h"
 #include "sim/server/record.h"
 #include "sim/server/sale.h"
+#include "support/failing.h"
 #include "support/history.h"
 
 #define WATCH_NS       (20 * MS)

@@ -309,6 +309,8 @@ enum hf_status keeper_switch_wait(struct keeper *keeper, uint64_t timeout_ns,
 {
     enum hf_status status = HF_PENDING;
 
+    /* By the system's clock, whatever the journal's: this only bounds how long
+     * the caller sleeps. Nothing that is decided or kept depends on it. */
     (void)hf_event_until(&keeper->done, try_switched, keeper, NULL,
                          hf_clock_after_ns(NULL, timeout_ns));
     hf_mutex_lock(&keeper->mutex);

@@ -80,6 +80,7 @@ static enum hf_status writer_wait(struct journal_io *io, uint64_t timeout_ns,
     struct writer *writer = (struct writer *)io;
     enum hf_status status = HF_PENDING;
 
+    /* The system's clock: see keeper_switch_wait(). */
     (void)hf_event_until(&writer->done, try_done, writer, NULL,
                          hf_clock_after_ns(NULL, timeout_ns));
     hf_mutex_lock(&writer->mutex);

@@ -264,7 +264,7 @@ static void abandon(struct model *model, const struct hold_command *c)
     if (c->note.len > 0)
         model_give_up_reservation(model, c->note, c->token);
     if (c->name.len + c->note.len == 0 && wait != NULL)
-        model_drop_wait(model, wait);
+        model_drop_wait(model, wait, "gone");
     if (c->name.len + c->note.len == 0 && buyer != NULL)
         model_drop_buyer(model, buyer);
     model_serve(model);

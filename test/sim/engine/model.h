@@ -62,7 +62,9 @@ struct model_grant {
     uint64_t count;
     uint64_t acquired_us;
     uint64_t expires_us;
-    bool sealed; /* wounded, or revoked: it ends not later than it does */
+    bool sealed;      /* wounded, or revoked: it ends not later than it does */
+    const char *seal; /* which of them, "" after an image */
+    uint64_t sealed_at; /* the number of that event */
 };
 
 /* All waits for all names in one array, by `order`. */
@@ -219,6 +221,24 @@ struct model_answer {
     struct hf_buf body;
 };
 
+/* What happened to a name. Owners are kept up to so many bytes. */
+#define MODEL_PAST       512u
+#define MODEL_PAST_OWNER 45u
+struct model_past {
+    uint64_t seq; /* at that time */
+    uint64_t now_us;
+    uint64_t token;
+    const char *what;
+    const char *why;
+    uint32_t name;
+    enum model_mode mode;
+    bool tree;
+    size_t owner_len;
+    size_t by_len;
+    char owner[MODEL_PAST_OWNER];
+    char by[MODEL_PAST_OWNER];
+};
+
 struct model_event {
     uint64_t seq;
     enum hold_event_kind kind;
@@ -281,6 +301,9 @@ struct model {
     struct model_answer answers[MODEL_MAX];
     size_t event_count;
     struct model_event events[MODEL_EVENTS_MAX];
+
+    size_t past_count; /* the newest is the last; those before went */
+    struct model_past past[MODEL_PAST];
 
     uint64_t dropped; /* refusals that made room, so far */
     uint64_t full;    /* requests that found no room */

@@ -552,10 +552,8 @@ static bool wound(struct model *model, const struct model_wait *wait)
     }
     for (size_t i = 0; i < count; i++) {
         struct model_grant *grant = juniors[i];
-        grant->sealed = true;
-        if (end_us < grant->expires_us)
-            grant->expires_us = end_us;
-        model_grant_event(model, grant, 0, EVENT_LOCK_WOUNDED, 0);
+        model_seal(model, grant, end_us, "wounded",
+                   model_bytes(&wait->claim.owner));
         model->figures[grant->claim.is_set ? FIGURE_WOUND_SET : FIGURE_WOUND]++;
     }
     return false;

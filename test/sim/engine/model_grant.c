@@ -78,6 +78,7 @@ uint64_t model_grant_event(struct model *model, const struct model_grant *grant,
     if (kind == EVENT_LOCK_GRANTED || kind == EVENT_LEADER_PROCLAIMED)
         facts.note = model_bytes(&grant->claim.note);
     model_tell(model, &facts);
+    model_past(model, hold_event_name(kind), &grant->claim, on, grant->token);
     return seq;
 }
 
@@ -261,7 +262,8 @@ static void remove_grant(struct model *model, struct model_grant *grant)
 }
 
 void model_end_grant(struct model *model, struct model_grant *grant,
-                     enum hold_event_kind kind, uint64_t lag_us)
+                     enum hold_event_kind kind, const char *why,
+                     uint64_t lag_us)
 {
     struct model_grant ended = *grant;
 
@@ -269,6 +271,7 @@ void model_end_grant(struct model *model, struct model_grant *grant,
     for (size_t i = 0; i < ended.claim.want_count; i++) {
         const struct model_want *want = &ended.claim.wants[i];
         model_grant_event(model, &ended, i, kind, lag_us);
+        model_past_why(model, why, hf_bytes("", 0));
         model_age(model, ended.acquired_us);
         if (kind != EVENT_LOCK_RELEASED && ended.claim.delay_ms > 0)
             close_name(model, want->name, ended.claim.delay_ms,
@@ -283,28 +286,42 @@ void model_end_grant(struct model *model, struct model_grant *grant,
     model_part_ended(model, ended.claim.session);
 }
 
+/* Why its own time is over. */
+static const char *expiry_why(const struct model_grant *grant)
+{
+    uint64_t most_us = grant->claim.maxhold_ms * 1000;
+
+    if (grant->sealed && grant->seal[0] != '\0')
+        return grant->seal;
+    return most_us > 0 && grant->expires_us - grant->acquired_us >= most_us
+               ? "maxhold"
+               : "ttl";
+}
+
 void model_end_over(struct model *model, struct model_grant *grant)
 {
     if (grant->expires_us <= model->now_us) {
         model->figures[grant->claim.is_set ? FIGURE_EXPIRED_SET
                                            : FIGURE_EXPIRED]++;
-        model_end_grant(model, grant, EVENT_LOCK_EXPIRED,
+        model_end_grant(model, grant, EVENT_LOCK_EXPIRED, expiry_why(grant),
                         model->now_us - grant->expires_us);
         return;
     }
     model->figures[FIGURE_LOST]++;
     model_end_grant(
-        model, grant, EVENT_LOCK_LOST,
+        model, grant, EVENT_LOCK_LOST, "session",
         model->now_us -
             model_find_session(model, grant->claim.session)->expires_us);
 }
 
-void model_give(struct model *model, struct model_grant *grant)
+void model_give(struct model *model, struct model_grant *grant, const char *why)
 {
-    if (--grant->count == 0)
-        model_end_grant(model, grant, EVENT_LOCK_RELEASED, 0);
-    else
-        model_grant_event(model, grant, 0, EVENT_LOCK_RELEASED, 0);
+    if (--grant->count == 0) {
+        model_end_grant(model, grant, EVENT_LOCK_RELEASED, why, 0);
+        return;
+    }
+    model_grant_event(model, grant, 0, EVENT_LOCK_RELEASED, 0);
+    model_past_why(model, "still_held", hf_bytes("", 0));
 }
 
 void model_grant_due(struct model *model, void *grant)
@@ -313,12 +330,20 @@ void model_grant_due(struct model *model, void *grant)
     model_serve(model);
 }
 
-void model_seal(struct model *model, struct model_grant *grant, uint64_t end_us)
+void model_seal(struct model *model, struct model_grant *grant, uint64_t end_us,
+                const char *why, struct hf_bytes by)
 {
-    grant->sealed = true;
-    if (end_us < grant->expires_us)
-        grant->expires_us = end_us;
+    bool sooner = end_us < grant->expires_us;
+
     model_grant_event(model, grant, 0, EVENT_LOCK_WOUNDED, 0);
+    model_past_why(model, why, by);
+    if (sooner || !grant->sealed) {
+        grant->seal = why;
+        grant->sealed_at = model->seq;
+    }
+    grant->sealed = true;
+    if (sooner)
+        grant->expires_us = end_us;
 }
 
 bool model_is_in_use(struct model *model, uint32_t name)

@@ -55,6 +55,7 @@ static void copy(struct model *to, const struct model *from)
     to->request_count = from->request_count;
     to->class_count = from->class_count;
     to->class_last = from->class_last;
+    to->past_count = from->past_count;
     COPY(grants, grant_count);
     COPY(waits, wait_count);
     COPY(sessions, session_count);
@@ -69,6 +70,7 @@ static void copy(struct model *to, const struct model *from)
     COPY(classes, class_count);
     COPY(fences, fence_count);
     COPY(requests, request_count);
+    COPY(past, past_count);
     for (size_t i = 0; i < to->grant_count; i++)
         copy_claim(&to->grants[i].claim);
     for (size_t i = 0; i < to->wait_count; i++)

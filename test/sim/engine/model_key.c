@@ -308,7 +308,7 @@ static void set_one(struct model *model, const struct hold_command *c,
     if ((c->flags & HOLD_AT) != 0)
         end_us = c->ttl_ms * 1000;
     if (old != NULL) {
-        model_end_grant(model, old, EVENT_LOCK_LOST, 0);
+        model_end_grant(model, old, EVENT_LOCK_LOST, "replaced", 0);
         model->figures[FIGURE_KEY_REPLACED]++;
     }
     if (end_us <= model->now_us) {
@@ -419,7 +419,7 @@ static void del(struct model *model, const struct hold_command *c)
         if (find_at(model, c, name) != RIGHT)
             continue;
         model_end_grant(model, find_meant(model, c, name), EVENT_LOCK_RELEASED,
-                        0);
+                        "deleted", 0);
         model->figures[FIGURE_KEY_DELETED]++;
     }
     model_serve(model);

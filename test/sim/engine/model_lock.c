@@ -250,6 +250,7 @@ static void start_waiting(struct model *model, struct model_wait *wait)
     wait->order = wait->ticket;
     assert(model->wait_count < MODEL_MAX);
     model->waits[model->wait_count++] = *wait;
+    model_past_all(model, "queued", "", &wait->claim);
     model_reply(model, HOLD_WAITING);
     model->ticket = wait->ticket;
 }
@@ -339,7 +340,7 @@ static void give_done(struct model *model, struct model_grant *grant,
     static struct model_call calls[MODEL_MAX];
     uint32_t name = grant->claim.wants[0].name;
 
-    model_give(model, grant);
+    model_give(model, grant, "done");
     size_t count = model->call_count;
     memcpy(calls, model->calls, count * sizeof calls[0]);
     model->call_count = 0;
@@ -366,7 +367,7 @@ static void unlock(struct model *model, struct model_grant *grant,
     if (c->done_ms > 0)
         give_done(model, grant, c);
     else
-        model_give(model, grant);
+        model_give(model, grant, "released");
     model_serve(model);
 }
 
@@ -421,9 +422,9 @@ static void revoke(struct model *model, struct model_grant *grant,
 
     model->figures[FIGURE_REVOKED]++;
     if (c->grace_ms == 0)
-        model_end_grant(model, grant, EVENT_LOCK_LOST, 0);
+        model_end_grant(model, grant, EVENT_LOCK_LOST, "revoked", 0);
     else
-        model_seal(model, grant, end_us);
+        model_seal(model, grant, end_us, "revoked", hf_bytes("", 0));
     model_serve(model);
     model_reply(model, HOLD_OK);
 }
@@ -442,13 +443,13 @@ void model_abandon_grant(struct model *model, const struct hold_command *c)
     struct model_grant *grant =
         model_find_grant(model, model_name(model, c->name), c->token);
     if (grant != NULL)
-        model_give(model, grant);
+        model_give(model, grant, "released");
 }
 
 void model_restart_locks(struct model *model)
 {
     while (model->wait_count > 0)
-        model_drop_wait(model, &model->waits[0]);
+        model_drop_wait(model, &model->waits[0], "gone");
     model->call_count = 0; /* nobody is left to be served */
     for (size_t i = 0; i < model->session_count; i++) {
         struct model_session *session = &model->sessions[i];

@@ -10,6 +10,7 @@
  *   model_elect.c     elections
  *   model_key.c       keys of Redis
  *   model_fence.c     fences
+ *   model_past.c      what happened of late
  *
  * What ends only notes which names are to be served; model_serve() does it,
  * and whoever ended something calls it when that is complete.
@@ -131,16 +132,18 @@ void model_set_end(struct model *model, struct model_grant *grant,
 uint64_t model_grant_event(struct model *model, const struct model_grant *grant,
                            size_t want, enum hold_event_kind kind,
                            uint64_t lag_us);
-/* It ends with such an event. */
+/* It ends with such an event, and that reason. */
 void model_end_grant(struct model *model, struct model_grant *grant,
-                     enum hold_event_kind kind, uint64_t lag_us);
+                     enum hold_event_kind kind, const char *why,
+                     uint64_t lag_us);
 /* It is over: ends as its own time or its session says. */
 void model_end_over(struct model *model, struct model_grant *grant);
-/* Gives it back, once. */
-void model_give(struct model *model, struct model_grant *grant);
+/* Gives it back, once; `why` if it ends by that. */
+void model_give(struct model *model, struct model_grant *grant,
+                const char *why);
 /* It is wounded, or revoked: it ends then, and never later. */
-void model_seal(struct model *model, struct model_grant *grant,
-                uint64_t end_us);
+void model_seal(struct model *model, struct model_grant *grant, uint64_t end_us,
+                const char *why, struct hf_bytes by);
 void model_grant_due(struct model *model, void *grant);
 
 struct model_mark *model_find_mark(struct model *model, uint32_t name);
@@ -170,7 +173,8 @@ void model_end_wait(struct model *model, struct model_wait *wait,
 void model_end_done(struct model *model, uint32_t name);
 void model_write_done(struct model *model, struct hf_buf *out, uint32_t name);
 /* Nobody is told. */
-void model_drop_wait(struct model *model, struct model_wait *wait);
+void model_drop_wait(struct model *model, struct model_wait *wait,
+                     const char *why);
 void model_wait_due(struct model *model, void *wait);
 void model_call(struct model *model, uint32_t name, bool turn);
 void model_serve(struct model *model);
@@ -207,6 +211,16 @@ bool model_refuse_deadlock(struct model *model, struct model_wait *wait);
  * another. */
 enum model_circle { MODEL_NO_CIRCLE, MODEL_ALLOWED_CIRCLE, MODEL_CIRCLE };
 enum model_circle model_find_circle(struct model *model);
+
+/* model_past.c: something happened to what a claim wants, or to all that it
+ * wants (without a token); and why, if that is not clear. */
+void model_past(struct model *model, const char *what,
+                const struct model_claim *claim, const struct model_want *want,
+                uint64_t token);
+void model_past_all(struct model *model, const char *what, const char *why,
+                    const struct model_claim *claim);
+/* Why of what was noted last, and who else had to do with it. */
+void model_past_why(struct model *model, const char *why, struct hf_bytes by);
 
 /* model_fence.c */
 void model_check_fence(struct model *model, const struct hold_command *c);

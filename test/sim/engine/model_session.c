@@ -82,7 +82,7 @@ static void end_part(struct model *model, uint64_t id)
     model->figures[FIGURE_SESSION_PARTS]++;
     if (grant != NULL && (wait == NULL || grant->token < wait->order)) {
         model->figures[FIGURE_LOST]++;
-        model_end_grant(model, grant, EVENT_LOCK_LOST,
+        model_end_grant(model, grant, EVENT_LOCK_LOST, "session",
                         model->now_us - session->expires_us);
     } else {
         model_end_wait(model, wait, HOLD_LOST);

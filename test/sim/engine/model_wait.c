@@ -42,8 +42,11 @@ void model_end_wait(struct model *model, struct model_wait *wait,
     struct hf_buf *out = model_answer(model, code, wait->ticket);
     uint32_t name = wait->claim.wants[0].name;
     size_t before = model_count_before(model, wait, name);
+    bool lost = code == HOLD_LOST;
 
-    if (code == HOLD_LOST) {
+    model_past_all(model, lost ? "wait_lost" : "timeout", lost ? "session" : "",
+                   &wait->claim);
+    if (lost) {
         reply_map(out, 1);
         reply_field_number(out, FIELD_SESSION, (int64_t)wait->claim.session);
         model->figures[FIGURE_WAIT_LOST]++;
@@ -106,16 +109,18 @@ void model_end_done(struct model *model, uint32_t name)
         model_write_done(model, model_answer(model, HOLD_DONE, wait->ticket),
                          name);
         model->figures[FIGURE_DONE_WAITS]++;
-        model_drop_wait(model, wait); /* asked again, it is told the same */
+        model_drop_wait(model, wait, "done"); /* asked again, the same */
     }
 }
 
-void model_drop_wait(struct model *model, struct model_wait *wait)
+void model_drop_wait(struct model *model, struct model_wait *wait,
+                     const char *why)
 {
     struct model_claim claim = wait->claim;
     struct model_request *request =
         model_find_request(model, model_bytes(&wait->request));
 
+    model_past_all(model, "left", why, &claim);
     if (request != NULL && wait->request.len > 0)
         model_forget_request(model, request);
     remove_wait(model, wait);

@@ -24,13 +24,15 @@
 #define RECORDS_MAX    (16u << 20)       /* bytes kept for a replay */
 #define HASH_SEED_MAX  1000000u
 #define CHECK_INTERVAL 32u
+#define PAST_COUNT     4096u /* for EXPLAIN */
 
 static struct hold_engine *new_engine(struct sim *sim)
 {
     struct hf_hash_seed seed = {{sim_below(sim, HASH_SEED_MAX), sim->seed}};
     struct hold_engine *engine = hold_new(seed);
 
-    if (engine == NULL || hold_tell(engine) != HF_OK)
+    if (engine == NULL || hold_tell(engine) != HF_OK ||
+        hold_keep_past(engine, PAST_COUNT) != HF_OK)
         abort();
     return engine;
 }
@@ -110,6 +112,7 @@ static void replace_engine(struct sim *sim, struct hold_engine *engine)
 {
     hold_free(sim->engine);
     sim->engine = engine;
+    sim_lose_past(sim);
 }
 
 static void compare_rebuilt(struct sim *sim, const char *what)
@@ -127,6 +130,7 @@ static void compare_rebuilt(struct sim *sim, const char *what)
 static void save(struct sim *sim)
 {
     sim->image.len = 0;
+    sim->saved_seq = sim->model->seq;
     sim->records.len = 0;
     sim->record_count = 0;
     if (hold_save(sim->engine, put_piece, &sim->image) != HF_OK)
@@ -342,6 +346,8 @@ static void apply(struct sim *sim, const struct sim_command *c)
     put_piece(&sim->records, c->record, c->record_len);
     sim->kinds[c->command.kind]++;
     sim->record_count++;
+    if (c->command.kind == HOLD_FLUSH || c->command.kind == HOLD_RESTART)
+        sim->model->past_count = 0; /* waits end in no order that is told */
     if (out != NULL && refusal.told)
         compare_refusal(sim, out, &refusal);
     if (!sim->failed)
@@ -456,6 +462,10 @@ static void run(struct sim *sim)
             check_trees(sim);
             check_graph(sim);
         }
+        if (!sim->failed && sim_below(sim, CHECK_INTERVAL / 4) == 0) {
+            sim->current = NULL;
+            sim_compare_past(sim);
+        }
     }
     if (sim->failed)
         return;
@@ -485,11 +495,12 @@ static void print_text(const struct sim *sim)
                    (unsigned long long)sim->codes[i]);
     }
     printf("\n%llu answers to waiters, %llu events, %llu refused unjournaled, "
-           "%llu images, %llu replays, %llu times without memory, %llu edges\n",
+           "%llu images, %llu replays, %llu times without memory, %llu edges, "
+           "%llu of the past\n",
            (unsigned long long)sim->answers, (unsigned long long)sim->events,
            (unsigned long long)sim->refused, (unsigned long long)sim->images,
            (unsigned long long)sim->replays, (unsigned long long)sim->starved,
-           (unsigned long long)sim->edges);
+           (unsigned long long)sim->edges, (unsigned long long)sim->past);
     printf(
         "%llu requests dropped to make room, %llu found none, %llu questions "
         "came too early, %llu pages ended by their steps\n",

@@ -9,6 +9,7 @@
  *   simulate_expect.c   and about what is announced
  *   simulate_bounds.c   settings
  *   simulate_graph.c    WAITGRAPH
+ *   simulate_past.c     EXPLAIN
  *   simulate_compare.c  engine against model, and the report of a difference
  */
 #ifndef SIM_ENGINE_SIMULATE_PARTS_H
@@ -96,10 +97,12 @@ struct sim {
     uint64_t events;
     uint64_t images;
     uint64_t replays;
-    uint64_t starved; /* allocations that were made to fail */
-    uint64_t early;   /* questions for which time had to pass first */
-    uint64_t cut;     /* pages of listings that ended by their steps */
-    uint64_t edges;   /* of who waits for whom, compared */
+    uint64_t starved;   /* allocations that were made to fail */
+    uint64_t early;     /* questions for which time had to pass first */
+    uint64_t cut;       /* pages of listings that ended by their steps */
+    uint64_t edges;     /* of who waits for whom, compared */
+    uint64_t past;      /* things that happened to locks, the same */
+    uint64_t saved_seq; /* of the image */
     bool failed;
     enum model_circle circle; /* that the last step left */
     uint64_t circles;         /* steps that left one that is allowed */
@@ -220,6 +223,11 @@ void sim_compare_keys(struct sim *sim, struct hold_command *command);
 
 /* simulate_graph.c: compares who waits for whom. */
 void sim_compare_graph(struct sim *sim, struct hold_command *command);
+
+/* simulate_past.c: compares what is told of a lock's past. */
+void sim_compare_past(struct sim *sim);
+/* The engine is another now, made of the image and the records since. */
+void sim_lose_past(struct sim *sim);
 
 /* simulate_compare.c. Each prints the first difference and sets `failed`. */
 void sim_fail(struct sim *sim, const char *what, const char *format, ...)

@@ -176,6 +176,35 @@ TEST(who_waits_for_a_lock_is_told_to_those_who_listen)
     stop();
 }
 
+/* Clients of Redis that lock with SET do not expect pushes. */
+TEST(who_holds_a_key_by_SET_is_pushed_nothing_and_subscribers_are_told)
+{
+    static const char channel[] = "hf:lock:door";
+
+    start();
+    CHECK_DONE(test_ask(&other, "HELLO 3")); /* the holder */
+    subscribe(&ear, "HELLO 3", channel);
+    CHECK_REPLY(test_ask(&other, "SET door me NX PX 3600000"), "+OK");
+    int64_t token = hear_event(&ear, channel, channel, "lock_granted");
+    TEST_SEND(&wire, "LOCK door OWNER bob WAIT 60000");
+    struct hf_bytes wanted = hear(&ear, channel, channel);
+    CHECK(memmem(wanted.data, wanted.len, "lock_wanted", 11) != NULL);
+    expect_silence(&other);
+    CHECK_REPLY(test_ask(&other, "SET door we XX PX 3600000"), "+OK");
+    CHECK(hear_event(&ear, channel, channel, "lock_lost") > token);
+    token = hear_event(&ear, channel, channel, "lock_granted");
+    CHECK_DONE(test_ask(&other, "REVOKE door %" PRId64, token));
+    int64_t lost = hear_event(&ear, channel, channel, "lock_lost");
+    CHECK_EQ(hear_event(&ear, channel, channel, "lock_granted"),
+             token_of(TEST_ANSWER(&wire)));
+    expect_silence(&other);
+    struct hf_bytes page =
+        test_ask(&other, "EVENTS FROM %" PRId64 " COUNT 1", lost - 1);
+    CHECK_EQ(test_number(test_element(test_part(page, "events"), 0), "seq"),
+             lost);
+    stop();
+}
+
 /* A client of RESP3 does and hears: each reply in its turn, and each message
  * before the reply to what came after it. */
 TEST(messages_and_replies_keep_their_order)

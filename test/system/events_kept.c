@@ -11,6 +11,7 @@
 
 #include "base/random.h"
 #include "resp/resp.h"
+#include "support/hear.h"
 #include "support/pages.h"
 #include "support/server.h"
 
@@ -249,6 +250,93 @@ TEST(a_consumer_that_goes_on_after_a_crash_misses_nothing)
     check_consumer("none", test_seed());
     check_consumer("interval", test_seed() + 1);
     check_consumer("always", test_seed() + 2);
+}
+
+/* ---- Subscribers that go on in the feed. ---- */
+
+static void add_told(int64_t seq)
+{
+    CHECK(told_count < TOLD_MAX);
+    CHECK(told_count == 0 || seq > told[told_count - 1]);
+    told[told_count++] = seq;
+}
+
+static void listen_to_locks(struct test_wire *ear)
+{
+    test_server_connect(&server, ear);
+    CHECK_DONE(test_ask(ear, "HELLO 3"));
+    TEST_SEND(ear, "PSUBSCRIBE hf:lock:*");
+    expect_count(ear, "psubscribe", "hf:lock:*", 1);
+}
+
+/* Reads so many messages; what was in the feed is known. */
+static void hear_locks(struct test_wire *ear, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct hf_bytes message = TEST_ANSWER(ear);
+        CHECK_EQ(test_length(message), 4);
+        CHECK(is_text(test_element(message, 0), "pmessage"));
+        int64_t seq =
+            test_json_number(test_bulk(test_element(message, 3)), "seq");
+        if (told_count == 0 || seq > told[told_count - 1])
+            add_told(seq);
+    }
+}
+
+static void read_what_was_missed(void)
+{
+    pages_clear(&after, told_count == 0 ? 0 : told[told_count - 1]);
+    pages_read(&after, &wire, "MATCH hf:lock:*");
+    CHECK_EQ(after.gaps, 0);
+    for (size_t i = 0; i < after.count; i++)
+        add_told(pages_seq(&after, i));
+}
+
+/* It subscribes first and reads the feed then, while there are changes; it
+ * dies with the server, having read some of what it was told. What it has heard
+ * in the end is the feed, each event once. */
+static void check_subscriber(const char *durability)
+{
+    enum { ROUNDS = 5, LOCKS = 300 };
+    const struct test_server_opts opts = {.durability = durability};
+    struct test_wire ear = {.fd = -1};
+    struct test_wire other = {.fd = -1};
+    struct hf_random random;
+
+    hf_random_init(&random, test_seed());
+    new_folder();
+    told_count = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        start_with(&opts);
+        test_server_connect(&server, &other);
+        ask_locks(LOCKS); /* before it is back */
+        for (; asked > 0; asked--)
+            CHECK_DONE(TEST_ANSWER(&wire));
+        listen_to_locks(&ear);
+        for (int i = 0; i < LOCKS; i++)
+            test_wire_add(&other, "LOCK o%d-%d OWNER bob", round, i);
+        CHECK_EQ(test_wire_send(&other), HF_OK);
+        read_what_was_missed();
+        hear_locks(&ear, hf_random_below(&random, LOCKS + 1));
+        test_server_kill(&server);
+        test_wire_close(&ear);
+        test_wire_close(&other);
+    }
+    start_with(&opts);
+    read_what_was_missed();
+    pages_read(&before, &wire, "COUNT 1000 MATCH hf:lock:*");
+    CHECK_EQ(before.gaps, 0);
+    CHECK(told_count >= (size_t)ROUNDS * LOCKS);
+    CHECK_EQ(told_count, before.count);
+    for (size_t i = 0; i < told_count; i++)
+        CHECK_EQ(told[i], pages_seq(&before, i));
+    stop();
+}
+
+TEST(a_subscriber_that_goes_on_in_the_feed_after_a_crash_misses_nothing)
+{
+    check_subscriber("none");
+    check_subscriber("always");
 }
 
 /* ---- Gaps. ---- */

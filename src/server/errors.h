@@ -18,6 +18,13 @@
     HOLD_ERR,                                                             \
         "unknown command '%.*s'. HELP lists all commands, docs/redis.md " \
         "those of Redis"
+#define ERROR_NO_LOCK                                                       \
+    HOLD_ERR,                                                               \
+        "'%.*s' is not supported: Holdfast keeps locks, stock and limits, " \
+        "see docs/redis.md"
+#define ERROR_WATCH                                                           \
+    HOLD_ERR, "'%.*s' is not supported: the conditions of a group are HELD, " \
+              "FENCE and IF version, see docs/groups.md"
 #define ERROR_FORMS \
     HOLD_BADARG, "unknown command '%.*s%s%.*s', the forms are: %s"
 #define ERROR_HTTP   HOLD_ERR, "this is not an HTTP server"

@@ -16,6 +16,7 @@
 #include "server/script.h"
 #include "server/server.h"
 #include "server/subscribe.h"
+#include "server/unknown.h"
 
 #define COMMANDS_MAX 255u /* numbered by a byte, from 1 */
 
@@ -326,9 +327,14 @@ static void say_unknown(struct server *server, struct conn *conn,
 {
     struct hf_bytes a = request->args[0];
     struct hf_bytes b = request->count > 1 ? request->args[1] : hf_bytes("", 0);
+    enum unknown unknown = unknown_is(a);
     char forms[FORMS_MAX];
 
-    if (a.len > 0 && forms_of(a, forms) > 0)
+    if (unknown == UNKNOWN_WATCH)
+        answer_error(server, conn, ERROR_WATCH, PRINTED(a));
+    else if (unknown == UNKNOWN_OTHER)
+        answer_error(server, conn, ERROR_NO_LOCK, PRINTED(a));
+    else if (a.len > 0 && forms_of(a, forms) > 0)
         answer_error(server, conn, ERROR_FORMS, PRINTED(a),
                      b.len > 0 ? " " : "", PRINTED(b), forms);
     else

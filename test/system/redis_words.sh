@@ -273,10 +273,19 @@ expect "a time under a condition" \
 expect "deleted under another condition" "ERR syntax error" "$(cli DELEX k IFNE v)"
 
 # What is not there says where to read.
-for command in "HSET h f v" "LPUSH l v" "INCR n" "ZADD z 1 m" "WATCH k"; do
+for command in "HSET h f v" "LPUSH l v" "incr n" "ZADD z 1 m" "XADD x * f v" "SETEX k 5 v"; do
     # shellcheck disable=SC2086
-    check "$command is refused" grep -q 'unknown command.*docs/redis.md' <<<"$(cli $command)"
+    expect "$command is refused" "ERR '${command%% *}' is not supported: Holdfast \
+keeps locks, stock and limits, see docs/redis.md" "$(cli $command)"
 done
+watch="ERR 'WATCH' is not supported: the conditions of a group are HELD, FENCE and \
+IF version, see docs/groups.md"
+expect "WATCH" "$watch" "$(cli WATCH k)"
+expect "WATCH in a group, which does nothing then" \
+    "$(printf '%s\n' OK "$watch" '' QUEUED \
+        'EXECABORT Transaction discarded because of previous errors.')" \
+    "$(printf '%s\n' MULTI 'WATCH k' 'SET watched v' EXEC | cli)"
+check "nobody's command" grep -q "^ERR unknown command 'NOSUCH'" <<<"$(cli NOSUCH)"
 expect "an unknown script" \
     "ERR unknown script: only scripts of lock clients are known, see docs/redis.md" \
     "$(cli EVAL 'return redis.call("HSET", KEYS[1], "f", "v")' 1 h)"

@@ -500,11 +500,11 @@ static void find_flushes_and_listings(struct check *c)
 static enum hf_status run(struct check *c)
 {
     static void (*const subjects[])(struct check *) = {
-        check_requests, check_members,   check_sessions,     check_locks,
-        check_done,     check_deadlocks, check_reservations, check_buyers,
-        check_expected, check_stock,     check_fences,       check_limits,
-        check_answers,  check_steps,     check_keys,         check_past,
-        check_numbers,
+        check_requests, check_members,  check_sessions,  check_locks,
+        check_done,     check_leaders,  check_deadlocks, check_reservations,
+        check_buyers,   check_expected, check_stock,     check_fences,
+        check_limits,   check_answers,  check_steps,     check_keys,
+        check_past,     check_numbers,
     };
 
     if (setjmp(c->no_memory) != 0)

@@ -44,6 +44,8 @@ enum verb {
     VERB_RENEWSET,
     VERB_DOWNGRADE,
     VERB_HELD,
+    VERB_PROCLAIM,
+    VERB_LEADER,
     VERB_REVOKE,
     VERB_SESSION_OPEN,
     VERB_SESSION_KEEP,
@@ -94,6 +96,7 @@ struct terms {
     uint64_t done_ms;
     uint64_t grace_ms;
     struct hf_bytes result;
+    struct hf_bytes note;   /* or VALUE */
     struct hf_bytes bundle; /* GROUP of a reservation */
     bool together;          /* of that group, which surely ended */
     bool own_session;       /* SESSION 0 */
@@ -390,6 +393,7 @@ void check_sessions(struct check *c);
 void check_locks(struct check *c);
 void check_deadlocks(struct check *c);
 void check_done(struct check *c);
+void check_leaders(struct check *c);
 void check_reservations(struct check *c);
 /* Who waits for stock; before check_stock(). */
 void check_buyers(struct check *c);

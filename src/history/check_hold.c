@@ -409,6 +409,8 @@ static void judge_count(struct lock_view *view, const struct hold *hold,
         (!fact->call->sure ||
          (fact->kind != FACT_GRANT && fact->kind != FACT_UNLOCKED)))
         return;
+    if (fact->count < 0)
+        return; /* LEADER does not tell it */
     count_bounds(view, hold, fact, &low, &high);
     if (fact->count < low || (fact->count > high && c->closed))
         check_found(c, "count", fact->call->id, hold->proof->id,

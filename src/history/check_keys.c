@@ -2,6 +2,7 @@
  *
  *   SET k a NX PX 900   |.... OK|
  *   SET k b NX PX 900               |.... must be null|
+ *   SETNX k b                       |.... must be 0|
  *
  * unless its time may be over, or a call in between may have ended it. Names
  * with a '/' are not judged: a TREE above may have a say.
@@ -13,21 +14,33 @@ static bool is_reply(const struct call *call, const char *reply)
     return hf_bytes_equal(call->reply, hf_bytes_text(reply));
 }
 
-/* Did NX surely take the name, until a time that is known? */
+static bool is_setnx(const struct call *call)
+{
+    return call->word_count == 3 && hf_bytes_is(call->words[0], "SETNX");
+}
+
+/* Does it only take what nobody has? */
+static bool is_nx(const struct call *call)
+{
+    return is_setnx(call) ||
+           (call->word_count >= 4 && hf_bytes_is(call->words[0], "SET") &&
+            hf_bytes_is(call->words[3], "NX"));
+}
+
+/* Did it surely take the name, until a time that is known? */
 static bool takes(const struct call *call)
 {
-    return call->verb == VERB_KEY && hf_bytes_is(call->words[0], "SET") &&
-           call->sure && call->group == NULL && is_reply(call, "+OK\r\n") &&
-           call->word_count >= 4 && hf_bytes_is(call->words[3], "NX");
+    const char *taken = is_setnx(call) ? ":1\r\n" : "+OK\r\n";
+
+    return call->verb == VERB_KEY && is_nx(call) && call->sure &&
+           call->group == NULL && is_reply(call, taken);
 }
 
 /* May it have ended a key? */
 static bool ends(const struct call *call)
 {
-    if (call->word_count >= 4 && hf_bytes_is(call->words[0], "SET") &&
-        hf_bytes_is(call->words[3], "NX"))
-        return false;
-    return call->outcome != OUTCOME_REFUSED && !is_reply(call, ":0\r\n");
+    return !is_nx(call) && call->outcome != OUTCOME_REFUSED &&
+           !is_reply(call, ":0\r\n");
 }
 
 /* Up to which position it surely has the key, if nobody ends it. */
@@ -35,7 +48,7 @@ static uint32_t kept_until(const struct check *c, const struct call *call)
 {
     uint64_t ms;
 
-    if (call->word_count == 4)
+    if (call->word_count == (is_setnx(call) ? 3 : 4))
         return c->end;
     if (call->word_count != 6 || !hf_bytes_is(call->words[4], "PX") ||
         hf_parse_u64(call->words[5], &ms) != HF_OK ||

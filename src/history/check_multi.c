@@ -84,7 +84,7 @@ static enum class class_of(enum verb verb) {
 
 static bool changes(enum verb verb)
 {
-    return verb != VERB_LOCKINFO && verb != VERB_HELD &&
+    return verb != VERB_LOCKINFO && verb != VERB_LEADER && verb != VERB_HELD &&
            verb != VERB_STOCK_GET && verb != VERB_STOCK_PLACES &&
            verb != VERB_STOCK_EXPECTED && verb != VERB_RESERVATION;
 }

@@ -376,6 +376,7 @@ static void take_member(struct knows *knows, const struct call *call)
     case VERB_UNLOCK:
     case VERB_RENEW:
     case VERB_HELD:
+    case VERB_PROCLAIM:
         take_held(knows, call);
         break;
     case VERB_LOCKINFO:

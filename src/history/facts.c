@@ -151,10 +151,12 @@ static void add_shown(struct check *c, const struct call *call,
     int64_t number;
 
     fact->session = CHECK_UNKNOWN;
+    fact->count = -1;
     if (!check_text(entry, "owner", &fact->owner) ||
         !resp_field_number(entry, "token", &token) ||
         !resp_field_number(entry, "expires_ms", &fact->safe_ms) ||
-        !resp_field_number(entry, "count", &fact->count)) {
+        (call->verb != VERB_LEADER &&
+         !resp_field_number(entry, "count", &fact->count))) {
         c->facts.count--;
         check_found(c, "reply", call->id, 0,
                     "a lock is shown by owner, token, expires_ms and count");
@@ -202,6 +204,8 @@ static void add_read(struct check *c, const struct call *call)
         return;
     if (call->verb == VERB_LOCKINFO) {
         add_info(c, call);
+    } else if (call->verb == VERB_LEADER) {
+        add_shown(c, call, call->name, call->reply);
     } else if (check_list(call->reply, "locks", &list)) {
         while (check_list_next(&list, &entry)) {
             if (check_text(entry, "name", &name))
@@ -312,7 +316,7 @@ void facts_gather(struct check *c)
     static const enum fact_kind kinds[] = {
         [VERB_UNLOCK] = FACT_UNLOCKED,      [VERB_RENEW] = FACT_RENEWED,
         [VERB_DOWNGRADE] = FACT_DOWNGRADED, [VERB_HELD] = FACT_HELD,
-        [VERB_REVOKE] = FACT_REVOKED,
+        [VERB_PROCLAIM] = FACT_HELD,        [VERB_REVOKE] = FACT_REVOKED,
     };
 
     for (size_t i = 0; i < c->count; i++) {
@@ -326,7 +330,8 @@ void facts_gather(struct check *c)
             add_lock(c, call, call->name, call->terms.mode);
         else if (call->verb == VERB_LOCKSET)
             add_set(c, call);
-        else if (call->verb == VERB_LOCKS || call->verb == VERB_LOCKINFO)
+        else if (call->verb == VERB_LOCKS || call->verb == VERB_LOCKINFO ||
+                 call->verb == VERB_LEADER)
             add_read(c, call);
         else if (call->verb <= VERB_REVOKE && kinds[call->verb] != 0)
             add_change(c, call, call->name, kinds[call->verb]);

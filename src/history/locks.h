@@ -45,7 +45,7 @@ struct fact {
     struct hf_bytes owner;
     uint64_t token;
     uint64_t session;
-    int64_t count;
+    int64_t count;   /* of a read; -1: not told */
     int64_t safe_ms; /* of a grant or renewal; of a read: expires_ms */
     int64_t held_ms; /* of a read; -1: not told */
     int64_t fence;   /* 0: not told */

@@ -19,7 +19,8 @@ static const struct {
     {"FENCE", NULL, VERB_FENCE, 3, 0},
     {"ELECT", NULL, VERB_LOCK, 2, LOCK_TTL_MS},
     {"RESIGN", NULL, VERB_UNLOCK, 3, 0},
-    {"PROCLAIM", NULL, VERB_OTHER, 3, 0},
+    {"PROCLAIM", NULL, VERB_PROCLAIM, 3, 0},
+    {"LEADER", NULL, VERB_LEADER, 2, 0},
     {"LOCKSET", NULL, VERB_LOCKSET, 1, LOCK_TTL_MS},
     {"UNLOCKSET", NULL, VERB_UNLOCKSET, 2, 0},
     {"RENEWSET", NULL, VERB_RENEWSET, 2, 0},
@@ -64,6 +65,7 @@ static const struct {
     {"GETDEL", NULL, VERB_KEY, 2, 0},
     {"DELIFEQ", NULL, VERB_KEY, 3, 0},
     {"DELEX", NULL, VERB_KEY, 2, 0},
+    {"ZREM", NULL, VERB_KEY, 3, 0},
     {"EXPIRE", NULL, VERB_KEY, 3, 0},
     {"PEXPIRE", NULL, VERB_KEY, 3, 0},
     {"EVAL", NULL, VERB_KEY, 3, 0},
@@ -230,6 +232,8 @@ static bool take_term(struct terms *terms, struct hf_bytes option,
     }
     if (hf_bytes_is(option, "RESULT"))
         terms->result = value;
+    if (hf_bytes_is(option, "NOTE") || hf_bytes_is(option, "VALUE"))
+        terms->note = value;
     if (hf_bytes_is(option, "DEADLOCK")) {
         terms->wounds = hf_bytes_is(value, "WOUNDWAIT");
         terms->aged = terms->wounds || hf_bytes_is(value, "WAITDIE");
@@ -369,6 +373,7 @@ static bool take_words(struct call *call, size_t row)
     case VERB_RENEWSET:
     case VERB_DOWNGRADE:
     case VERB_HELD:
+    case VERB_PROCLAIM:
     case VERB_REVOKE:
         if (hf_parse_u64(last, &call->token) != HF_OK)
             return false;

@@ -39,6 +39,28 @@ TEST(two_that_nx_gave_a_key_to_are_one_too_many)
     TOLD_BAD(&t, "key");
 }
 
+TEST(what_setnx_took_has_no_end)
+{
+    struct told t;
+
+    told_begin(&t);
+    told(&t, 1, "SETNX k x", ":1");
+    told_wait(&t, 100000);
+    told(&t, 2, "SETNX k y", ":1");
+    TOLD_BAD(&t, "key");
+
+    told_begin(&t);
+    told(&t, 1, "SET k x NX PX 1000", "+OK");
+    told(&t, 2, "SETNX k y", ":1");
+    TOLD_BAD(&t, "key");
+
+    told_begin(&t);
+    told(&t, 1, "SETNX k x", ":1");
+    told(&t, 2, "ZREM k x", ":1");
+    told(&t, 2, "SETNX k y", ":1");
+    TOLD_GOOD(&t);
+}
+
 /* Nothing is sure of what comes at the same time. */
 TEST(what_may_have_been_first_is_good)
 {

@@ -13,10 +13,7 @@
 
 #define AGAIN_MAX 16
 #define BULK      300u
-/* Together more than CONN_INPUT_MAX, and what is read at a time. */
-#define FLOOD_BYTES 16384u
-#define FLOOD_COUNT 44
-#define EPOCH       150u /* requests until other names are in use */
+#define EPOCH     150u /* requests until other names are in use */
 
 struct client {
     uint64_t number;
@@ -66,12 +63,21 @@ static void keep_again(struct client *client, const struct words *words)
         client->again[client->again_count++] = *words;
 }
 
+/* Does it only hear of events? */
+static bool is_hearer(const struct client *client)
+{
+    const struct mix *mix = clients.mix;
+
+    return !client->reader && client->number + mix->hearers >= mix->clients;
+}
+
 static bool is_idle(const struct client *client)
 {
     const struct visit *visit = client->visit;
 
     return visit != NULL && visit->connected && !visit->finished &&
-           !client->leaving && visit_open_calls(visit) == 0;
+           !client->leaving && !is_hearer(client) &&
+           visit_open_calls(visit) == 0;
 }
 
 /* Another one asks the same soon, on a connection of its own. */
@@ -143,19 +149,6 @@ static void send_bulk(struct client *client, struct dice *dice)
     }
 }
 
-/* More than the server takes behind a request that waits. */
-static void send_flood(struct client *client)
-{
-    static char text[FLOOD_BYTES];
-    int at = snprintf(text, sizeof text, "*2\r\n$4\r\nECHO\r\n$%u\r\n",
-                      FLOOD_BYTES - 64);
-
-    memset(text + at, 'x', FLOOD_BYTES - 64);
-    memcpy(text + at + FLOOD_BYTES - 64, "\r\n", 2);
-    for (int i = 0; i < FLOOD_COUNT; i++)
-        visit_send(client->visit, text, (size_t)at + FLOOD_BYTES - 62);
-}
-
 /* Its part in a sale; false: there is none for it now. */
 static bool send_sale(struct client *client, struct dice *dice)
 {
@@ -187,7 +180,7 @@ static void send_parting(struct client *client, struct dice *dice)
         ask(client, dice, &behind);
     }
     if (dice_hit(dice, clients.mix->flood))
-        send_flood(client);
+        visit_flood(client->visit);
 }
 
 static void send_turn(struct client *client, struct dice *dice)
@@ -198,6 +191,11 @@ static void send_turn(struct client *client, struct dice *dice)
     struct words words;
 
     client->parting = false;
+    if (is_hearer(client)) {
+        make_hearing(mix, dice, &client->visit->hearing, &words);
+        ask(client, dice, &words);
+        return;
+    }
     if (send_sale(client, dice))
         return;
     if (dice_hit(dice, mix->bulk)) {
@@ -478,6 +476,7 @@ void clients_begin(const struct mix *mix, const struct client_masks *masks,
     clients.masks = masks;
     clients.limit = limit;
     sale_begin();
+    hearing_begin(mix);
     visits_begin(&calls);
     visits_bounds(mix->idle_ms * MS, mix->clients_max < 1000);
     for (uint64_t i = 0; i < mix->clients; i++)

@@ -110,6 +110,21 @@ static void note(uint64_t seq, const char *bytes, size_t len)
     all.told[all.count++] = (struct told){seq, hash, copy, len};
 }
 
+uint64_t feeding_up_to(void)
+{
+    return all.up_to;
+}
+
+bool feeding_find(uint64_t seq, struct hold_event *out)
+{
+    size_t at = find(seq);
+    uint64_t now_us;
+
+    return at < all.count &&
+           event_decode(hf_bytes(all.told[at].bytes, all.told[at].len), out,
+                        &now_us) > 0;
+}
+
 bool feeding_is_sure(void)
 {
     return !all.lossy;

@@ -22,6 +22,10 @@ void feeding_lose(void);
  * nothing. */
 const char *feeding_check(const char *dir, uint64_t keep_bytes);
 
+/* All that was told so far is up to this number. */
+uint64_t feeding_up_to(void);
+/* The first event from that number on; false: there is none yet. */
+bool feeding_find(uint64_t seq, struct hold_event *out);
 /* Has nothing been lost so far? */
 bool feeding_is_sure(void);
 /* What a question is about: one product or reservation, or, without its name,

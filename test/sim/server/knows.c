@@ -96,7 +96,7 @@ static void learn(struct knows *knows, const struct words *words,
     struct hf_bytes name = hf_bytes(words->text + words->at[1], words->lens[1]);
     struct resp_value value;
 
-    if (words_is(words, 0, "LOCK") &&
+    if ((words_is(words, 0, "LOCK") || words_is(words, 0, "ELECT")) &&
         resp_field(reply, "token", &value) == HF_OK) {
         uint64_t token = (uint64_t)value.number;
         keep_known(knows->locks, &knows->lock_count, name, token);
@@ -117,7 +117,7 @@ static void learn(struct knows *knows, const struct words *words,
     } else if (words_is(words, 1, "CLOSE") && reply.data[0] == '+') {
         drop_number(knows->sessions, &knows->session_count,
                     hf_bytes(words->text + words->at[2], words->lens[2]));
-    } else if (words_is(words, 0, "UNLOCK") &&
+    } else if ((words_is(words, 0, "UNLOCK") || words_is(words, 0, "RESIGN")) &&
                resp_field(reply, "remaining", &value) == HF_OK &&
                value.number == 0) {
         drop_known(knows->locks, &knows->lock_count, name);

@@ -355,6 +355,14 @@ static bool takes_request(enum make_kind kind)
     }
 }
 
+void add_request(struct making *m, uint64_t turn)
+{
+    if (!dice_hit(m->dice, m->mix->request))
+        return;
+    words_add(m->out, "REQ");
+    words_add(m->out, "q%llu-%llu", ULL(m->client), ULL(turn));
+}
+
 void make_request(const struct mix *mix, struct dice *dice,
                   const struct knows *knows, uint64_t client, uint64_t turn,
                   struct words *out)
@@ -382,6 +390,14 @@ void make_request(const struct mix *mix, struct dice *dice,
         make_events(&making);
         return;
     }
+    if (mix->elects > 0 && dice_hit(dice, mix->elects)) {
+        make_election(&making, turn);
+        return;
+    }
+    if (mix->seldom > 0 && dice_hit(dice, mix->seldom)) {
+        make_seldom(&making);
+        return;
+    }
     enum make_kind kind = draw_kind(mix, dice);
     if (kind <= MAKE_LOCKS_LAST)
         make_lock(&making, kind);
@@ -396,11 +412,8 @@ void make_request(const struct mix *mix, struct dice *dice,
     bool lists = (words_is(out, 0, "WAITLIST") && words_is(out, 1, "LIST")) ||
                  words_is(out, 1, "EXPECTED");
     if (takes_request(kind) && !lists && !words_has(out, "PEEK") &&
-        !words_has(out, "BIND") && !words_has(out, "SETTLE") &&
-        dice_hit(dice, mix->request)) {
-        words_add(out, "REQ");
-        words_add(out, "q%llu-%llu", ULL(client), ULL(turn));
-    }
+        !words_has(out, "BIND") && !words_has(out, "SETTLE"))
+        add_request(&making, turn);
 }
 
 void make_first(const struct mix *mix, uint64_t sku, struct words *out)

@@ -175,6 +175,7 @@ bool words_may_group(const struct words *words)
         "LOCK",      "UNLOCK",   "RENEW",  "DOWNGRADE", "LOCKSET",
         "UNLOCKSET", "RENEWSET", "HELD",   "LOCKINFO",  "FENCE",
         "RESERVE",   "CONFIRM",  "CANCEL", "EXTEND",    "RESERVATION",
+        "ELECT",     "RESIGN",   "LEADER", "PROCLAIM",
     };
 
     if (words_is(words, 0, "STOCK"))

@@ -19,8 +19,19 @@ static const struct {
     {"aed6f382e410db8ba7926d4e5e9aab410bf2a78a", true, true, false},
     {"e4612211c9f8f51c257e26e056b0a654b3187242", true, false, false},
     {"514d8d1b08387624661da2a9098d3949b633eb3a", true, true, true},
+    /* those below, once they were sent */
+    {"b70c2384248f88e6b75b9f89241a180f856ad852", false, false, false},
+    {"36e94d1c6e02fcefaa7ee5d79eee614dbac55f10", false, true, false},
 };
 #define SCRIPTS (sizeof scripts / sizeof scripts[0])
+
+/* Compare and delete, compare and expire. */
+static const char *const texts[] = {
+    "if redis.call(\"get\",KEYS[1]) == ARGV[1] then "
+    "return redis.call(\"del\",KEYS[1]) else return 0 end",
+    "if redis.call(\"get\",KEYS[1]) == ARGV[1] then "
+    "return redis.call(\"pexpire\",KEYS[1],ARGV[2]) else return 0 end",
+};
 
 static void add_key(struct making *m)
 {
@@ -69,17 +80,58 @@ static void make_set(struct making *m)
 /* One word and one key. */
 static void make_plain(struct making *m)
 {
-    static const char *const verbs[] = {"DEL",     "GETDEL", "GET",
-                                        "PTTL",    "EXISTS", "TYPE",
-                                        "PERSIST", "DEL",    "GET"};
+    static const char *const verbs[] = {"DEL",     "GETDEL", "GET",   "PTTL",
+                                        "EXISTS",  "TYPE",   "TTL",   "DEL",
+                                        "PERSIST", "GET",    "UNLINK"};
 
-    words_add(m->out, "%s", verbs[dice_below(m->dice, 9)]);
+    words_add(m->out, "%s", verbs[dice_below(m->dice, 11)]);
     add_key(m);
+}
+
+/* A key and what it is to be, or to have. */
+static void make_pair(struct making *m)
+{
+    static const char *const verbs[] = {"SETNX", "DELIFEQ", "DELEX",
+                                        "ZREM",  "PEXPIRE", "EXPIRE"};
+    uint64_t verb = dice_below(m->dice, 6);
+
+    words_add(m->out, "%s", verbs[verb]);
+    add_key(m);
+    if (verb == 2 && dice_hit(m->dice, 100))
+        return;
+    if (verb == 2)
+        words_add(m->out, "IFEQ");
+    if (verb < 4)
+        add_value(m);
+    else
+        words_add(m->out, "%llu",
+                  ULL(dice_below(m->dice, verb == 4 ? 5000 : 5)));
+}
+
+static void make_text(struct making *m)
+{
+    uint64_t kind = dice_below(m->dice, 10);
+    uint64_t text = dice_below(m->dice, 2);
+
+    words_add(m->out, kind < 6 ? "EVAL" : "SCRIPT");
+    if (kind >= 6)
+        words_add(m->out, kind < 8 ? "LOAD" : kind == 8 ? "EXISTS" : "FLUSH");
+    if (kind == 8)
+        words_add(m->out, "%s", scripts[SCRIPTS - 2 + text].sha1);
+    else if (kind < 8)
+        words_add(m->out, "%s", texts[text]);
+    if (kind >= 6)
+        return;
+    words_add(m->out, "1");
+    add_key(m);
+    add_value(m);
+    if (text == 1)
+        words_add(m->out, "%llu", ULL(dice_scale(m->dice, 10, m->mix->ttl_ms)));
 }
 
 void make_key(struct making *m)
 {
-    switch (dice_below(m->dice, 8)) {
+    switch (dice_below(m->dice, 12)) {
     case 0:
     case 1:
     case 2:
@@ -92,6 +144,16 @@ void make_key(struct making *m)
     case 5:
         words_add(m->out, dice_hit(m->dice, 500) ? "KEYS" : "SCAN");
         words_add(m->out, words_is(m->out, 0, "KEYS") ? "key*" : "0");
+        break;
+    case 6:
+        words_add(m->out, "DBSIZE");
+        break;
+    case 7:
+    case 8:
+        make_pair(m);
+        break;
+    case 9:
+        make_text(m);
         break;
     default:
         make_plain(m);

@@ -233,6 +233,62 @@ static void make_other_lock(struct making *m, enum make_kind kind)
     }
 }
 
+void make_election(struct making *m, uint64_t turn)
+{
+    uint64_t kind = dice_below(m->dice, 10);
+
+    if (kind < 3) {
+        words_add(m->out, "LEADER");
+        add_name(m);
+        return;
+    }
+    words_add(m->out, kind < 6 ? "ELECT" : kind < 8 ? "PROCLAIM" : "RESIGN");
+    if (kind >= 6) {
+        add_held(m);
+    } else {
+        add_name(m);
+        add_owner(m);
+        add_session(m);
+        add_ms(m, "TTL", m->mix->ttl_ms);
+        if (dice_hit(m->dice, 600))
+            add_wait(m);
+    }
+    if (kind < 8 && (kind >= 6 || dice_hit(m->dice, 700))) {
+        words_add(m->out, "VALUE");
+        words_add(m->out, "v%llu", ULL(dice_below(m->dice, 1u << 20)));
+    }
+    add_request(m, turn);
+}
+
+void make_seldom(struct making *m)
+{
+    switch (dice_below(m->dice, 6)) {
+    case 0:
+        words_add(m->out, "FENCE");
+        words_add(m->out, "DEL");
+        words_add(m->out, "f%llu", ULL(dice_below(m->dice, 2)));
+        break;
+    case 1:
+        words_add(m->out, "EXPLAIN");
+        add_name(m);
+        break;
+    case 2:
+        words_add(m->out, "WAITGRAPH");
+        if (dice_hit(m->dice, 300))
+            words_add(m->out, "DOT");
+        break;
+    case 3:
+        words_add(m->out, "CLASS");
+        words_add(m->out, "LIST");
+        break;
+    default:
+        words_add(m->out, "PUBLISH");
+        words_add(m->out, dice_hit(m->dice, 900) ? "news" : "hf:lock:a");
+        words_add(m->out, "x%llu", ULL(dice_below(m->dice, 1000)));
+        break;
+    }
+}
+
 void make_lock(struct making *m, enum make_kind kind)
 {
     switch (kind) {

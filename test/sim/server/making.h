@@ -42,6 +42,12 @@ void make_reservation(struct making *m, enum make_kind kind);
 void make_limit(struct making *m, enum make_kind kind);
 void make_group(struct making *m, uint64_t turn);
 void make_key(struct making *m);
+/* ELECT, RESIGN, PROCLAIM or LEADER, perhaps with its REQ. */
+void make_election(struct making *m, uint64_t turn);
+/* What is asked seldom: EXPLAIN and so on. */
+void make_seldom(struct making *m);
+/* REQ, as the mix has it. */
+void add_request(struct making *m, uint64_t turn);
 /* MULTI, EXEC or DISCARD alone. */
 void make_loose(struct making *m);
 

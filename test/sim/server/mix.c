@@ -334,6 +334,24 @@ static void draw_events(struct mix *mix, uint64_t seed)
     mix->events = ONE_OF(&dice, 0, 0, 0, 60);
 }
 
+/* In half of the seeds there are elections among the locks. */
+static void draw_elections(struct mix *mix, uint64_t seed)
+{
+    struct dice dice = dice_make(seed, "mix", 24, 0);
+
+    mix->elects = mix->nowait ? 0 : ONE_OF(&dice, 0, 0, 60, 300);
+    mix->seldom = ONE_OF(&dice, 0, 10, 30);
+}
+
+/* In a third of the seeds somebody has subscribed. */
+static void draw_hearers(struct mix *mix, uint64_t seed)
+{
+    struct dice dice = dice_make(seed, "mix", 25, 0);
+
+    if (mix->clients >= 6)
+        mix->hearers = ONE_OF(&dice, 0, 0, 1, 2);
+}
+
 /* In half of the seeds the past is asked for. */
 static void draw_past(struct mix *mix, uint64_t seed)
 {
@@ -419,6 +437,8 @@ void mix_draw(struct mix *mix, uint64_t seed, uint64_t commands, uint32_t off)
     draw_quotas(mix, seed);
     draw_bundles(mix, seed);
     draw_books(mix, seed);
+    draw_elections(mix, seed);
+    draw_hearers(mix, seed);
 }
 
 void mix_bounds(const struct mix *mix, struct hold_bounds *bounds)

@@ -132,6 +132,9 @@ struct mix {
     uint64_t redis;    /* requests of lock clients of Redis */
     uint64_t past;     /* questions about what happened to stock */
     uint64_t events;   /* or events are asked for */
+    uint64_t elects;   /* or are about elections */
+    uint64_t seldom;   /* or what clients seldom ask */
+    uint64_t hearers;  /* clients, not of 1000, that only hear of events */
     uint64_t held;     /* LIMITs of keys whose permits are held and settled */
     uint64_t queue;    /* RESERVEs that wait */
     uint64_t joins;    /* or are about a waitlist */

@@ -355,8 +355,7 @@ static void follow_replies(struct wire *wire, const char *data, size_t len)
     size_t at = 0;
     struct hf_bytes input = hf_bytes(wire->reply, wire->reply_len);
     while (at < input.len && resp_skip(input, &at) == HF_OK) {
-        if (input.data[from] != '>') /* else it is a push */
-            wire->calls->replied(wire, hf_bytes(input.data + from, at - from));
+        wire->calls->replied(wire, hf_bytes(input.data + from, at - from));
         from = at;
     }
     memmove(wire->reply, wire->reply + from, wire->reply_len - from);

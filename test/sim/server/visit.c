@@ -8,6 +8,7 @@
 
 #include "resp/resp.h"
 #include "sim/server/counting.h"
+#include "sim/server/feeding.h"
 #include "sim/server/past.h"
 #include "sim/server/record.h"
 
@@ -16,6 +17,10 @@
 #define SIP_BYTES  300u
 #define SIPS_ALIKE 32u
 #define SIPS_MOST  8u
+
+/* Together more than CONN_INPUT_MAX, and what is read at a time. */
+#define FLOOD_BYTES 16384u
+#define FLOOD_COUNT 44
 
 /* A client that reads and says nothing for so long may be closed. */
 #define STUCK_NS (60 * S)
@@ -57,7 +62,7 @@ void visits_end(void)
 
 const char *visits_wrong(void)
 {
-    return all.wrong[0] == '\0' ? NULL : all.wrong;
+    return all.wrong[0] == '\0' ? hearing_wrong() : all.wrong;
 }
 
 size_t visit_open_calls(const struct visit *visit)
@@ -133,8 +138,9 @@ static void take_answers(struct visit *visit)
             from = visit->in_len;
             break;
         }
-        if (visit->in[from] != '>') /* else it is a push */
-            take_answer(visit, hf_bytes(visit->in + from, at - from));
+        struct hf_bytes reply = hf_bytes(visit->in + from, at - from);
+        if (!hearing_is_push(reply))
+            take_answer(visit, reply);
         from = at;
     }
     memmove(visit->in, visit->in + from, visit->in_len - from);
@@ -305,6 +311,7 @@ static void on_taken(struct wire *wire)
            visit->calls[visit->taken]->end <= wire->up.taken) {
         struct call *call = visit->calls[visit->taken];
         call->taken_ns = world_now_ns();
+        call->taken_at = feeding_up_to();
         call->alone = visit->replied == visit->taken && !all.stops;
         if (call->id != 0 && call->alone)
             record_mark(wire->number, call->id, HISTORY_ARRIVED);
@@ -317,10 +324,17 @@ static void on_replied(struct wire *wire, struct hf_bytes reply)
 {
     struct visit *visit = wire->owner;
 
-    if (visit->replied >= visit->count)
-        return; /* turned away */
+    if (hearing_is_push(reply)) {
+        hearing_push(&visit->hearing, reply);
+        return;
+    }
+    if (visit->replied >= visit->count) { /* turned away */
+        visit->hearing.cut |= visit->hearing.on;
+        return;
+    }
     counting_told(reply);
     struct call *call = visit->calls[visit->replied++];
+    hearing_answer(&visit->hearing, &call->words, reply, call->taken_at);
     if (call->id != 0)
         record_mark(wire->number, call->id, HISTORY_SENT);
 }
@@ -353,7 +367,7 @@ static bool is_excused(const struct visit *s)
     uint64_t now_ns = world_now_ns() + TURN_SLACK_NS;
     bool owes = s->taken > s->replied;
 
-    if (all.excused || wire->reset || wire->client_closed ||
+    if (all.excused || wire->reset || wire->client_closed || s->hearing.cut ||
         (all.full && s->taken == 0))
         return true;
     for (size_t i = 0; i < s->count; i++) {
@@ -474,7 +488,8 @@ static void ask_one(struct visit *visit, const struct words *words,
     char bytes[WORDS_TEXT_MAX + WORDS_MAX * 16];
     struct hf_bytes list[WORDS_MAX];
     struct call *call = add_call(visit);
-    size_t len = encode(words, inline_, bytes, sizeof bytes);
+    bool blanks = memchr(words->text, ' ', words->len) != NULL;
+    size_t len = encode(words, inline_ && !blanks, bytes, sizeof bytes);
 
     bool ends = words_is(words, 0, "EXEC") || words_is(words, 0, "DISCARD");
     call->queued = visit->multi && !ends && !words_is(words, 0, "MULTI");
@@ -512,6 +527,18 @@ void visit_send(struct visit *visit, const char *data, size_t len)
     visit->stream += len;
     call->end = visit->stream;
     wire_write(visit->wire, data, len);
+}
+
+void visit_flood(struct visit *visit)
+{
+    static char text[FLOOD_BYTES];
+    int at = snprintf(text, sizeof text, "*2\r\n$4\r\nECHO\r\n$%u\r\n",
+                      FLOOD_BYTES - 64);
+
+    memset(text + at, 'x', FLOOD_BYTES - 64);
+    memcpy(text + at + FLOOD_BYTES - 64, "\r\n", 2);
+    for (int i = 0; i < FLOOD_COUNT; i++)
+        visit_send(visit, text, (size_t)at + FLOOD_BYTES - 62);
 }
 
 void visit_finish(struct visit *visit)

@@ -2,7 +2,7 @@
 #ifndef SIM_SERVER_VISIT_H
 #define SIM_SERVER_VISIT_H
 
-#include "sim/server/make.h"
+#include "sim/server/hearing.h"
 #include "sim/server/net.h"
 
 struct client;
@@ -11,6 +11,7 @@ struct call {
     uint64_t id;       /* 0: not a request: garbage that gets an error */
     uint64_t end;      /* its last byte in the stream */
     uint64_t taken_ns; /* when the server had read that */
+    uint64_t taken_at; /* the newest event then */
     bool alone;        /* nothing before it was unanswered then */
     bool answered;
     bool queued; /* behind MULTI */
@@ -32,7 +33,8 @@ struct visit {
     size_t in_len;
     size_t in_cap;
     uint64_t stream; /* bytes sent */
-    bool open;       /* the client has it */
+    struct hearing hearing;
+    bool open; /* the client has it */
     bool connected;
     bool multi;       /* it has sent MULTI, and not what ends it */
     bool finished;    /* it sends no more */
@@ -71,6 +73,8 @@ uint64_t visit_ask(struct visit *visit, const struct words *words,
 const struct words *call_again(const struct call *call);
 /* Sends bytes that are no request. */
 void visit_send(struct visit *visit, const char *data, size_t len);
+/* More than the server takes behind a request that waits. */
+void visit_flood(struct visit *visit);
 void visit_finish(struct visit *visit);
 void visit_close(struct visit *visit, bool reset);
 /* What is no request, and perhaps not enough of one, is unanswered; or it waits

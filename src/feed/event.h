@@ -47,13 +47,10 @@ static inline size_t event_bytes(const struct hold_event *event)
            event->note.len + event->items.len + event->group.len;
 }
 
-/* Writes it; returns its length. */
-static inline size_t event_encode(const struct hold_event *event,
-                                  uint64_t now_us, char *out)
+/* Writes all but its texts; `len` is that of the whole. */
+static inline void event_encode_head(const struct hold_event *event, size_t len,
+                                     uint64_t now_us, char *out)
 {
-    size_t len = event_bytes(event);
-    char *at = out + EVENT_HEAD_BYTES;
-
     /* Two words of lengths, then the numbers: see event.h. */
     hf_put_u64(out, len | (uint64_t)event->kind << 32 |
                         (uint64_t)event->mode << 40 |
@@ -66,7 +63,16 @@ static inline size_t event_encode(const struct hold_event *event,
     hf_put_u64(out + 40, event->age_us);
     hf_put_u64(out + 48, event->total + event->group.len); /* one is 0 */
     hf_put_u64(out + 56, event->available);
-    memcpy(at, event->name.data, len - EVENT_HEAD_BYTES);
+}
+
+/* Writes it; returns its length. */
+static inline size_t event_encode(const struct hold_event *event,
+                                  uint64_t now_us, char *out)
+{
+    size_t len = event_bytes(event);
+
+    event_encode_head(event, len, now_us, out);
+    memcpy(out + EVENT_HEAD_BYTES, event->name.data, len - EVENT_HEAD_BYTES);
     return len;
 }
 

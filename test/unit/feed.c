@@ -44,6 +44,50 @@ TEST(numbers_may_have_holes)
     stop(false);
 }
 
+/* What is short is copied in pieces. */
+TEST(texts_of_any_length_are_told_as_they_are)
+{
+    struct feed_page page;
+    struct hold_event told;
+    char texts[200];
+    uint64_t now_us;
+    size_t at = 0;
+
+    start();
+    for (size_t i = 0; i < sizeof texts; i++)
+        texts[i] = (char)('!' + i % 89);
+    for (size_t len = 0; len < 100; len++) {
+        struct hold_event event = {.seq = len + 1,
+                                   .kind = EVENT_LOCK_RELEASED,
+                                   .mode = 2,
+                                   .token = 77 + len,
+                                   .age_us = 1000 * len,
+                                   .name = hf_bytes(texts, len / 3),
+                                   .owner =
+                                       hf_bytes(texts + len / 3, len - len / 3),
+                                   .note = hf_bytes(texts + len, len % 2)};
+        take(&event, len + 1);
+    }
+    CHECK_EQ(feed_look(feed, 0, &page), HF_OK);
+    for (size_t len = 0; len < 100; len++) {
+        size_t bytes =
+            event_decode(hf_bytes(page.events.data + at, page.events.len - at),
+                         &told, &now_us);
+        CHECK_EQ(bytes, EVENT_HEAD_BYTES + len + len % 2);
+        at += bytes;
+        CHECK_EQ(told.seq, len + 1);
+        CHECK_EQ(told.token, 77 + len);
+        CHECK_EQ(told.age_us, 1000 * len);
+        CHECK_EQ(told.mode, 2);
+        CHECK_EQ(now_us, (len + 1) * 1000000);
+        CHECK_EQ(told.name.len, len / 3);
+        CHECK_EQ(told.note.len, len % 2);
+        CHECK(memcmp(told.name.data, texts, len + len % 2) == 0);
+    }
+    CHECK_EQ(at, page.events.len);
+    stop(false);
+}
+
 /* Of a chunk all events are written, then numbers come that have none, then an
  * event for which the chunk has no room. */
 TEST(a_hole_at_the_end_of_a_chunk_is_no_gap)

@@ -36,8 +36,15 @@ static void wait_for(struct conn *conn, const char *pattern)
     CHECK(conn->wait != NULL);
 }
 
-/* Locks a name of this length, and tells it to those who wait. */
-static void lock_long(size_t len, bool without_memory)
+static void serve(bool without_memory)
+{
+    if (without_memory)
+        hf_memory_fail_after(0);
+    events_serve(&server);
+    hf_memory_fail_never();
+}
+
+static void tell_long(size_t len)
 {
     char name[HOLD_NAME_MAX];
 
@@ -47,10 +54,13 @@ static void lock_long(size_t len, bool without_memory)
                                     .owner = hf_bytes_text("me"),
                                     .ttl_ms = HOLD_TTL_MAX_MS};
     events_tell(&server, apply());
-    if (without_memory)
-        hf_memory_fail_after(0);
-    events_serve(&server);
-    hf_memory_fail_never();
+}
+
+/* Locks a name of this length, and tells it to those who wait. */
+static void lock_long(size_t len, bool without_memory)
+{
+    tell_long(len);
+    serve(without_memory);
 }
 
 /* The pattern takes more steps than it may, for one event. */
@@ -140,11 +150,10 @@ static void ask(struct conn *conn, command_fn *run, const char *first,
 }
 
 /* A product, and a file of events, which is gone when somebody reads it. */
-static void start_with_a_past(void)
+static void have_a_past(void)
 {
     struct feed *feed;
 
-    start();
     command = (struct hold_command){
         .kind = HOLD_STOCK_SET, .name = hf_bytes_text("pen"), .amount = 3};
     CHECK_EQ(apply()->code, HOLD_OK);
@@ -153,6 +162,33 @@ static void start_with_a_past(void)
     CHECK(feed->files != NULL);
     feed->files[0].up_to = 1;
     feed->file_count = feed->file_cap = 1;
+}
+
+static void start_with_a_past(void)
+{
+    start();
+    have_a_past();
+}
+
+/* What happened meanwhile is in a file. */
+TEST(a_wait_that_has_to_read_and_finds_no_memory_is_over)
+{
+    for (int i = 0; i < 2; i++) {
+        start();
+        struct conn *conn = accepted();
+        wait_for(conn, "hf:*");
+        have_a_past();
+        tell_long(8);
+        struct feed *feed = server.events.feed;
+        feed->chunks[feed->first % FEED_CHUNKS_MAX]->before = 1;
+        serve(i == 1);
+        CHECK_EQ(conn->wait == NULL, i == 1);
+        CHECK_EQ(server.waits.counts[WAIT_FEED], i == 0);
+        CHECK_EQ(conn->closing, i == 1);
+        conn_close(conn);
+        CHECK_EQ(server.waits.counts[WAIT_FEED], 0);
+        stop();
+    }
 }
 
 TEST(a_stop_ends_a_history_and_an_audit_with_or_without_memory_to_say_so)

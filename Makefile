@@ -280,6 +280,7 @@ $(SIM): $(call obj,$(SIM_SRC)) $(APP) $(LIB)
 	    -Wl,--wrap=hf_limiter_open -Wl,--wrap=_exit -Wl,--wrap=ioctl \
 	    -Wl,--wrap=hold_apply -Wl,--wrap=feed_take \
 	    -Wl,--wrap=feed_start -Wl,--wrap=feed_close -Wl,--wrap=clock_gettime \
+	    -Wl,--wrap=lock_wait_answered -Wl,--wrap=metrics_waited \
 	    -o $@ $^ $(APP_LIBS)
 
 # As a user would: the public headers and the library.

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "server/lock_wait.h"
 #include "server/server.h"
 #include "server/table.h"
 
@@ -11,6 +12,9 @@ static struct {
     uint64_t told; /* that are no errors: those may be about no request */
     uint64_t errors[HOLD_ALL_CODES]; /* that were told, by their code */
     bool other;                      /* something that is no request was read */
+    bool in_answer;                  /* the engine answers one who waits */
+    uint64_t counted;                /* waits, by that answer */
+    bool twice;                      /* one answer, and two waits */
     char wrong[256];
 } seen;
 
@@ -44,6 +48,34 @@ void counting_told(struct hf_bytes reply)
     }
 }
 
+/* One answer ends one wait: whoever goes at that very moment has left, once. */
+void __wrap_lock_wait_answered(struct server *server,
+                               const struct hold_answer *given);
+void __real_lock_wait_answered(struct server *server,
+                               const struct hold_answer *given);
+
+void __wrap_lock_wait_answered(struct server *server,
+                               const struct hold_answer *given)
+{
+    seen.in_answer = true;
+    seen.counted = 0;
+    __real_lock_wait_answered(server, given);
+    seen.in_answer = false;
+    seen.twice = seen.twice || seen.counted > 1;
+}
+
+void __wrap_metrics_waited(struct metrics *metrics, bool stock,
+                           enum metrics_wait end, uint64_t waited_ns);
+void __real_metrics_waited(struct metrics *metrics, bool stock,
+                           enum metrics_wait end, uint64_t waited_ns);
+
+void __wrap_metrics_waited(struct metrics *metrics, bool stock,
+                           enum metrics_wait end, uint64_t waited_ns)
+{
+    seen.counted += seen.in_answer;
+    __real_metrics_waited(metrics, stock, end, waited_ns);
+}
+
 static uint64_t count_of(const struct hf_histogram *histogram)
 {
     struct hf_histogram_stats stats;
@@ -75,6 +107,8 @@ static const char *check_waits(const struct metrics *metrics)
 {
     uint64_t timed_out = count_of(metrics->wait_us[METRICS_TIMED_OUT]);
 
+    if (seen.twice)
+        return wrong("waits that one answer ended", 2, 1);
     if (timed_out > metrics->errors[HOLD_TIMED_OUT])
         return wrong("waits that timed out", timed_out,
                      metrics->errors[HOLD_TIMED_OUT]);

@@ -6,6 +6,9 @@
  *
  *   told <= commands counted <= read     errors told <= errors counted
  *
+ * One answer of the engine to one who waits is one wait that ended, or none if
+ * that was counted before.
+ *
  * They are not equal, because a client may be gone before it is answered, and a
  * request may be read and left for later.
  */

@@ -87,6 +87,14 @@ static bool may_wait(const struct call *call)
                              words_has(&call->words, "FOREVER"));
 }
 
+/* Is it for clients from the server's own machine only? */
+static bool is_admin(const struct words *words)
+{
+    return words_is(words, 0, "FLUSHALL") || words_is(words, 0, "REVOKE") ||
+           (words_is(words, 0, "FENCE") && words_is(words, 1, "DEL")) ||
+           (words_is(words, 0, "CONFIG") && words_is(words, 1, "SET"));
+}
+
 /* ---- Answers. ---- */
 
 static void take_answer(struct visit *visit, struct hf_bytes reply)
@@ -110,6 +118,12 @@ static void take_answer(struct visit *visit, struct hf_bytes reply)
                  "client %llu's request #%llu was refused: %.*s",
                  (unsigned long long)visit->wire->number,
                  (unsigned long long)call->id, (int)reply.len - 2, reply.data);
+    if (!error && !visit->wire->local && is_admin(&call->words) &&
+        all.wrong[0] == '\0')
+        snprintf(all.wrong, sizeof all.wrong,
+                 "client %llu from another machine may ask #%llu",
+                 (unsigned long long)visit->wire->number,
+                 (unsigned long long)call->id);
     if (call->id != 0)
         record_answer(visit->wire->number, call->id, reply);
     if (call->id != 0 && !call->queued)

@@ -5,8 +5,9 @@
  * resource is enough. It is kept until it is deleted on purpose: forgetting it
  * lets an old token in again.
  *
- * A token is a sequence number that was given, so one beyond the newest is a
- * mistake: taken, it would lock out every true token for a long time.
+ * A token is a sequence number, and every change is given one, of locks or not.
+ * A token beyond the newest of these numbers is a mistake: taken, it would lock
+ * out every true token for a long time.
  */
 #include <assert.h>
 

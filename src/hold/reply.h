@@ -45,7 +45,7 @@
     CODE(OVERLOADED, "OVERLOADED") /* a named limit is reached */              \
     CODE(MOVED, "CONFLICT")        /* a newer connection asked the same REQ */ \
     CODE(AGAIN, "AGAIN")       /* not done yet: apply the same record again */ \
-    CODE(BADARG, "BADARG")     /* a token that was never given */              \
+    CODE(BADARG, "BADARG")     /* a token above every number given */          \
     CODE(DEADLOCK, "DEADLOCK") /* waiting would close a circle */              \
     CODE(DONE, "DONE")         /* the work of this lock was done */            \
     CODE(ABORTED, "EXECABORT") /* a command of a group was refused */          \

@@ -246,8 +246,10 @@ const struct hold_operation hold_operations[HOLD_KINDS] = {
                            RUN(run_session_left)},
     [HOLD_FENCE] =
         {CLASS_WRITE, "FENCE", "lock",
-         "Accepts a token that is not older than the newest seen; one that was "
-         "never given is -BADARG. No resource is named DEL",
+         "Accepts a token that is not older than the newest seen; one above "
+         "the "
+         "newest number that any change was given is -BADARG. No resource is "
+         "named DEL",
          "OK; -STALE -BADARG", WORDS(WORD_RESOURCE, WORD_TOKEN), OPTIONS(REQ),
          ON(FENCE), DO(fence_check, fence_raise), NEED(fence_need)},
     [HOLD_FENCE_DEL] =

@@ -359,7 +359,7 @@
     ROW(BADARG, FIELD_SKU,                                                     \
         "reservation '{id}' has {reserved} of sku '{sku}', not {requested}")   \
     ROW(BADARG, ANY,                                                           \
-        "the token {token} was never given, the newest is {newest}")           \
+        "the token {token} was never given, the newest number is {newest}")    \
     ROW(ABORTED, ANY, "command {position} of {count}: ")                       \
     ROW(WRONGTYPE, ANY,                                                        \
         "Operation against a key holding the wrong kind of value: '{name}' "   \

@@ -23,7 +23,7 @@ check "an unknown command is told" grep -qi 'unknown' <<<"$(cli nosuch)"
 expect "fence" OK "$(cli fence db 2)"
 check "an older token is stale" grep -q '^STALE ' <<<"$(cli fence db 1)"
 expect "a token that was never given" \
-    "BADARG the token 4711 was never given, the newest is 3" \
+    "BADARG the token 4711 was never given, the newest number is 3" \
     "$(cli fence db 4711)"
 expect "a fence is deleted" OK "$(cli fence del db)"
 expect "only one that is there" "NOTFOUND no fence 'db'" "$(cli fence del db)"

@@ -65,7 +65,7 @@ TEST(refusals_of_locks_and_fences)
     engine_start();
     engine_lock("door", "ann", 500, 0);
     refused(engine_fence("disk", 7),
-            "BADARG the token 7 was never given, the newest is 1");
+            "BADARG the token 7 was never given, the newest number is 1");
     refused(engine_fence_delete("tape"), "NOTFOUND no fence 'tape'");
     engine_bound("locks_max", 1);
     refused(engine_lock("gate", "bob", 500, 0),

@@ -82,7 +82,8 @@ static uint32_t last_alive(const struct check *c, const struct call *call)
 }
 
 /* Where the first server that answered after `at` did so: a start unbinds all
- * sessions before. */
+ * sessions before. What a group queued and never carried out has an outcome
+ * even if nobody was told anything: that server may not have come up. */
 static uint32_t answered_after(const struct check *c, uint32_t at)
 {
     size_t start = check_next_start(c, at);
@@ -90,8 +91,9 @@ static uint32_t answered_after(const struct check *c, uint32_t at)
     if (start == c->start_count)
         return c->end;
     for (size_t i = check_calls_until(c, c->starts[start]); i < c->count; i++) {
-        if (c->calls[i].outcome != OUTCOME_UNKNOWN)
-            return c->calls[i].hi;
+        const struct call *call = &c->calls[i];
+        if (call->outcome != OUTCOME_UNKNOWN && check_told(call) != CHECK_NEVER)
+            return call->hi;
     }
     return c->end;
 }

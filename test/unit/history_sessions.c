@@ -233,6 +233,31 @@ TEST(a_bound_session_lives_for_its_time_after_a_start)
     }
 }
 
+/* One that was started, and did not come up, unbinds nothing: MULTI without an
+ * answer shows no more of it than any other call. */
+TEST(a_start_that_nobody_was_answered_after_unbinds_no_session)
+{
+    for (int answered = 0; answered < 2; answered++) {
+        struct told t;
+        begin(&t, true);
+        t.opts.start_slack_us = 1;
+        told_mark(&t, 0, 0, HISTORY_CRASH);
+        told_mark(&t, 0, 0, HISTORY_START);
+        uint64_t multi = told_ask(&t, 2, "MULTI");
+        uint64_t queued = told_ask(&t, 2, "UNLOCK b 9");
+        if (answered) {
+            told_answer(&t, 2, multi, "+OK");
+            told_answer(&t, 2, queued, "+QUEUED");
+        }
+        told_mark(&t, 2, 0, HISTORY_CLOSED);
+        told_mark(&t, 0, 0, HISTORY_STOP);
+        told_wait(&t, 5000);
+        told_mark(&t, 0, 0, HISTORY_START);
+        told(&t, 3, "HELD a 2", HELD);
+        end(&t, answered ? "stale-read" : NULL);
+    }
+}
+
 /* SESSION 0 is the session of the connection, if there is one only. */
 TEST(what_is_in_the_session_of_its_connection_ends_with_it)
 {

@@ -280,6 +280,20 @@ const struct hf_heap_entry *hf_agenda_find(const struct hf_agenda *agenda,
     return found;
 }
 
+uint32_t hf_agenda_count_due(const struct hf_agenda *agenda, uint64_t until,
+                             uint32_t most)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < agenda->run_count; i++) {
+        uint32_t n = agenda->runs[i].first;
+        for (; n != 0 && count < most && agenda->nodes[n].entry.when <= until;
+             n = agenda->nodes[n].next)
+            count++;
+    }
+    return count + hf_heap_count_due(&agenda->heap, until, most - count);
+}
+
 bool hf_agenda_is_sound(const struct hf_agenda *agenda)
 {
     uint32_t count = 0;

@@ -129,6 +129,10 @@ const struct hf_heap_entry *hf_agenda_find(const struct hf_agenda *agenda,
                                            bool (*wanted)(uint32_t ref),
                                            uint32_t steps);
 
+/* How many are due up to `until`, or `most`, if there are as many. */
+uint32_t hf_agenda_count_due(const struct hf_agenda *agenda, uint64_t until,
+                             uint32_t most);
+
 /* Are all runs and the heap in order, and are as many in as are counted? */
 bool hf_agenda_is_sound(const struct hf_agenda *agenda);
 

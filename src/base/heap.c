@@ -143,6 +143,29 @@ void hf_heap_change(struct hf_heap *heap, uint32_t position, uint64_t when,
         sink(heap, position, entry);
 }
 
+/* Those that are due are all below each other, from the first one on: goes down
+ * where one is, else on to the next branch. */
+uint32_t hf_heap_count_due(const struct hf_heap *heap, uint64_t until,
+                           uint32_t most)
+{
+    uint32_t count = 0;
+    uint32_t i = 1;
+
+    while (count < most) {
+        if (i <= heap->count && heap->entries[i].when <= until) {
+            count++;
+            i = (i - 1) * WAYS + 2;
+            continue;
+        }
+        while (i > 1 && (i - 2) % WAYS == WAYS - 1)
+            i = parent_of(i);
+        if (i == 1)
+            break;
+        i++;
+    }
+    return count;
+}
+
 bool hf_heap_is_sound(const struct hf_heap *heap)
 {
     for (uint32_t i = 2; i <= heap->count; i++) {

@@ -84,6 +84,11 @@ static inline bool hf_heap_before(const struct hf_heap_entry *a,
     return a->when != b->when ? a->when < b->when : a->tie < b->tie;
 }
 
+/* How many are due up to `until`, or `most`, if there are as many. Looks at a
+ * few times as many. */
+uint32_t hf_heap_count_due(const struct hf_heap *heap, uint64_t until,
+                           uint32_t most);
+
 /* Is every entry behind those above it? */
 bool hf_heap_is_sound(const struct hf_heap *heap);
 

@@ -20,6 +20,10 @@ static enum hf_status check_pending(struct checker *checker, uint32_t number,
             return check_broken(checker,
                                 "reservation %.*s has an unknown product",
                                 HF_SHOW(id));
+        if (product_at(e, product)->ends_us > r->expires_us)
+            return check_broken(checker,
+                                "reservation %.*s ends before its products say",
+                                HF_SHOW(id));
         checker->reserved[product] += item.quantity;
     }
     checker->pending++;
@@ -80,6 +84,10 @@ static enum hf_status check_products(struct checker *checker)
                 "%llu, sold %llu",
                 HF_SHOW(sku), (unsigned long long)p->total,
                 (unsigned long long)p->reserved, (unsigned long long)p->sold);
+        if (p->reserved == 0 && p->ends_us != 0)
+            return check_broken(checker,
+                                "product %.*s has an end of nothing reserved",
+                                HF_SHOW(sku));
         if (p->reserved != checker->reserved[i])
             return check_broken(checker,
                                 "product %.*s counts %llu reserved, its "

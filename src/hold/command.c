@@ -69,7 +69,8 @@ const struct hold_arg hold_args[HOLD_ARGS] = {
                    .min = HOLD_BARGE},
     [ARG_BIND] = {"BIND", "", .type = TYPE_FLAG, AT(flags), .min = HOLD_BIND},
     [ARG_FLAGS] = {"flags", .type = TYPE_NUMBER, AT(flags), .strict = true,
-                   .max = HOLD_FLAGS_ALL | HOLD_SPLIT_MASK | HOLD_PREORDER},
+                   .max = HOLD_FLAGS_ALL | HOLD_SPLIT_MASK | HOLD_PREORDER |
+                          HOLD_SETTLED},
     [ARG_SESSION] = {"SESSION", "id", .type = TYPE_NUMBER, AT(session),
                      .max = INT64_MAX - 1},
     [ARG_PERMITS] = {"PERMITS", "n OF max", .type = TYPE_PERMITS, AT(permits),

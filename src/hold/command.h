@@ -61,6 +61,7 @@ enum { HOLD_PART_EXCLUSIVE = 1, HOLD_PART_SHARED = 2 };
 #define HOLD_KEEPTTL      0x4000u  /* it ends when the one before would have */
 #define HOLD_AT           0x8000u  /* `ttl_ms` is a time: since 1970 */
 #define HOLD_BEST         0x10000u /* of RESERVE: what there is will do */
+#define HOLD_SETTLED      0x80000u /* of RESTART: see engine.h */
 #define HOLD_ADDED        0x20000u /* `ttl_ms` is added to what is left */
 #define HOLD_OWN          0x40000u /* one with the same value is renewed */
 #define HOLD_SAY_SHIFT    20u      /* enum hold_say */

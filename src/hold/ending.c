@@ -23,6 +23,8 @@ static void units_give(struct hold_engine *e, const struct hold_item *item,
 
     assert(p->reserved >= item->quantity);
     p->reserved -= item->quantity;
+    if (p->reserved == 0)
+        p->ends_us = 0;
     e->stock_reserved -= item->quantity;
     if (sold) {
         p->sold += item->quantity;
@@ -330,7 +332,7 @@ void reservation_sell_late(struct hold_engine *e, uint32_t number)
     emit_age(e, r->created_us);
     tell_reservation(e, r, hf_bytes("", 0), items_of(e, r));
     for (size_t at = 0; hold_next_item(items_of(e, r), &at, &item);) {
-        units_take(e, &item, seq);
+        units_take(e, &item, seq, UINT64_MAX);
         units_give(e, &item, true, seq);
     }
     r->status = RESERVATION_CONFIRMED;
@@ -408,10 +410,13 @@ void reservation_extend(struct hold_engine *e, const struct hold_command *c,
                         struct target at)
 {
     struct reservation *r = reservation_edit(e, at.number);
+    uint64_t before_us = r->expires_us;
 
     emit(e, EVENT_EXTENDED, c->name, 0);
     tell_reservation(e, r, hf_bytes("", 0), items_of(e, r));
     r->expires_us = e->now_us + c->ttl_ms * US_PER_MS;
+    if (r->expires_us < before_us)
+        settled_lower(e, r);
     r->extends += r->extends < UINT32_MAX;
     hf_agenda_change(&e->due, r->due, r->expires_us, r->seq);
     reply_reservation(e, r, 0);

@@ -8,8 +8,8 @@
 #include "hold/part.h"
 #include "hold/places.h"
 #include "hold/request.h"
+#include "hold/reserve.h"
 #include "hold/tree.h"
-#include "hold/waitlist.h"
 
 static enum hf_status init_indexes(struct hold_engine *e)
 {
@@ -105,6 +105,7 @@ void run_restart(struct hold_engine *e, const struct hold_command *c)
 {
     e->seq += (uint64_t)c->amount; /* who waited was dropped before */
     e->old_queues = (c->flags & HOLD_GRAPH) == 0;
+    e->old_waits = (c->flags & HOLD_SETTLED) == 0;
 }
 
 void run_flush(struct hold_engine *e, const struct hold_command *c)
@@ -266,7 +267,8 @@ static bool is_crowded(const struct hold_engine *e,
 /* Also of one that would meet a bound: what is over does not count. */
 bool hold_is_exact(const struct hold_engine *e, const struct hold_command *c)
 {
-    if (hold_kind_is_exact(c->kind))
+    if (hold_kind_is_exact(c->kind) &&
+        (e->old_waits || !stock_is_settled(e, c)))
         return true;
     if (hold_operations[c->kind].takes_lock &&
         (hf_index_count(&e->locks) >= e->bounds.locks_max ||
@@ -401,6 +403,8 @@ static bool ask_is_early(const struct hold_engine *e,
 
     if (!hold_is_behind(e))
         return false;
+    if (c->kind == HOLD_STOCK_GET)
+        return !stock_is_settled(e, c);
     return subject == NULL || subject->is_over == NULL ||
            subject->is_over(e, find_target(e, c, subject).number);
 }

@@ -38,10 +38,11 @@
  *   - A LOCK or RESERVE that is `told` is not carried out: TIMEOUT is kept for
  *     its REQ, unless that was answered before.
  *
- * HOLD_RESTART has the flag HOLD_GRAPH. What follows one without it was written
- * by a server that had no deadlocks and other rules for queues, and is replayed
- * by those rules (see serve.c), so that an old journal gives the tokens that
- * its clients were told.
+ * HOLD_RESTART has the flags HOLD_GRAPH and HOLD_SETTLED. What follows one
+ * without the first was written by a server that had no deadlocks and other
+ * rules for queues, and is replayed by those rules (see serve.c), so that an
+ * old journal gives the tokens that its clients were told. What follows one
+ * without the second is exact (see hold_is_exact) whenever it depends on stock.
  *
  * Threads: one thread at a time; engines share nothing.
  */
@@ -153,13 +154,16 @@ const struct hold_out *hold_answer_now(struct hold_engine *engine,
 /* Answers a command of the kinds that need no journal. NULL: time must pass
  * first, because the answer depends on something that is due at the command's
  * time and was not swept: for one lock, or a reservation that does not wait,
- * its own end, else anything. Apply a record (HOLD_TICK) until hold_is_behind()
+ * its own end, for products that nobody waits for theirs (settled.c), else
+ * anything. Apply a record (HOLD_TICK) until hold_is_behind()
  * is false, and ask with the time of hold_now_us(). */
 const struct hold_out *hold_ask(struct hold_engine *engine,
                                 const struct hold_command *command);
 
-/* True if the outcome depends on more than what is over for its own record:
- * while hold_is_behind(), it is applied in as many calls as that takes. */
+/* True if the outcome depends on more than what is over for its own record, or
+ * on stock of which something may be over (settled.c): while hold_is_behind(),
+ * it is applied in as many calls as that takes. Asked of a time ahead, it stays
+ * false up to then, unless other commands change that. */
 bool hold_is_exact(const struct hold_engine *engine,
                    const struct hold_command *command);
 
@@ -208,6 +212,8 @@ uint64_t hold_pending_due_us(const struct hold_engine *engine, uint64_t now_us);
 /* True if a hold, wait or reservation is over at hold_now_us() but not swept:
  * the last sweep reached its bound. */
 bool hold_is_behind(const struct hold_engine *engine);
+/* True if more is over at that time than one record handles. */
+bool hold_will_be_behind(const struct hold_engine *engine, uint64_t now_us);
 
 uint64_t hold_now_us(const struct hold_engine *engine);
 uint64_t hold_seq(const struct hold_engine *engine);

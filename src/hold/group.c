@@ -107,10 +107,12 @@ static size_t undo_bound(const struct hold_command *c)
                    : c->kind == HOLD_RESERVE ? hold_most_items(c)
                                              : c->item_count;
 
-    /* a reservation's items may be replaced, which are one text */
-    size_t text = (operation->options & HOLD_BIT(ARG_PART)) != 0
-                      ? UNDO_RESERVATION_BYTES
-                      : 0;
+    /* a reservation's items may be replaced, which are one text; or all of its
+     * products are changed */
+    size_t text =
+        (operation->options & HOLD_BIT(ARG_PART)) != 0 || c->kind == HOLD_EXTEND
+            ? UNDO_RESERVATION_BYTES
+            : 0;
 
     return UNDO_COMMAND_BYTES + items * UNDO_ITEM_BYTES + text;
 }

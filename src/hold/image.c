@@ -35,7 +35,8 @@ static enum hf_status walk_head(struct walk *walk)
     char *at = e->body.data;
 
     *at++ = IMAGE_HEAD;
-    at = image_put(at, IMAGE_FORMAT | (e->old_queues ? IMAGE_OLD_QUEUES : 0));
+    at = image_put(at, IMAGE_FORMAT | (e->old_queues ? IMAGE_OLD_QUEUES : 0) |
+                           (e->old_waits ? IMAGE_OLD_WAITS : 0));
     at = image_put(at, e->seq);
     at = image_put(at, e->now_us);
     at = image_put(at, e->class_last);

@@ -51,13 +51,14 @@ static enum hf_status load_head(struct hold_engine *e, struct reader *in)
     uint64_t count = format == IMAGE_OLD ? OLD_BOUNDS : GRAPH_BOUNDS;
 
     if (e->loading || format < IMAGE_OLD ||
-        format > (IMAGE_FORMAT | IMAGE_OLD_QUEUES))
+        (format > IMAGE_UNENDED && format < IMAGE_FORMAT) ||
+        format > (IMAGE_FORMAT | IMAGE_OLD_QUEUES | IMAGE_OLD_WAITS))
         return HF_CORRUPT;
     e->loading = true;
     e->load_format = format;
     e->seq = read_number(in);
     e->now_us = read_number(in);
-    if (format >= IMAGE_FORMAT) {
+    if (format >= IMAGE_COUNTED) {
         e->class_last = (uint32_t)read_number(in);
         count = read_number(in);
     }
@@ -69,6 +70,7 @@ static enum hf_status load_head(struct hold_engine *e, struct reader *in)
     hf_index_expect(&e->products, read_number(in));
     hf_index_expect(&e->reservations, read_number(in));
     e->old_queues = (format & IMAGE_OLD_QUEUES) != 0;
+    e->old_waits = format < IMAGE_FORMAT || (format & IMAGE_OLD_WAITS) != 0;
     classes_changed(e);
     return HF_OK;
 }
@@ -87,9 +89,11 @@ static void count_fields(const struct hold_engine *e,
                          const struct subject *subject, int *numbers,
                          int *texts)
 {
-    bool before = e->load_format <= IMAGE_BEFORE && subject->before.numbers > 0;
-    int number_max = before ? subject->before.numbers : SUBJECT_NUMBERS;
-    int text_max = before ? subject->before.texts : SUBJECT_TEXTS;
+    size_t age = e->load_format > IMAGE_BEFORE;
+    bool before =
+        e->load_format <= IMAGE_UNENDED && subject->before[age].numbers > 0;
+    int number_max = before ? subject->before[age].numbers : SUBJECT_NUMBERS;
+    int text_max = before ? subject->before[age].texts : SUBJECT_TEXTS;
 
     *numbers = *texts = 0;
     while (*numbers < number_max && subject->numbers[*numbers].bytes > 0)

@@ -223,12 +223,14 @@ void tell_reservation(struct hold_engine *e, const struct reservation *r,
 }
 
 void units_take(struct hold_engine *e, const struct hold_item *item,
-                uint64_t seq)
+                uint64_t seq, uint64_t ends_us)
 {
     uint32_t number = hf_index_find(&e->products, item->sku);
     struct product *p = product_edit(e, number);
 
     assert(available(p) >= item->quantity);
+    if (p->reserved == 0 || ends_us < p->ends_us)
+        p->ends_us = ends_us;
     p->reserved += item->quantity;
     e->stock_reserved += item->quantity;
     if (p->is_placed)
@@ -287,18 +289,19 @@ begin(struct hold_engine *e, uint32_t number, enum hold_event_kind kind,
     struct reservation *r = reservation_edit(e, number);
     struct hold_item item;
 
+    r->expires_us = e->now_us + ttl_ms * US_PER_MS;
+    uint64_t ends_us = e->old_waits ? 0 : r->expires_us; /* see settled.c */
     uint64_t seq = emit(e, kind, hf_index_name(&e->reservations, r), 0);
     if (r->seq == 0)
         r->seq = seq;
     else if (kind == EVENT_OFFERED && r->status == RESERVATION_WAITING)
         emit_age(e, r->created_us); /* it has waited, and nobody else counts */
     for (uint32_t i = 0; items != NULL && i < count; i++)
-        units_take(e, &items[i], seq);
+        units_take(e, &items[i], seq, ends_us);
     for (size_t at = 0;
          items == NULL && hold_next_item(items_of(e, r), &at, &item);)
-        units_take(e, &item, seq);
+        units_take(e, &item, seq, ends_us);
     r->created_us = e->now_us;
-    r->expires_us = e->now_us + ttl_ms * US_PER_MS;
     r->status = RESERVATION_PENDING;
     tell_reservation(e, r, hf_bytes("", 0), items_of(e, r));
     levels_tell(e, items_of(e, r), true);

@@ -72,9 +72,17 @@ void choose_items(const struct hold_engine *e, const struct hold_command *c,
 void reply_failed(struct hold_engine *e, const struct hold_command *c,
                   const struct chosen *chosen);
 
-/* Sets units of an item aside, which are available. */
+/* Sets units of an item aside, which are available, until a time. */
 void units_take(struct hold_engine *e, const struct hold_item *item,
-                uint64_t seq);
+                uint64_t seq, uint64_t ends_us);
+
+/* settled.c */
+/* Can nothing that is due, or is by the time of the command, change what it is
+ * told or does? Else all that is due comes before it. */
+bool stock_is_settled(const struct hold_engine *e,
+                      const struct hold_command *c);
+/* The reservation, which is pending, ends earlier than before. */
+void settled_lower(struct hold_engine *e, const struct reservation *r);
 
 /* Writes the map of a reservation, for which `more` fields follow. */
 void write_reservation(const struct hold_engine *e, struct hf_buf *body,

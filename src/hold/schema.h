@@ -176,7 +176,7 @@ struct hold_operation {
     const char *summary; /* NULL: clients cannot ask for it */
     const char *reply;
     bool admin; /* only from the same machine */
-    bool exact; /* depends on stock: all that is over must be swept first */
+    bool exact; /* all that is over must be swept first: see settled.c */
     bool alone; /* not in a group */
     bool key;   /* it is about keys of Redis, whose flags are others */
     bool takes_lock : 1; /* or some */
@@ -217,9 +217,9 @@ static inline bool hold_is_key(enum hold_kind kind)
     return hold_operations[kind].key;
 }
 
-/* True for the kinds whose outcome always depends on everything that is due:
- * they, and a HOLD_TICK with an amount, are applied in as many calls as it
- * takes. See hold_is_exact(). */
+/* True for the kinds whose outcome may depend on everything that is due: they,
+ * and a HOLD_TICK with an amount, are applied in as many calls as it takes. See
+ * hold_is_exact(). */
 static inline bool hold_kind_is_exact(enum hold_kind kind)
 {
     return hold_operations[kind].exact;

@@ -43,6 +43,8 @@ struct product {
     uint64_t version;
     uint64_t updated_us;
     uint64_t low;              /* the threshold; 0: none */
+    uint64_t ends_us;          /* see settled.c; 0: nothing is reserved, or
+                                * when that ends is not known */
     struct hf_text attributes; /* see attributes.c */
     struct list queue;         /* demands, in the order of their turn */
     uint32_t waiting : 29;
@@ -286,6 +288,7 @@ struct hold_engine {
     uint32_t waiter_added;   /* by the command just performed, for REQ */
     bool old_queues;      /* a journal from before HOLD_GRAPH is replayed: in it
                            * RESERVE of an id that had ended was OK, too */
+    bool old_waits;       /* the same from before HOLD_SETTLED */
     bool loading;         /* the head of an image was read */
     uint64_t load_format; /* of that image */
     uint32_t load_lock;   /* of format 1: the lock that was read last */
@@ -334,8 +337,11 @@ static inline void keep_text(struct hold_engine *e, struct hf_bytes text,
 #define IMAGE_HEAD       'H'
 #define IMAGE_OLD        1u  /* is read, but not written: see load_old.c */
 #define IMAGE_BEFORE     3u  /* up to this: see struct subject */
-#define IMAGE_FORMAT     4u  /* tells how many bounds it has */
-#define IMAGE_OLD_QUEUES 1u  /* this bit: the same, with `old_queues` */
+#define IMAGE_COUNTED    4u  /* from here on it tells how many bounds it has */
+#define IMAGE_UNENDED    5u  /* up to this without `ends_us` */
+#define IMAGE_FORMAT     8u  /* and these bits: */
+#define IMAGE_OLD_QUEUES 1u  /* with `old_queues`, in earlier ones, too */
+#define IMAGE_OLD_WAITS  2u  /* with `old_waits`, as all earlier ones */
 #define GRAPH_BOUNDS     12u /* so many have formats 2 and 3 */
 
 /* The longest answer to a waiter that is kept for its REQ: five numbers. */

@@ -45,11 +45,12 @@ struct subject {
     bool named; /* else its name is the first number */
     struct subject_number numbers[SUBJECT_NUMBERS];
     uint16_t texts[SUBJECT_TEXTS]; /* places */
-    /* How many of both were in images up to IMAGE_BEFORE; 0 numbers: all. */
+    /* How many of both were in images up to IMAGE_BEFORE, and up to
+     * IMAGE_UNENDED; 0 numbers: all. */
     struct {
         uint8_t numbers;
         uint8_t texts;
-    } before;
+    } before[2];
     subject_link_fn *link;
     /* Where the order is part of the state: lists of the engine's, as places in
      * it, whose records have a place in that order. */

@@ -47,6 +47,8 @@ enum hold_wrong hold_find_other_wrong(const struct hold_command *c)
             return wrong;
         flags |= HOLD_SPLIT_MASK | HOLD_PREORDER;
     }
+    if (c->kind == HOLD_RESTART)
+        flags |= HOLD_SETTLED;
     if ((c->flags & HOLD_BEST) != 0 && c->kind != HOLD_RESERVE)
         return WRONG_BEST;
     if ((c->flags & ~(flags | HOLD_BEST)) != 0)

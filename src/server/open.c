@@ -114,7 +114,7 @@ static enum hf_status begin_history(struct server *server, char *error)
 
     server->begun = true;
     *c = (struct hold_command){.kind = HOLD_RESTART,
-                               .flags = HOLD_GRAPH,
+                               .flags = HOLD_GRAPH | HOLD_SETTLED,
                                .amount = numbers_to_skip(server)};
     status = journal_now(server, c);
     if (status == HF_OK && bounds_differ(&now, &server->config.bounds)) {

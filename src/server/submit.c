@@ -14,6 +14,10 @@
 #include "server/group.h"
 #include "server/server.h"
 
+/* What is admitted while more is due than was swept is applied by then, as a
+ * rule: what it depends on does not fall due meanwhile. */
+#define APPLIED_US 1000000u
+
 /* Steps of listings in one turn; the last one may pass it. */
 #define TURN_STEPS_MAX 50000u
 
@@ -339,6 +343,46 @@ static bool is_too_much(const struct server *server, const struct conn *conn,
            share_is_spent(server, conn_host(conn));
 }
 
+/* Can it be answered in this turn, without the journal? */
+static bool can_answer(struct server *server, const struct conn *conn,
+                       struct hold_command *command)
+{
+    command->now_us = server_now_us(server);
+    return conn->pending == 0 && answer_of(server, command) != NULL;
+}
+
+/* Is more due than one record handles? For what may depend on all of it also if
+ * the engine does not know so yet, since no record told it what time it is; a
+ * log that does not lead does not take one. */
+static bool is_behind(const struct server *server,
+                      const struct hold_command *command)
+{
+    bool depends =
+        !hold_kind_is_write(command->kind) || hold_kind_is_exact(command->kind);
+
+    return hold_is_behind(server->engine) ||
+           (depends && log_leads(server->log) &&
+            hold_will_be_behind(server->engine,
+                                server->epoch_us + server->heard_ns / 1000));
+}
+
+/* While more is due than one record handles, ticks go first: what depends on
+ * all of it would have to handle it in one step, and who asks for it, too. Not
+ * for what may wait: it is told TIMEOUT in time, also while no tick can be
+ * written. */
+static bool admit_behind(struct server *server, const struct conn *conn,
+                         struct hold_command *command)
+{
+    if (hold_kind_is_write(command->kind)) {
+        command->now_us = server_now_us(server) + APPLIED_US;
+        if (hold_is_exact(server->engine, command))
+            return false;
+        if (!commit_is_full(server))
+            return true;
+    }
+    return can_answer(server, conn, command);
+}
+
 bool submit_admits(struct server *server, const struct conn *conn,
                    struct hold_command *command)
 {
@@ -365,17 +409,9 @@ bool submit_admits(struct server *server, const struct conn *conn,
         server->lead_awaited = server->lead_awaited || !log_leads(server->log);
         return can_list(server, conn);
     }
-    /* While more is due than one record handles, ticks go first: what depends
-     * on all of it would have to handle it in one step. Not for what may wait:
-     * it is told TIMEOUT in time, also while no tick can be written. */
-    if (hold_is_behind(server->engine) && !server->failed &&
-        !may_wait(command) &&
-        (!is_write || hold_is_exact(server->engine, command)))
-        return false;
-    if (!commit_is_full(server))
-        return true;
-    command->now_us = server_now_us(server);
-    return conn->pending == 0 && answer_of(server, command) != NULL;
+    if (is_behind(server, command) && !server->failed && !may_wait(command))
+        return admit_behind(server, conn, command);
+    return !commit_is_full(server) || can_answer(server, conn, command);
 }
 
 void submit_refuse_share(struct server *server, struct conn *conn)

@@ -210,7 +210,7 @@ const struct hold_out *engine_restart(int64_t amount)
     struct hold_command *c = begin(HOLD_RESTART, "");
 
     c->amount = amount;
-    c->flags = HOLD_GRAPH;
+    c->flags = HOLD_GRAPH | HOLD_SETTLED;
     return engine_apply(&command);
 }
 

@@ -184,6 +184,17 @@ static void check_find(uint64_t until)
     CHECK(hf_agenda_find(&f.agenda, until, is_odd, 0) == NULL);
 }
 
+static void check_count(uint64_t until)
+{
+    uint32_t due = 0;
+
+    for (uint32_t i = 0; i < REFS; i++)
+        due += f.positions[i] != 0 && f.entries[i].when <= until;
+    CHECK_EQ(hf_agenda_count_due(&f.agenda, until, UINT32_MAX), due);
+    CHECK_EQ(hf_agenda_count_due(&f.agenda, until, due), due);
+    CHECK_EQ(hf_agenda_count_due(&f.agenda, until, due / 2), due / 2);
+}
+
 /* Adds, removes or changes a random one. */
 static void step_random(struct hf_random *random, uint64_t step)
 {
@@ -222,8 +233,10 @@ TEST(random_use_agrees_with_a_search)
             CHECK_EQ(hf_agenda_first(&f.agenda)->ref, naive_first());
         if (step % 1000 == 0)
             CHECK(hf_agenda_is_sound(&f.agenda));
-        if (step % 250 == 0)
+        if (step % 250 == 0) {
             check_find(step / 100 + hf_random_below(&random, 60));
+            check_count(step / 100 + hf_random_below(&random, 60));
+        }
     }
     for (uint32_t i = 0; i < REFS; i++)
         in_runs += is_in_run(i);

@@ -24,7 +24,7 @@ static void ask_without_memory(void (*fail)(uint64_t at), uint64_t at,
         while (server.building.count < server.building.cap - 1);
     }
     fail(at);
-    submit_long(&asking, HOLD_STOCK_GET, HOLD_ITEMS_MAX, HOLD_SKU_MAX);
+    submit_long(&asking, HOLD_KEY_COUNT, HOLD_ITEMS_MAX, HOLD_SKU_MAX);
     hf_memory_fail_never();
     CHECK_EQ(asking.pending, !refused);
     CHECK_EQ(was_told(&asking, "-OVERLOADED "), refused);

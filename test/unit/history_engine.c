@@ -435,7 +435,8 @@ static void restart(struct world *w)
             leave(w, client);
         client->ticket = 0;
     }
-    c = (struct hold_command){.kind = HOLD_RESTART, .flags = HOLD_GRAPH};
+    c = (struct hold_command){.kind = HOLD_RESTART,
+                              .flags = HOLD_GRAPH | HOLD_SETTLED};
     (void)apply(w, &c);
     for (int i = 0; i < CLIENTS; i++)
         reconnect(w, &w->clients[i]);

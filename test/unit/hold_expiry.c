@@ -160,6 +160,32 @@ TEST(who_waits_for_what_a_million_had_is_served_in_order)
     engine_stop();
 }
 
+/* A product of which nothing is due is sold until all others have expired. */
+TEST(another_product_is_sold_meanwhile_in_one_step_each)
+{
+    uint64_t expired = 0;
+    unsigned sold = 0;
+
+    sell_all();
+    engine_set("other", 100000);
+    engine_now_us += TTL_MS * MS;
+    do {
+        const struct hold_out *out =
+            engine_do("RESERVE o%u ITEM other 1 TTL 5", ++sold);
+        CHECK_EQ(out->code, HOLD_OK);
+        CHECK(out->event_count <= HOLD_STEP_MAX + 1);
+        expired += out->event_count - 1;
+        out = engine_get("other");
+        CHECK_EQ(reply_get_number(out->body, FIELD_RESERVED), sold);
+        CHECK_EQ(reply_get_number(out->body, FIELD_AVAILABLE), 100000 - sold);
+        CHECK_EQ(engine_get("p999") == NULL, expired < many());
+    } while (hold_is_behind(engine));
+    CHECK_EQ(expired, many());
+    CHECK_EQ(sold, (many() + HOLD_STEP_MAX - 1) / HOLD_STEP_MAX);
+    CHECK_ENGINE();
+    engine_stop();
+}
+
 /* It need not be read: a change that depends on it is exact as well. */
 TEST(a_reserve_at_that_instant_finds_the_units_of_all)
 {

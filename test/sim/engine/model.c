@@ -338,6 +338,7 @@ static void flush(struct model *model, const struct hold_command *command)
 static void restart(struct model *model, const struct hold_command *command)
 {
     model->seq += (uint64_t)command->amount;
+    model->old_waits = (command->flags & HOLD_SETTLED) == 0;
 }
 
 static void set_bounds(struct model *model, const struct hold_command *command)
@@ -433,9 +434,12 @@ static bool is_exact(struct model *model, const struct hold_command *c)
             HOLD_SETTLE_MAX)
             return true;
     }
-    return hold_kind_is_exact(c->kind) ||
-           (c->request.len > 0 &&
-            model->request_count >= model->bounds.requests_max);
+    if (c->request.len > 0 &&
+        model->request_count >= model->bounds.requests_max)
+        return true;
+    if (hold_kind_is_exact(c->kind) && !model->old_waits)
+        return !model_is_settled(model, c, model->now_us);
+    return hold_kind_is_exact(c->kind);
 }
 
 void model_apply(struct model *model, const struct hold_command *command,

@@ -110,6 +110,7 @@ struct model_product {
     int64_t sold;
     uint64_t version;
     uint64_t updated_us;
+    uint64_t ends_us; /* nothing of it that is reserved ends before */
     int64_t low;
     bool is_low; /* and that was told */
     int64_t limit;
@@ -254,6 +255,7 @@ struct model {
     uint64_t now_us;
     uint64_t seq;
     struct hold_bounds bounds;
+    bool old_waits; /* by the rules from before HOLD_SETTLED */
     uint64_t order; /* of what ended and what was stored */
 
     size_t name_count;
@@ -431,6 +433,14 @@ void model_reservation_due(struct model *model, void *reservation);
 void model_settle_reservation(struct model *model, struct hf_bytes id);
 void model_forget_reservation(struct model *model,
                               struct model_reservation *reservation);
+/* So much of a product is set aside for it, which will end. */
+void model_set_aside(struct model *model, struct model_product *product,
+                     int64_t units, const struct model_reservation *r);
+/* It ends earlier than before. */
+void model_ends_earlier(struct model *model, const struct model_reservation *r);
+/* Can nothing that is due change what is told of this command, or done? */
+bool model_is_settled(struct model *model, const struct hold_command *c,
+                      uint64_t now_us);
 const char *model_status_name(enum model_status status);
 /* A new one, with an event of that kind. */
 struct model_reservation *model_add_reservation(struct model *model,

@@ -315,7 +315,8 @@ static bool is_early(struct model *model, const struct hold_command *c,
     if (c->kind == HOLD_RESERVATION && model_find_buyer(model, c->name) == NULL)
         return r != NULL && r->status == MODEL_PENDING &&
                r->expires_us <= now_us;
-    return model_is_behind(model, now_us);
+    return model_is_behind(model, now_us) &&
+           !(c->kind == HOLD_STOCK_GET && model_is_settled(model, c, now_us));
 }
 
 void model_answer_ask(struct model *model, const struct hold_command *command,

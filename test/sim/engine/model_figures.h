@@ -92,6 +92,9 @@
     FIGURE(STOCK_LATE_BEHIND, "those that others wait for")        \
     FIGURE(STOCK_CAPPED, "EXTEND refused by EXTENDS or LIFE")      \
     FIGURE(STOCK_GIVEN_UP, "reservations given up for a client")   \
+    FIGURE(STOCK_SETTLED, "products settled while others are due") \
+    FIGURE(STOCK_UNSETTLED, "and products that are not")           \
+    FIGURE(STOCK_DOUBTED, "of them, without anything due")         \
     FIGURE(PLACED, "reservations from places")                     \
     FIGURE(PLACED_SPLIT, "of them, split over several")            \
     FIGURE(QUOTA, "refused by a limit per owner")                  \

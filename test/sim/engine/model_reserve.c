@@ -234,7 +234,7 @@ struct model_reservation *model_add_reservation(struct model *model,
     for (size_t i = 0; i < r->item_count; i++) {
         struct model_product *p =
             model_find_product(model, model_bytes(&r->items[i].sku));
-        p->reserved += (int64_t)r->items[i].quantity;
+        model_set_aside(model, p, (int64_t)r->items[i].quantity, r);
         p->version = seq;
         p->updated_us = model->now_us;
     }
@@ -278,7 +278,7 @@ static void add(struct model *model, struct hf_bytes id,
             units = c->items[i].quantity;
         if (model_lacks_item(model, c, i))
             continue;
-        p->reserved += (int64_t)units;
+        model_set_aside(model, p, (int64_t)units, r);
         p->version = r->seq;
         p->updated_us = model->now_us;
         r->items[r->item_count].sku = p->sku;
@@ -502,6 +502,7 @@ static void change(struct model *model, struct model_reservation *r,
         reduce(model, r, c);
     if (c->kind == HOLD_EXTEND) {
         r->expires_us = model->now_us + c->ttl_ms * 1000;
+        model_ends_earlier(model, r);
         r->extends++;
         model_event(model, EVENT_EXTENDED, c->name, 0);
         tell(model, r, hf_bytes("", 0));

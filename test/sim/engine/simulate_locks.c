@@ -174,7 +174,13 @@ enum hold_kind sim_pick_settling(struct sim *sim)
         HOLD_LOCK,   HOLD_LOCK,      HOLD_LOCK,    HOLD_LOCKSET,
         HOLD_UNLOCK, HOLD_RENEW,     HOLD_ABANDON, HOLD_UNLOCKSET,
         HOLD_REVOKE, HOLD_DOWNGRADE, HOLD_TIMEOUT, HOLD_SESSION_CLOSE};
+    static const enum hold_kind stock[] = {
+        HOLD_RESERVE, HOLD_RESERVE,   HOLD_RESERVE,    HOLD_CONFIRM,
+        HOLD_CANCEL,  HOLD_EXTEND,    HOLD_STOCK_SET,  HOLD_STOCK_ADD,
+        HOLD_RESERVE, HOLD_STOCK_LOW, HOLD_STOCK_ATTR, HOLD_STOCK_LIMIT};
 
+    if (sim_chance(sim, 40))
+        return stock[sim_below(sim, sizeof stock / sizeof stock[0])];
     return kinds[sim_below(sim, sizeof kinds / sizeof kinds[0])];
 }
 

@@ -91,7 +91,7 @@ void sim_make_profile(struct sim *sim)
     p->wide = sim_below(sim, 12) == 0;
     p->locks = p->wide ? SIM_NAMES_MAX : 1 + sim_below(sim, 3 * spread);
     p->owners = 2 + sim_below(sim, SIM_OWNERS_MAX - 1);
-    p->products = p->wide ? 20 : 1 + sim_below(sim, 3 * spread);
+    p->products = p->wide ? 40 : 1 + sim_below(sim, 3 * spread);
     p->ids = p->wide ? SIM_NAMES_MAX : 1 + sim_below(sim, 6 * spread);
     p->requests = p->wide ? SIM_NAMES_MAX : 1 + sim_below(sim, 8 * spread);
     p->fences = 1 + sim_below(sim, 5);
@@ -292,6 +292,8 @@ enum hold_kind sim_pick_kind(struct sim *sim)
         return HOLD_FLUSH;
     if (model_is_behind(sim->model, sim->now_us) && sim_chance(sim, 80))
         return sim_pick_settling(sim);
+    if (sim->profile.wide && sim_chance(sim, 2))
+        return HOLD_STOCK_SET;
     if (sim->profile.wide && sim_chance(sim, 85))
         return sim_chance(sim, 70)   ? HOLD_LOCK
                : sim_chance(sim, 70) ? HOLD_RESERVE
@@ -342,7 +344,7 @@ static void make_word(struct sim *sim, struct sim_command *out,
         c->name = sim_pick_name(sim, sim->profile.fences);
         break;
     case WORD_SKU:
-        c->name = sim_pick_name(sim, sim->profile.products);
+        c->name = sim_pick_product(sim);
         break;
     case WORD_ID:
     case WORD_NEW_ID:
@@ -367,7 +369,10 @@ static void make_word(struct sim *sim, struct sim_command *out,
     case WORD_SKUS:
         c->item_count = 1 + (uint32_t)sim_below(sim, 4);
         for (uint32_t i = 0; i < c->item_count; i++)
-            c->items[i].sku = sim_pick_name(sim, sim->profile.products + 1);
+            c->items[i].sku =
+                sim_chance(sim, 50)
+                    ? sim_pick_product(sim)
+                    : sim_pick_name(sim, sim->profile.products + 1);
         break;
     case WORD_LOW:
     case WORD_ATTRIBUTE:
@@ -375,8 +380,7 @@ static void make_word(struct sim *sim, struct sim_command *out,
         sim_make_stock_word(sim, c, word);
         break;
     case WORD_WANTED:
-        hold_add_item(c, sim_pick_name(sim, sim->profile.products),
-                      1 + sim_below(sim, 3));
+        hold_add_item(c, sim_pick_product(sim), 1 + sim_below(sim, 3));
         break;
     case WORD_QUEUE:
         c->note = sim_pick_name(sim, sim->profile.products);
@@ -389,7 +393,7 @@ static void make_word(struct sim *sim, struct sim_command *out,
         break;
     case WORD_SKIP:
         c->amount = (int64_t)sim_below(sim, 5);
-        c->flags = HOLD_GRAPH;
+        c->flags = HOLD_GRAPH | (sim_chance(sim, 75) ? HOLD_SETTLED : 0);
         break;
     case WORD_UNITS: /* sim_make_expect() */
     case WORD_END:
@@ -422,7 +426,9 @@ static void make_option(struct sim *sim, struct sim_command *out,
         if ((c->kind != HOLD_CLASS_SET && c->kind != HOLD_RESERVE &&
              c->kind != HOLD_WAITLIST_JOIN) ||
             sim_chance(sim, 70))
-            c->ttl_ms = sim_pick_ttl_ms(sim);
+            c->ttl_ms = c->kind == HOLD_EXTEND && sim_chance(sim, 50)
+                            ? 1 + sim_below(sim, sim->profile.ttl_max_ms)
+                            : sim_pick_ttl_ms(sim);
         break;
     case ARG_CLASS:
         if (sim_chance(sim, sim->model->class_count > 0 ? 30 : 2))

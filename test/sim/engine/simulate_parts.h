@@ -188,6 +188,7 @@ void sim_make_left(struct sim *sim, struct hold_command *c);
 
 /* simulate_stock.c */
 void sim_make_stock_profile(struct sim *sim);
+struct hf_bytes sim_pick_product(struct sim *sim);
 /* An operation on stock. */
 enum hold_kind sim_pick_stock_kind(struct sim *sim);
 /* Sometimes it is about one who waits for stock, or about a reservation that

@@ -11,6 +11,20 @@ struct hf_bytes sim_pick_class(struct sim *sim)
     return sim_pool_name(sim, model_bytes(&model->classes[i].name));
 }
 
+/* Of a wide profile most of what is to expire is of one half of the products,
+ * and while that is due much is asked of the other. */
+struct hf_bytes sim_pick_product(struct sim *sim)
+{
+    uint64_t half = sim->profile.products / 2;
+    bool behind = model_is_behind(sim->model, sim->now_us);
+
+    if (!sim->profile.wide || sim_chance(sim, 2))
+        return sim_pick_name(sim, sim->profile.products);
+    if (!behind || sim_chance(sim, 20))
+        return sim_pick_name(sim, half);
+    return model_bytes(&sim->names[half + sim_below(sim, half)]);
+}
+
 int64_t sim_pick_total(struct sim *sim)
 {
     if (sim_below(sim, 200) == 0)
@@ -165,9 +179,11 @@ void sim_make_items(struct sim *sim, struct hold_command *c)
         uint64_t most = !sim->profile.shop || sim_chance(sim, 15) ? 5 : 2;
         uint64_t quantity = extreme == 0 ? INT64_MAX : 1 + sim_below(sim, most);
         bool less = reserve && c->wait_ms == 0 && sim_chance(sim, 15);
-        hold_add_some(
-            c, sim_pick_name(sim, sim->profile.products + (extreme == 1)),
-            quantity, less ? 1 + sim_below(sim, quantity) : quantity);
+        hold_add_some(c,
+                      extreme == 1
+                          ? sim_pick_name(sim, sim->profile.products + 1)
+                          : sim_pick_product(sim),
+                      quantity, less ? 1 + sim_below(sim, quantity) : quantity);
     }
 }
 

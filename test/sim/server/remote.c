@@ -161,7 +161,8 @@ static void do_other(struct hold_engine *engine, struct hold_command *command,
 
 static void do_others(struct hold_engine *engine)
 {
-    struct hold_command c = {.kind = HOLD_RESTART, .flags = HOLD_GRAPH};
+    struct hold_command c = {.kind = HOLD_RESTART,
+                             .flags = HOLD_GRAPH | HOLD_SETTLED};
     char text[2][32];
 
     do_other(engine, &c, NULL, 0);

@@ -1,0 +1,119 @@
+/* submit.c - what is taken while more is due than one record handles. */
+#include "support/batch.h"
+
+enum { MANY = HOLD_STEP_MAX * 3 };
+
+static struct test_clock time_now;
+
+static void set(const char *sku)
+{
+    command = (struct hold_command){
+        .kind = HOLD_STOCK_SET, .name = hf_bytes_text(sku), .amount = 1000000};
+    CHECK_EQ(apply()->code, HOLD_OK);
+}
+
+static void make(enum hold_kind kind, const char *sku)
+{
+    command = (struct hold_command){.kind = kind, .ttl_ms = 5};
+    CHECK_EQ(hold_add_item(&command, hf_bytes_text(sku), 1), HF_OK);
+}
+
+static bool admits(enum hold_kind kind, const char *sku)
+{
+    struct conn conn = gone();
+
+    make(kind, sku);
+    return submit_admits(&server, &conn, &command);
+}
+
+static bool admits_pending(enum hold_kind kind, const char *sku)
+{
+    struct conn conn = gone();
+
+    make(kind, sku);
+    conn.pending = 1;
+    return submit_admits(&server, &conn, &command);
+}
+
+/* Apples fall due, a pear in a minute, a fig soon. */
+static void start_backlog(void)
+{
+    start();
+    time_now.now_ns = hf_clock_now_ns(server.clock);
+    server.clock = test_clock(&time_now);
+    set("apple");
+    set("pear");
+    set("fig");
+    for (unsigned i = 0; i < MANY; i++) {
+        make(HOLD_RESERVE, "apple");
+        CHECK_EQ(apply()->code, HOLD_OK);
+    }
+    make(HOLD_RESERVE, "pear");
+    command.ttl_ms = 60000;
+    CHECK_EQ(apply()->code, HOLD_OK);
+    make(HOLD_RESERVE, "fig");
+    command.ttl_ms = 500;
+    CHECK_EQ(apply()->code, HOLD_OK);
+    test_clock_advance(&time_now, 5 * 1000000);
+    server.heard_ns = time_now.now_ns;
+}
+
+static void check_admitted(void)
+{
+    CHECK(!admits(HOLD_RESERVE, "apple"));
+    CHECK(!admits(HOLD_STOCK_GET, "apple"));
+    CHECK(admits(HOLD_RESERVE, "pear"));
+    CHECK(admits(HOLD_STOCK_GET, "pear"));
+    CHECK(admits(HOLD_RESERVE, "none"));
+    command = (struct hold_command){.kind = HOLD_LOCK,
+                                    .name = hf_bytes_text("door"),
+                                    .owner = hf_bytes_text("me"),
+                                    .ttl_ms = 5};
+    struct conn conn = gone();
+    CHECK(submit_admits(&server, &conn, &command));
+    /* it would be asked behind a record that lets all of it pass */
+    CHECK(!admits_pending(HOLD_STOCK_GET, "pear"));
+    CHECK(admits_pending(HOLD_RESERVE, "pear"));
+}
+
+TEST(while_much_is_due_only_what_does_not_depend_on_it_is_taken)
+{
+    start_backlog();
+    CHECK(!hold_is_behind(server.engine)); /* as far as it knows */
+    check_admitted();
+    command = (struct hold_command){.kind = HOLD_TICK};
+    (void)apply();
+    CHECK(hold_is_behind(server.engine));
+    check_admitted();
+    for (unsigned i = 1; i < MANY / HOLD_STEP_MAX; i++) {
+        CHECK(hold_is_behind(server.engine));
+        command = (struct hold_command){.kind = HOLD_TICK};
+        (void)apply();
+    }
+    CHECK(admits(HOLD_RESERVE, "apple"));
+    CHECK(admits(HOLD_STOCK_GET, "apple"));
+    CHECK(admits_pending(HOLD_STOCK_GET, "pear"));
+    stop();
+}
+
+/* Else all that is due would have to be handled for it, and all behind it
+ * would wait. */
+TEST(what_may_be_due_when_it_is_applied_is_not_taken)
+{
+    start_backlog();
+    CHECK(!admits(HOLD_RESERVE, "fig"));
+    CHECK(admits(HOLD_STOCK_GET, "fig"));
+    CHECK(admits(HOLD_RESERVE, "pear"));
+    stop();
+}
+
+/* No record may tell the engine what time it is. */
+TEST(what_the_log_would_not_take_is_not_held_back_for_it)
+{
+    start_backlog();
+    server.failed = true;
+    CHECK(admits(HOLD_RESERVE, "apple"));
+    CHECK(admits(HOLD_STOCK_GET, "apple"));
+    server.failed = false;
+    stop();
+}

@@ -22,8 +22,8 @@ static struct hf_bytes pick_key(struct sim *sim)
     for (size_t i = from; i < model->grant_count && sim_chance(sim, 90); i++) {
         const struct model_claim *claim = &model->grants[i].claim;
         if (claim->key)
-            return sim_pool_name(
-                sim, model_name_bytes(model, claim->wants[0].name));
+            return sim_pool_name(sim,
+                                 model_name_bytes(model, claim->wants[0].name));
     }
     return sim_pick_lock(sim);
 }

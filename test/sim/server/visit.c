@@ -265,12 +265,13 @@ void visits_stopped(uint64_t asked_ns)
     }
 }
 
-/* Only permits are still waited for then. */
+/* Only permits and events are still waited for then. */
 void visits_failed(uint64_t failed_ns)
 {
     for (const struct visit *s = all.visits; s != NULL; s = s->next) {
         const struct call *call = owed_call(s, failed_ns);
-        if (call != NULL && !words_is(&call->words, 0, "LIMIT"))
+        if (call != NULL && !words_is(&call->words, 0, "LIMIT") &&
+            !words_is(&call->words, 0, "EVENTS"))
             say_owed(s, call, "failure of the journal");
     }
 }

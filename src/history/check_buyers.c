@@ -99,7 +99,7 @@ struct waiting waitlist_between(const struct check *c, struct hf_bytes sku,
         waiting.alone = waiting.alone && queued[i].alone;
         if (queued[i].quantity > waiting.most)
             waiting.most = queued[i].quantity;
-        if (queued[i].stalled &&
+        if (queued[i].stalled && queued[i].call->hi > lo &&
             __builtin_add_overflow(waiting.had, queued[i].quantity,
                                    &waiting.had))
             waiting.had = INT64_MAX;

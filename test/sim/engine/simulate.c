@@ -451,7 +451,8 @@ static void run(struct sim *sim)
     while (sim->step < sim->step_count && !sim->failed) {
         if (sim->step >= sim->profile_until)
             sim_make_profile(sim);
-        if (sim_below(sim, 300) == 0)
+        bool behind = model_is_behind(sim->model, sim->now_us);
+        if (sim_below(sim, behind ? 20 : 300) == 0)
             step_image(sim);
         else if (sim_chance(sim, 15))
             step_ask(sim);

@@ -152,6 +152,23 @@ struct late {
     struct hold_item item;
 };
 
+/* Moves the one at `i` down to its place in a heap, whose first one has the
+ * first sku: a group may have 100 members of 128 items. */
+static void sink(struct late *late, uint32_t count, uint32_t i)
+{
+    struct late one = late[i];
+
+    for (uint32_t below; (below = 2 * i + 1) < count; i = below) {
+        if (below + 1 < count && hf_bytes_compare(late[below + 1].item.sku,
+                                                  late[below].item.sku) < 0)
+            below++;
+        if (hf_bytes_compare(one.item.sku, late[below].item.sku) <= 0)
+            break;
+        late[i] = late[below];
+    }
+    late[i] = one;
+}
+
 static uint32_t find_late(struct hold_engine *e, const struct bundle *bundle,
                           struct late *out)
 {
@@ -168,32 +185,28 @@ static uint32_t find_late(struct hold_engine *e, const struct bundle *bundle,
         late->at = 0;
         (void)hold_next_item(late->items, &late->at, &late->item);
     }
+    for (uint32_t i = count / 2; i > 0; i--)
+        sink(out, count, i - 1);
     return count;
 }
 
 /* Takes the first sku of what is left of them off; how much of it all of them
  * want, which may be more than a product can have. */
-static struct hold_item take_first(struct late *late, uint32_t *count)
+static struct hold_item take_first(struct hold_engine *e, struct late *late,
+                                   uint32_t *count)
 {
-    struct hold_item first = late[0].item;
-    uint32_t left = 0;
+    struct hold_item first = {.sku = late[0].item.sku, .quantity = 0};
 
-    for (uint32_t i = 1; i < *count; i++) {
-        if (hf_bytes_compare(late[i].item.sku, first.sku) < 0)
-            first.sku = late[i].item.sku;
-    }
-    first.quantity = 0;
-    for (uint32_t i = 0; i < *count; i++) {
-        struct late one = late[i];
-        bool same = hf_bytes_equal(one.item.sku, first.sku);
+    do {
         uint64_t room = (uint64_t)HOLD_STOCK_MAX + 1 - first.quantity;
-        if (same)
-            first.quantity +=
-                one.item.quantity < room ? one.item.quantity : room;
-        if (!same || hold_next_item(one.items, &one.at, &one.item))
-            late[left++] = one;
-    }
-    *count = left;
+        uint64_t wanted = late[0].item.quantity;
+        first.quantity += wanted < room ? wanted : room;
+        if (!hold_next_item(late[0].items, &late[0].at, &late[0].item))
+            late[0] = late[--*count];
+        if (*count > 0)
+            sink(late, *count, 0);
+        e->out.work++;
+    } while (*count > 0 && hf_bytes_equal(late[0].item.sku, first.sku));
     return first;
 }
 
@@ -207,8 +220,7 @@ static bool refuse_late(struct hold_engine *e, const struct hold_command *c,
     uint32_t count = 0;
 
     while (left > 0) {
-        e->out.work += left;
-        struct hold_item item = take_first(late, &left);
+        struct hold_item item = take_first(e, late, &left);
         uint32_t number = hf_index_find(&e->products, item.sku);
         if (number == 0) {
             reply_field_text(refuse(e, HOLD_NOTFOUND, 1), FIELD_SKU, item.sku);

@@ -249,6 +249,66 @@ TEST(what_late_ones_want_together_may_be_too_much_for_a_number)
     CHECK_ENGINE();
 }
 
+/* Each of many has other products; as many steps as they have items. */
+TEST(what_many_late_ones_want_is_added_up_by_product)
+{
+    enum { PRODUCTS = 40, ITEMS = 25, STEP = 7 };
+    static const unsigned short_of[] = {3, 4, 17, 39};
+    uint64_t wanted[PRODUCTS] = {0};
+    char line[1024];
+
+    engine_start();
+    engine_bound("grace_ms", 1000);
+    for (unsigned k = 0; k < PRODUCTS; k++) {
+        snprintf(line, sizeof line, "p%02u", k);
+        engine_set(line, 100000);
+    }
+    for (unsigned i = 0; i < HOLD_MEMBERS_MAX; i++) {
+        size_t len = (size_t)snprintf(line, sizeof line,
+                                      "RESERVE r%u GROUP g TTL 10", i);
+        for (unsigned k = 0; k < ITEMS; k++) {
+            unsigned product = (i * STEP + k * (1 + i % 3)) % PRODUCTS;
+            wanted[product] += 1 + i;
+            len += (size_t)snprintf(line + len, sizeof line - len,
+                                    " ITEM p%02u %u", product, 1 + i);
+        }
+        EXPECT_BEGINS(engine_do("%s", line), "OK ");
+    }
+    engine_now_us += 10000;
+    engine_tick();
+    for (unsigned k = 0; k < PRODUCTS; k++) {
+        snprintf(line, sizeof line, "p%02u", k);
+        engine_set(line, (int64_t)wanted[k]);
+    }
+    for (size_t i = 0; i < sizeof short_of / sizeof short_of[0]; i++) {
+        snprintf(line, sizeof line, "p%02u", short_of[i]);
+        engine_add(line, -1);
+    }
+    const char *told = engine_reply_text(engine_do("GROUP CONFIRM g"));
+    for (size_t i = 0; i < sizeof short_of / sizeof short_of[0]; i++) {
+        uint64_t units = wanted[short_of[i]];
+        snprintf(line, sizeof line, "{sku=p%02u requested=%llu available=%llu}",
+                 short_of[i], (unsigned long long)units,
+                 (unsigned long long)(units - 1));
+        const char *found = strstr(told, line);
+        CHECK(found != NULL);
+        told = found; /* in the order of their names */
+    }
+    CHECK(strchr(told + 1, '{') == NULL);
+    CHECK(hold_answer_now(engine, engine_parse("GROUP CONFIRM g")) != NULL);
+    CHECK(hold_work(engine) <= (ITEMS + 2) * HOLD_MEMBERS_MAX);
+    for (size_t i = 0; i < sizeof short_of / sizeof short_of[0]; i++) {
+        snprintf(line, sizeof line, "p%02u", short_of[i]);
+        engine_add(line, 1);
+    }
+    EXPECT(engine_do("GROUP CONFIRM g"), GROUP("g", "CONFIRMED", 100));
+    for (unsigned k = 0; k < PRODUCTS; k++) {
+        snprintf(line, sizeof line, "p%02u", k);
+        CHECK_EQ(reply_get_number(engine_get(line)->body, FIELD_AVAILABLE), 0);
+    }
+    CHECK_ENGINE();
+}
+
 TEST(what_ended_by_itself_is_no_member)
 {
     start_trip();

@@ -144,11 +144,10 @@ uint64_t hold_next_due_us(const struct hold_engine *e)
     return answered_us < next_us ? answered_us : next_us;
 }
 
-bool hold_will_be_behind(const struct hold_engine *e, uint64_t now_us)
+bool hold_is_due(const struct hold_engine *e, uint64_t now_us, uint32_t most)
 {
     return hold_due_us(e) <= now_us &&
-           hf_agenda_count_due(&e->due, now_us, HOLD_STEP_MAX + 1) >
-               HOLD_STEP_MAX;
+           hf_agenda_count_due(&e->due, now_us, most + 1) > most;
 }
 
 bool hold_is_behind(const struct hold_engine *e)

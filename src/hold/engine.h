@@ -212,8 +212,9 @@ uint64_t hold_pending_due_us(const struct hold_engine *engine, uint64_t now_us);
 /* True if a hold, wait or reservation is over at hold_now_us() but not swept:
  * the last sweep reached its bound. */
 bool hold_is_behind(const struct hold_engine *engine);
-/* True if more is over at that time than one record handles. */
-bool hold_will_be_behind(const struct hold_engine *engine, uint64_t now_us);
+/* True if more than `most` are over at that time. Looks at as many. */
+bool hold_is_due(const struct hold_engine *engine, uint64_t now_us,
+                 uint32_t most);
 
 uint64_t hold_now_us(const struct hold_engine *engine);
 uint64_t hold_seq(const struct hold_engine *engine);

@@ -330,6 +330,7 @@ bool apply_batch(struct server *server, struct batch *batch)
     const struct conn *conn = NULL;
 
     answer_now(server);
+    server->flooded = false;
     if (batch->end != HF_OK && !server->failed)
         apply_failure(server);
     for (; server->apply_next < batch->count; server->apply_next++) {

@@ -24,9 +24,6 @@
 #define BATCH_FULL_BYTES  (2u << 20)
 #define BATCH_FULL_WEIGHT 50000u
 
-/* Ticks in one batch while more is due than one of them handles. */
-#define TICKS_MAX 16
-
 /* What the journal adds to a record. */
 #define RECORD_HEAD_BYTES 4u
 
@@ -324,7 +321,7 @@ void commit_due(struct server *server)
     if (server->flight_count == 0 && !server->failed &&
         hold_next_due_us(server->engine) <= now_us &&
         !server->building.has_tick) {
-        int count = hold_is_behind(server->engine) ? TICKS_MAX : 1;
+        int count = hold_is_behind(server->engine) ? COMMIT_TICKS_MAX : 1;
         size_t before = server->building.count;
         for (int i = 0; i < count; i++)
             submit_tick(server);

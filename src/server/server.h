@@ -96,6 +96,7 @@ struct server {
     bool applying;        /* a part of the first one has been applied */
     size_t apply_next;    /* the entry to be applied next */
     size_t apply_at;      /* where its record is in the log's batch */
+    bool flooded;         /* more is due than was swept: see is_flooded() */
     uint64_t turn_sweeps; /* of what is due, in this turn */
     uint64_t turn_sweeps_max;
     uint64_t turn_applied; /* steps of the engine, in this turn */
@@ -232,6 +233,9 @@ bool apply_finds_unlock(struct server *server, struct batch *batch,
 void apply_failure(struct server *server);
 
 /* commit.c */
+
+/* Ticks in one batch while more is due than one of them handles. */
+#define COMMIT_TICKS_MAX 16
 
 /* The log may have failed in the background, or lead again. */
 void commit_tend(struct server *server);

@@ -351,19 +351,27 @@ static bool can_answer(struct server *server, const struct conn *conn,
     return conn->pending == 0 && answer_of(server, command) != NULL;
 }
 
-/* Is more due than one record handles? For what may depend on all of it also if
- * the engine does not know so yet, since no record told it what time it is; a
- * log that does not lead does not take one. */
-static bool is_behind(const struct server *server,
-                      const struct hold_command *command)
+/* Is more due than the ticks of one batch handle, though the engine does not
+ * know so yet, since no record told it what time it is? It stays so until a
+ * batch is applied. */
+static bool is_flooded(struct server *server)
+{
+    if (!server->flooded)
+        server->flooded = hold_is_due(
+            server->engine, server->epoch_us + server->heard_ns / 1000,
+            COMMIT_TICKS_MAX * HOLD_STEP_MAX);
+    return server->flooded;
+}
+
+/* Is more due than one record handles? A log that does not lead takes no record
+ * that lets time pass. */
+static bool is_behind(struct server *server, const struct hold_command *command)
 {
     bool depends =
         !hold_kind_is_write(command->kind) || hold_kind_is_exact(command->kind);
 
     return hold_is_behind(server->engine) ||
-           (depends && log_leads(server->log) &&
-            hold_will_be_behind(server->engine,
-                                server->epoch_us + server->heard_ns / 1000));
+           (depends && log_leads(server->log) && is_flooded(server));
 }
 
 /* While more is due than one record handles, ticks go first: what depends on

@@ -124,6 +124,7 @@ TEST(an_argument_that_is_there_alone_is_in_the_record)
             CHECK_EQ(hold_add_item(&command, hf_bytes_text("x"), 1), HF_OK);
             command.mins = bit == ARG_MINS;
             command.owners = bit == ARG_OWNERS;
+            command.items[HOLD_SET_MAX].sku = hf_bytes_text("x");
             mask |= HOLD_BIT(ARG_ITEM);
         } else {
             memcpy(place, &one, sizeof one);

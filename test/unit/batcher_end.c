@@ -3,6 +3,9 @@
 #include "base/thread.h"
 #include "support/batching.h"
 
+/* No pause is as long: what it slept until before a retry is another time. */
+#define OTHER_AGE_NS (700 * MS)
+
 /* ---- Failure. ---- */
 
 TEST(pauses_double_up_to_the_longest)
@@ -10,6 +13,7 @@ TEST(pauses_double_up_to_the_longest)
     static const uint64_t pauses[] = {10, 20, 40, 50, 50};
 
     begin((struct hf_batcher_opts){.batch_max = 2,
+                                   .age_ns = OTHER_AGE_NS,
                                    .retries = 5,
                                    .pause_ns = 10 * MS,
                                    .pause_max_ns = 50 * MS});
@@ -33,7 +37,8 @@ TEST(pauses_double_up_to_the_longest)
 
 TEST(a_batch_that_keeps_failing_is_dead_and_the_next_goes_on)
 {
-    begin((struct hf_batcher_opts){.batch_max = 2, .retries = 1});
+    begin((struct hf_batcher_opts){
+        .batch_max = 2, .age_ns = OTHER_AGE_NS, .retries = 1});
     test.fail = 2;
     test.hold = true;
     add(1, 2);

@@ -4,6 +4,7 @@
 #include <ftw.h>
 #include <limits.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <unistd.h>
 
@@ -109,6 +110,18 @@ void test_folder_in_memory(void)
         folder[0] = '\0'; /* then as ever */
 }
 
+/* tools/test ends a program that takes too long: this says in which test. */
+static void tell_running(int signal)
+{
+    static const char before[] = "stopped in ";
+
+    if (running != NULL &&
+        write(STDOUT_FILENO, before, sizeof before - 1) > 0 &&
+        write(STDOUT_FILENO, running, strlen(running)) > 0)
+        (void)!write(STDOUT_FILENO, "\n", 1);
+    raise(signal); /* SA_RESETHAND: it ends the process now */
+}
+
 /* A function of its own, so that longjmp cannot clobber the loop's locals. */
 static bool run_one(int index)
 {
@@ -128,6 +141,10 @@ int main(int argc, char **argv)
     int passed = 0;
     int failed = 0;
 
+    sigaction(SIGTERM,
+              &(struct sigaction){.sa_handler = tell_running,
+                                  .sa_flags = SA_RESETHAND},
+              NULL);
     if (one_thread)
         hf_thread_fail_after(0);
     for (int i = 0; i < test_count; i++) {

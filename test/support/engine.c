@@ -264,6 +264,16 @@ const struct hold_out *engine_get(const char *skus)
     return hold_ask(engine, c);
 }
 
+void engine_has(const char *sku, int available, int reserved, int sold)
+{
+    char begins[128];
+
+    snprintf(begins, sizeof begins,
+             "OK sku=%s total=%d available=%d reserved=%d sold=%d ", sku,
+             available + reserved + sold, available, reserved, sold);
+    EXPECT_BEGINS(engine_get(sku), begins);
+}
+
 const struct hold_out *engine_reservation(const char *id)
 {
     return hold_ask(engine, begin(HOLD_RESERVATION, id));

@@ -62,6 +62,8 @@ const struct hold_out *engine_locks(const char *pattern, uint64_t cursor,
                                     uint64_t count);
 /* `skus` is "apple pear". */
 const struct hold_out *engine_get(const char *skus);
+/* Fails unless these are the numbers of a product. */
+void engine_has(const char *sku, int available, int reserved, int sold);
 const struct hold_out *engine_products(const char *pattern, uint64_t cursor,
                                        uint64_t count);
 const struct hold_out *engine_reservation(const char *id);

@@ -3,6 +3,8 @@
 #   start_server            sets port and server_pid; its data is in $scratch
 #   stop_server             asks it to end; fails unless it does so in order
 #   tells CODE TEXT COMMAND...   how a command ends, and what it says
+#   ask WORDS...            by redis-cli
+#   says TEXT WORDS...      the reply to it, in one line, has TEXT
 #
 # $scratch is a folder of the script's own; both go when the script ends.
 # shellcheck shell=bash
@@ -52,4 +54,13 @@ tells() {
     said=$(<"$scratch/err")
     contains() { [[ $said == *"$text"* ]]; }
     check "${*:2:2} says '$said', without '$text'" contains
+}
+
+ask() { redis-cli -p "$port" "$@"; }
+
+says() {
+    local text=$1
+    shift
+    ask "$@" 2>&1 | paste -sd ' ' >"$scratch/out"
+    check "$*: $text" grep -qF -- "$text" "$scratch/out"
 }

@@ -111,7 +111,7 @@ void test_folder_in_memory(void)
 }
 
 /* tools/test ends a program that takes too long: this says in which test. */
-static void tell_running(int signal)
+static void tell_running(int number)
 {
     static const char before[] = "stopped in ";
 
@@ -119,7 +119,8 @@ static void tell_running(int signal)
         write(STDOUT_FILENO, before, sizeof before - 1) > 0 &&
         write(STDOUT_FILENO, running, strlen(running)) > 0)
         (void)!write(STDOUT_FILENO, "\n", 1);
-    raise(signal); /* SA_RESETHAND: it ends the process now */
+    signal(number, SIG_DFL);
+    raise(number);
 }
 
 /* A function of its own, so that longjmp cannot clobber the loop's locals. */
@@ -141,10 +142,7 @@ int main(int argc, char **argv)
     int passed = 0;
     int failed = 0;
 
-    sigaction(SIGTERM,
-              &(struct sigaction){.sa_handler = tell_running,
-                                  .sa_flags = SA_RESETHAND},
-              NULL);
+    signal(SIGTERM, tell_running);
     if (one_thread)
         hf_thread_fail_after(0);
     for (int i = 0; i < test_count; i++) {

@@ -13,7 +13,6 @@ cd "$(dirname "$0")/../.."
 start_server
 export HOLDFAST HOLDFAST_URL=127.0.0.1:$port
 cd "$scratch"
-ask() { redis-cli -p "$port" "$@"; }
 
 # meet A B: says that A is there and waits for B, or fails.
 cat >meet <<'END'

@@ -9,13 +9,6 @@ cd "$(dirname "$0")/../.."
 
 start_server
 export HOLDFAST_URL=127.0.0.1:$port
-ask() { redis-cli -p "$port" "$@"; }
-says() { # TEXT, WORDS...: the reply, in one line, has TEXT
-    local text=$1
-    shift
-    ask "$@" 2>&1 | paste -sd ' ' >"$scratch/out"
-    check "$*: $text" grep -qF -- "$text" "$scratch/out"
-}
 
 ask STOCK SET pen@berlin 5 >/dev/null
 ask STOCK SET pen@paris 3 >/dev/null

@@ -10,13 +10,6 @@ cd "$(dirname "$0")/../.."
 
 start_server
 export HOLDFAST_URL=127.0.0.1:$port
-ask() { redis-cli -p "$port" "$@"; }
-says() { # TEXT, WORDS...: the reply, in one line, has TEXT
-    local text=$1
-    shift
-    ask "$@" 2>&1 | paste -sd ' ' >"$scratch/out"
-    check "$*: $text" grep -qF -- "$text" "$scratch/out"
-}
 
 ask STOCK SET pen 0 >/dev/null
 at=4102444800000 # the year 2100

@@ -11,7 +11,6 @@ start_server
 export HOLDFAST port root=$PWD HOLDFAST_URL=127.0.0.1:$port
 mkdir "$scratch/work"
 cd "$scratch/work"
-ask() { redis-cli -p "$port" "$@"; }
 # value FIELD REPLY: of a map in RESP2
 value() { grep -A 1 -x "$1" <<<"$2" | tail -n 1; }
 

@@ -10,17 +10,6 @@ static void start_shop(void)
     engine_set("pear", 5);
 }
 
-/* The numbers of a product. */
-static void has(const char *sku, int available, int reserved, int sold)
-{
-    char begins[128];
-
-    snprintf(begins, sizeof begins,
-             "OK sku=%s total=%d available=%d reserved=%d sold=%d ", sku,
-             available + reserved + sold, available, reserved, sold);
-    EXPECT_BEGINS(engine_get(sku), begins);
-}
-
 TEST(the_ttl_is_of_the_call_else_of_the_class_else_of_the_setting)
 {
     start_shop();
@@ -116,15 +105,15 @@ static void start_grace(void)
 TEST(a_confirm_within_the_grace_time_sells_what_is_still_free)
 {
     start_grace();
-    has("apple", 10, 0, 0);
+    engine_has("apple", 10, 0, 0);
     engine_now_us += 100 * MS - 1;
     engine_reload();
     const struct hold_out *out = engine_do("CONFIRM r");
     EXPECT(out, "OK id=r status=CONFIRMED expires_ms=0 items=["
                 "{sku=apple quantity=4} {sku=pear quantity=2}]");
     EXPECT_EVENTS(out, "5 CONFIRMED_LATE r");
-    has("apple", 6, 0, 4);
-    has("pear", 3, 0, 2);
+    engine_has("apple", 6, 0, 4);
+    engine_has("pear", 3, 0, 2);
     EXPECT(engine_do("CONFIRM r"), "STATE id=r status=CONFIRMED");
     CHECK_ENGINE();
     engine_reload();
@@ -136,7 +125,7 @@ TEST(the_grace_time_ends_at_its_microsecond)
     start_grace();
     engine_now_us += 100 * MS;
     EXPECT(engine_do("CONFIRM r"), "EXPIRED id=r expires_ms=100");
-    has("apple", 10, 0, 0);
+    engine_has("apple", 10, 0, 0);
 }
 
 TEST(only_confirm_has_a_grace_time)
@@ -166,8 +155,8 @@ TEST(a_late_confirm_of_what_is_gone_is_short_and_may_be_tried_again)
     EXPECT(engine_do("CONFIRM r ITEM apple 3"),
            "OK id=r status=CONFIRMED expires_ms=0 items=["
            "{sku=apple quantity=3}]");
-    has("apple", 0, 7, 3);
-    has("pear", 1, 4, 0);
+    engine_has("apple", 0, 7, 3);
+    engine_has("pear", 1, 4, 0);
     CHECK_ENGINE();
 }
 
@@ -200,7 +189,7 @@ TEST(a_late_confirm_waits_for_the_sweep)
     while (hold_is_behind(engine))
         engine_again();
     EXPECT_BEGINS(engine_do("RESERVATION late"), "OK id=late status=CONFIRMED");
-    has("apple", 0, 0, 1000);
+    engine_has("apple", 0, 0, 1000);
     CHECK_ENGINE();
 }
 
@@ -269,8 +258,8 @@ TEST(a_late_confirm_does_not_take_what_others_wait_for)
            "SHORT sku=apple requested=1 available=10 waiting=1");
     CHECK_EQ(hold_digest(engine), digest);
     EXPECT_BEGINS(engine_do("CONFIRM r ITEM pear 2"), "OK id=r");
-    has("apple", 10, 0, 0);
-    has("pear", 3, 0, 2);
+    engine_has("apple", 10, 0, 0);
+    engine_has("pear", 3, 0, 2);
     CHECK_ENGINE();
 }
 

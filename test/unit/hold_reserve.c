@@ -12,17 +12,6 @@ static void start_shop(void)
     engine_set("plum", 5);
 }
 
-/* The numbers of a product. */
-static void has(const char *sku, int available, int reserved, int sold)
-{
-    char begins[128];
-
-    snprintf(begins, sizeof begins,
-             "OK sku=%s total=%d available=%d reserved=%d sold=%d ", sku,
-             available + reserved + sold, available, reserved, sold);
-    EXPECT_BEGINS(engine_get(sku), begins);
-}
-
 TEST(a_confirm_of_some_items_sells_them_and_frees_the_rest)
 {
     start_shop();
@@ -32,9 +21,9 @@ TEST(a_confirm_of_some_items_sells_them_and_frees_the_rest)
     EXPECT(out, "OK id=r status=CONFIRMED expires_ms=0 items=["
                 "{sku=apple quantity=2} {sku=pear quantity=2}]");
     EXPECT_EVENTS(out, "5 REDUCED r; 6 CONFIRMED r");
-    has("apple", 8, 0, 2);
-    has("pear", 3, 0, 2);
-    has("plum", 5, 0, 0);
+    engine_has("apple", 8, 0, 2);
+    engine_has("pear", 3, 0, 2);
+    engine_has("plum", 5, 0, 0);
     CHECK_ENGINE();
     engine_reload();
     EXPECT_BEGINS(engine_do("RESERVATION r"),
@@ -52,8 +41,8 @@ TEST(a_cancel_of_some_items_frees_them_and_the_rest_goes_on)
     EXPECT(out, "OK id=r status=PENDING expires_ms=1000 items=["
                 "{sku=apple quantity=2}]");
     EXPECT_EVENTS(out, "5 REDUCED r");
-    has("apple", 8, 2, 0);
-    has("pear", 5, 0, 0);
+    engine_has("apple", 8, 2, 0);
+    engine_has("pear", 5, 0, 0);
     engine_reload();
     EXPECT(engine_do("CANCEL r ITEM apple 1"),
            "OK id=r status=PENDING expires_ms=1000 items=["
@@ -62,7 +51,7 @@ TEST(a_cancel_of_some_items_frees_them_and_the_rest_goes_on)
     EXPECT(out, "OK id=r status=CANCELLED expires_ms=0 items=["
                 "{sku=apple quantity=1}]");
     EXPECT_EVENTS(out, "7 CANCELLED r");
-    has("apple", 10, 0, 0);
+    engine_has("apple", 10, 0, 0);
     CHECK_ENGINE();
 }
 
@@ -73,8 +62,8 @@ TEST(a_reservation_that_got_less_expires_with_the_rest)
     engine_do("CANCEL r ITEM apple 2");
     engine_now_us += 1000 * MS;
     engine_tick();
-    has("apple", 10, 0, 0);
-    has("pear", 5, 0, 0);
+    engine_has("apple", 10, 0, 0);
+    engine_has("pear", 5, 0, 0);
     EXPECT(engine_do("CANCEL r ITEM apple 1"), "EXPIRED id=r expires_ms=0");
     CHECK_ENGINE();
 }
@@ -103,7 +92,7 @@ TEST(all_items_by_name_are_as_a_whole_command)
                   "5 CONFIRMED r");
     engine_do("RESERVE q ITEM apple 3 TTL 1000");
     EXPECT_EVENTS(engine_do("CANCEL q ITEM apple 3"), "7 CANCELLED q");
-    has("apple", 7, 0, 3);
+    engine_has("apple", 7, 0, 3);
     CHECK_ENGINE();
 }
 
@@ -119,8 +108,8 @@ TEST(a_group_that_is_refused_takes_back_what_was_given_back)
     EXPECT_BEGINS(engine_group(NULL, "CANCEL r ITEM apple 1; CONFIRM r ITEM "
                                      "pear 1"),
                   "OK ");
-    has("apple", 10, 0, 0);
-    has("pear", 4, 0, 1);
+    engine_has("apple", 10, 0, 0);
+    engine_has("pear", 4, 0, 1);
     CHECK_ENGINE();
 }
 
@@ -135,7 +124,7 @@ TEST(a_repeated_request_gives_the_first_answer_once)
            "OK id=r status=PENDING expires_ms=1000 items=["
            "{sku=apple quantity=2}]");
     EXPECT(engine_do("CANCEL r ITEM apple 2 REQ q"), "CONFLICT id=q");
-    has("apple", 8, 2, 0);
+    engine_has("apple", 8, 2, 0);
 }
 
 TEST(best_takes_each_item_whole_or_not_at_all)
@@ -147,9 +136,9 @@ TEST(best_takes_each_item_whole_or_not_at_all)
                 "{sku=apple quantity=3} {sku=plum quantity=5}] failed=["
                 "{sku=pear requested=6 available=5}]");
     EXPECT_EVENTS(out, "4 RESERVED r");
-    has("apple", 7, 3, 0);
-    has("pear", 5, 0, 0);
-    has("plum", 0, 5, 0);
+    engine_has("apple", 7, 3, 0);
+    engine_has("pear", 5, 0, 0);
+    engine_has("plum", 0, 5, 0);
     EXPECT(engine_do("RESERVE q ITEM plum 1 BEST TTL 1000"),
            "SHORT sku=plum requested=1 available=0");
     EXPECT(engine_do("RESERVE q ITEM apple 1 BEST TTL 1000"),
@@ -173,7 +162,7 @@ TEST(min_takes_as_much_as_there_is)
     EXPECT(engine_do("RESERVE b ITEM apple 8 MIN 2 ITEM plum 5 TTL 1000"),
            "OK id=b status=PENDING expires_ms=1000 items=["
            "{sku=apple quantity=2} {sku=plum quantity=5}]");
-    has("apple", 0, 10, 0);
+    engine_has("apple", 0, 10, 0);
     CHECK_ENGINE();
 }
 
@@ -219,8 +208,8 @@ TEST(a_repeated_best_shows_the_reservation)
            "OK id=m status=PENDING expires_ms=1000 items=["
            "{sku=pear quantity=5}]");
     EXPECT(engine_do("RESERVE m ITEM pear 9 MIN 6 TTL 1000"), "CONFLICT id=m");
-    has("apple", 7, 3, 0);
-    has("pear", 0, 5, 0);
+    engine_has("apple", 7, 3, 0);
+    engine_has("pear", 0, 5, 0);
 }
 
 TEST(what_best_got_is_kept_for_its_request)
@@ -234,7 +223,7 @@ TEST(what_best_got_is_kept_for_its_request)
     EXPECT_BEGINS(
         engine_do("RESERVE * ITEM apple 3 ITEM pear 6 BEST TTL 1000 REQ q"),
         "OK id=");
-    has("apple", 7, 3, 0);
+    engine_has("apple", 7, 3, 0);
     EXPECT(engine_do("RESERVE * ITEM apple 3 ITEM pear 6 TTL 1000 REQ q"),
            "CONFLICT id=q");
 }
@@ -291,7 +280,7 @@ TEST(every_forbidden_step_is_refused_and_changes_nothing)
         }
         engine_reload();
     }
-    has("apple", 8, 0, 2);
+    engine_has("apple", 8, 0, 2);
     CHECK_ENGINE();
 }
 

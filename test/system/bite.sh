@@ -175,6 +175,48 @@ says "1 bugs, 1 to try"
 says "noticed after all: the sum is wrong"
 expect "which is no failure" 0 "$status"
 
+# The simulation of the engine, with what changes nothing but src/hold.
+mkdir "$tree/src/hold"
+echo 'int hold_one(void) { return 1; }' >"$tree/src/hold/one.c"
+cat >"$tree/test/sim/engine.c" <<'END'
+#include <stdlib.h>
+
+int hold_one(void);
+
+int main(int argc, char **argv)
+{
+    return argc != 5 || atoi(argv[4]) != 100000 ||
+           (atoi(argv[2]) == 4 && hold_one() == 2);
+}
+END
+cat >>"$tree/Makefile" <<'END'
+build/test/sim/engine: test/sim/engine.c src/hold/one.c
+	@mkdir -p $(@D)
+	gcc $(WARN) -o $@ $^
+END
+cp "$tree/test/sim/bites" "$tree/bites.before"
+cat >>"$tree/test/sim/bites" <<'END'
+
+a hold is two
+unnoticed: the server does not see it
+src/hold/one.c
+- int hold_one(void) { return 1; }
++ int hold_one(void) { return 2; }
+
+a hold is three
+src/hold/one.c
+- int hold_one(void) { return 1; }
++ int hold_one(void) { return 3; }
+END
+bite --engine
+says "2 bugs, 2 to try"
+expect "the engine's" "| a hold is two | seed 4 |
+| a hold is three | not noticed |" "$(tail -n 2 <<<"$rows")"
+expect "it need not notice all" 0 "$status"
+bite --engine --seeds 3 'is two'
+expect "too few seeds" "| a hold is two | not noticed |" "$(tail -n 1 <<<"$rows")"
+mv "$tree/bites.before" "$tree/test/sim/bites"
+
 # What does not compile, or ends without a word, is no result.
 cat >>"$tree/test/sim/bites" <<'END'
 

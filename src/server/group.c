@@ -521,6 +521,10 @@ void group_answered(struct server *server, struct hf_bytes group,
 
     if (out->code != HOLD_ABORTED)
         return;
+    /* What EXEC is told counts by its own code, yet who wrote too late did so
+     * in a group as well: an alarm is about that. */
+    if (reply_get_number(out->body, FIELD_STATUS) == HOLD_STALE)
+        metrics_refused(&server->metrics, HOLD_STALE);
     for (int64_t left = reply_get_number(out->body, FIELD_POSITION);
          left > 0 && hold_group_next(group, &at, &member); left--)
         continue;

@@ -85,7 +85,7 @@ void group_settle(struct server *server, struct group_holds *holds, bool spent);
 void group_granted(struct server *server, struct conn *conn,
                    struct hf_bytes group, struct hf_bytes body);
 /* The group was carried out, or refused: then the command counts that refused
- * it. */
+ * it, and a fence that did. */
 void group_answered(struct server *server, struct hf_bytes group,
                     const struct hold_out *out);
 /* The connection leaves MULTI. */

@@ -64,7 +64,7 @@ void metrics_close(struct metrics *metrics);
 void metrics_command(struct metrics *metrics, size_t index);
 /* It was answered, so long after it came. */
 void metrics_took(struct metrics *metrics, size_t index, uint64_t took_ns);
-/* An error was told. */
+/* An error was told, or a group was refused for it. */
 void metrics_refused(struct metrics *metrics, enum hold_code code);
 /* A command was answered by the engine. */
 void metrics_answered(struct metrics *metrics, enum hold_kind kind,

@@ -175,6 +175,25 @@ TEST(locks)
     end();
 }
 
+/* A MULTI that a fence refuses; behind a change, so that it is journaled, or
+ * alone. */
+static void fence_group(struct test_wire *wire, bool behind)
+{
+    struct hf_bytes reply = {NULL, 0};
+    int replies = 4 + behind;
+
+    if (behind)
+        test_wire_add(wire, "STOCK SET pen 1");
+    test_wire_add(wire, "MULTI");
+    test_wire_add(wire, "STOCK SET ink 1");
+    test_wire_add(wire, "FENCE disk 1");
+    test_wire_add(wire, "EXEC");
+    CHECK_EQ(test_wire_send(wire), HF_OK);
+    while (replies-- > 0)
+        CHECK_EQ(test_wire_read(wire, &reply), HF_OK);
+    CHECK_ERROR(reply, "EXECABORT");
+}
+
 TEST(expiry_fences_and_clients_that_leave)
 {
     struct test_wire *wire = &good;
@@ -193,6 +212,8 @@ TEST(expiry_fences_and_clients_that_leave)
     CHECK_ERROR(test_ask(wire, "FENCE disk 1"), "STALE");
     CHECK_ERROR(test_ask(wire, "FENCE disk 2"), "STALE");
     CHECK_ERROR(test_ask(wire, "FENCE disk 5"), "BADARG");
+    fence_group(wire, false);
+    fence_group(wire, true);
     int64_t token = take(wire, "gate", "TTL 3600000");
     test_server_connect(&server, &other);
     TEST_SEND(&other, "LOCK gate OWNER you WAIT %d", FOR_EVER_MS);
@@ -201,7 +222,8 @@ TEST(expiry_fences_and_clients_that_leave)
     await(wire, "holdfast_lock_wait_seconds_count{result=\"left\"}", 1);
     CHECK_DONE(test_ask(wire, "UNLOCK gate %" PRId64, token));
     scrape(wire);
-    CHECK_METRIC("holdfast_errors_total{code=\"STALE\"}", 2);
+    CHECK_METRIC("holdfast_errors_total{code=\"STALE\"}", 4);
+    CHECK_METRIC("holdfast_errors_total{code=\"EXECABORT\"}", 2);
     CHECK_METRIC("holdfast_errors_total{code=\"BADARG\"}", 1);
     CHECK_METRIC("holdfast_events_total{event=\"fence_raised\"}", 2);
     CHECK_METRIC("holdfast_fences", 1);

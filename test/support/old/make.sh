@@ -9,7 +9,7 @@ set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../../.." && pwd)
 commit=76021b5 maker=make.c
-[ "${1:-}" != products ] || commit=4f54fb7 maker=make_products.c
+[ "${1:-}" != products ] || commit=c811fa1 maker=make_products.c
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 

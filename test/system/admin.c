@@ -424,6 +424,7 @@ static const char *const info_lines[] = {
     "alert{rule=\"locks_expire\"}",
     "alert{rule=\"sessions_expire\"}",
     "alert{rule=\"fence_rejected\"}",
+    "alert{rule=\"requests_refused\"}",
     "alert{rule=\"feed_lost\"}",
     "alert{rule=\"feed_failed\"}",
     "alert{rule=\"lock_granted_twice\"}",

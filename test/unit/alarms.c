@@ -93,6 +93,16 @@ TEST(a_rejected_fence_raises_an_alarm)
     stop();
 }
 
+/* A payment that cannot be made sure to run once is refused. */
+TEST(a_req_that_finds_the_table_full_raises_an_alarm)
+{
+    begin();
+    server.engine->requests_refused++;
+    CHECK_EQ(firing_after(1), 1);
+    CHECK_EQ(firing_after(61), 0);
+    stop();
+}
+
 TEST(events_that_are_lost_and_a_disk_that_does_not_take_them_raise_alarms)
 {
     begin();

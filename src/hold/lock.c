@@ -11,14 +11,23 @@ bool refuse_session(struct hold_engine *e, uint64_t id, uint32_t *number)
     return true;
 }
 
-bool refuse_mode(struct hold_engine *e, const struct part *part)
+/* STATE: which name, how it is held, and what the caller adds. */
+static struct hf_buf *refuse_held(struct hold_engine *e,
+                                  const struct part *part, uint32_t facts)
 {
-    bool is_set = part->group != 0;
-    struct hf_buf *body = refuse(e, HOLD_STATE, is_set ? 3 : 2);
+    struct hf_buf *body = refuse(e, HOLD_STATE, facts);
 
     reply_field_text(body, FIELD_NAME, lock_name(e, part->lock));
     reply_field_text(body, FIELD_MODE,
                      hf_bytes_text(mode_name((enum lock_mode)part->mode)));
+    return body;
+}
+
+bool refuse_mode(struct hold_engine *e, const struct part *part)
+{
+    bool is_set = part->group != 0;
+    struct hf_buf *body = refuse_held(e, part, is_set ? 3 : 2);
+
     if (is_set)
         reply_field_number(body, FIELD_NAMES, set_at(e, part->group)->names);
     return true;
@@ -124,12 +133,7 @@ void lock_need(struct hold_engine *e, const struct hold_command *c,
 /* It asks for TREE and holds the name without. */
 static bool refuse_no_tree(struct hold_engine *e, const struct part *own)
 {
-    struct hf_buf *body = refuse(e, HOLD_STATE, 3);
-
-    reply_field_text(body, FIELD_NAME, lock_name(e, own->lock));
-    reply_field_text(body, FIELD_MODE,
-                     hf_bytes_text(mode_name((enum lock_mode)own->mode)));
-    reply_field_number(body, FIELD_TREE, 0);
+    reply_field_number(refuse_held(e, own, 3), FIELD_TREE, 0);
     return true;
 }
 
@@ -439,8 +443,11 @@ bool downgrade_check(struct hold_engine *e, const struct hold_command *c,
     if (check_single(e, c, at, HOLD_LOST))
         return true;
     const struct part *part = part_at(e, grant_find(e, at.number, c->token));
-    if (part->mode == MODE_COUNTING || part->key)
-        return refuse_mode(e, part);
+    if (part->mode == MODE_COUNTING || part->key) {
+        reply_field_number(refuse_held(e, part, 3), FIELD_TOKEN,
+                           (int64_t)c->token);
+        return true;
+    }
     if (part->mode == MODE_EXCLUSIVE)
         return false;
     reply_downgraded(e, part);

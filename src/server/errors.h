@@ -327,6 +327,9 @@
     ROW(STATE, FIELD_TREE,                                                     \
         "this owner holds '{name}' without TREE; unlock it first (an upgrade " \
         "would deadlock with another one)")                                    \
+    TWO(STATE, FIELD_MODE, FIELD_TOKEN,                                        \
+        "lock '{name}' ({mode}) cannot be downgraded: only an exclusive one "  \
+        "that LOCK or ELECT took can")                                         \
     ROW(STATE, FIELD_NAMES,                                                    \
         "'{name}' is held as one of the {names} names of a set, which has "    \
         "UNLOCKSET and RENEWSET")                                              \

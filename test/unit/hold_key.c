@@ -256,7 +256,8 @@ TEST(a_key_has_a_token_like_any_lock)
     EXPECT(engine_do("LOCK door OWNER ann"), "STATE name=door mode=exclusive");
     EXPECT(engine_do("LOCKSET OWNER ann NAME door NAME b"),
            "STATE name=door mode=exclusive");
-    EXPECT(engine_do("DOWNGRADE door 1"), "STATE name=door mode=exclusive");
+    EXPECT(engine_do("DOWNGRADE door 1"),
+           "STATE name=door mode=exclusive token=1");
     EXPECT(engine_do("RENEW door 1 TTL 900"), "OK safe_ms=900");
     EXPECT(engine_do("UNLOCK door 1"), "OK remaining=0");
     engine_do("SET door ann"); /* 4 */

@@ -245,7 +245,8 @@ TEST(only_a_single_exclusive_grant_can_be_downgraded)
 {
     engine_start();
     engine_do("LOCK pool OWNER ann PERMITS 1 OF 3");
-    EXPECT(engine_do("DOWNGRADE pool 1"), "STATE name=pool mode=counting");
+    EXPECT(engine_do("DOWNGRADE pool 1"),
+           "STATE name=pool mode=counting token=1");
     uint64_t set = engine_token(engine_do("LOCKSET OWNER ann NAME a NAME b"));
     EXPECT(engine_do("DOWNGRADE a %d", (int)set),
            "STATE name=a mode=exclusive names=2");

@@ -91,6 +91,9 @@ TEST(refusals_of_locks_in_full)
             "STATE this owner holds 'a' already, as counting, and not in the "
             "same way; unlock it first (an upgrade would deadlock with "
             "another one)");
+    refused(engine_do("DOWNGRADE a 1"),
+            "STATE lock 'a' (counting) cannot be downgraded: only an exclusive "
+            "one that LOCK or ELECT took can");
     uint64_t set = engine_token(engine_do("LOCKSET OWNER ann NAME x NAME y"));
     refused(engine_do("UNLOCK x %llu", (unsigned long long)set),
             "STATE 'x' is held as one of the 2 names of a set, which has "

@@ -397,7 +397,11 @@ static void downgrade(struct model *model, struct model_grant *grant,
     struct model_want *want = &grant->claim.wants[0];
 
     if (want->mode == MODEL_COUNTING || grant->claim.key) {
-        refuse_mode(model, grant, want->name);
+        struct hf_buf *why = refuse_name(model, HOLD_STATE, 3, want->name);
+        reply_field_text(why, FIELD_MODE,
+                         hf_bytes_text(model_mode_name(want->mode)));
+        reply_field_number(why, FIELD_TOKEN, (int64_t)grant->token);
+        model->figures[FIGURE_STATE_MODE]++;
         return;
     }
     if (want->mode == MODEL_EXCLUSIVE) {

@@ -329,6 +329,37 @@ TEST(a_bound_session_ends_its_time_after_the_connection)
     stop();
 }
 
+static int64_t open_bound(void)
+{
+    struct hf_bytes reply =
+        test_ask(&good, "SESSION OPEN TTL %d BIND", FOR_EVER_MS);
+
+    return test_number(reply, "session");
+}
+
+/* The session of a lock that is taken by SESSION 0. */
+static int64_t own_session(const char *name)
+{
+    CHECK_DONE(test_ask(&good, "LOCK %s OWNER ann SESSION 0", name));
+    return test_number(test_ask(&good, "LOCKINFO %s", name), "session");
+}
+
+TEST(session_0_is_the_one_that_the_connection_opened_or_kept_last)
+{
+    start();
+    int64_t first = open_bound();
+    int64_t second = open_bound();
+
+    CHECK_EQ(own_session("a"), second);
+    CHECK_DONE(test_ask(&good, "SESSION KEEP %" PRId64, first));
+    CHECK_EQ(own_session("b"), first);
+    CHECK_DONE(test_ask(&good, "SESSION CLOSE %" PRId64, first));
+    CHECK_EQ(own_session("c"), second);
+    CHECK_DONE(test_ask(&good, "SESSION CLOSE %" PRId64, second));
+    CHECK_ERROR(test_ask(&good, "LOCK d OWNER ann SESSION 0"), "STATE");
+    stop();
+}
+
 TEST(a_session_is_taken_over_by_keep_on_another_connection)
 {
     start();

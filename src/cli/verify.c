@@ -4,6 +4,7 @@
 #include "cli/args.h"
 #include "cli/json.h"
 #include "cli/story.h"
+#include "history/history.h"
 #include "journal/journal.h"
 
 /* The journal drives a proof as it would drive an engine. */
@@ -237,7 +238,10 @@ static const char verify_about[] =
     "With --history it checks a FILE of `holdfast bench --record`: whether\n"
     "a server that keeps its promises can have given these answers, by\n"
     "the calls, the answers and their times alone. Prints how many it\n"
-    "checked, and each violation with its story.\n";
+    "checked, and each violation with its story. What the server forgets is\n"
+    "no violation: say so if its settings are not the defaults.\n";
+
+#define KEEP_MS_MAX UINT64_C(1000000000000)
 
 /* True if it is a name that there can be. */
 static bool fits(const char *name, size_t max)
@@ -251,12 +255,23 @@ int verify_main(int argc, char **argv)
     const char *history = NULL;
     const char *sku = NULL;
     const char *reservation = NULL;
+    uint64_t request_keep_ms = 0; /* as by default */
+    uint64_t ended_keep_ms = 0;
+    bool full = false;
     const struct args_option options[] = {
         ARGS_TEXT("sku", "NAME", "print the history of a product", sku),
         ARGS_TEXT("reservation", "ID", "print the history of a reservation",
                   reservation),
         ARGS_TEXT("history", "FILE", "check what clients were told instead",
                   history),
+        ARGS_NUMBER("request-keep-ms", "MS",
+                    "history: the server's setting (600000)", request_keep_ms,
+                    1, KEEP_MS_MAX),
+        ARGS_NUMBER("ended-keep-ms", "MS", "history: the same (600000)",
+                    ended_keep_ms, 1, KEEP_MS_MAX),
+        ARGS_FLAG("full",
+                  "history: requests-max or reservations-max was reached",
+                  full),
         ARGS_FLAG("json", "report as JSON", json),
     };
     const struct args_spec spec = {
@@ -275,9 +290,16 @@ int verify_main(int argc, char **argv)
     int result = args_parse(&spec, argc, argv, &args);
     if (result != ARGS_GO)
         return result;
-    if (history != NULL && args.count == 0)
-        return verify_history(history, json);
-    if (args.count != 1 || history != NULL)
+    if (history != NULL && args.count == 0) {
+        const struct history_opts opts = {
+            .request_keep_us = request_keep_ms * 1000,
+            .ended_keep_us = ended_keep_ms * 1000,
+            .requests_full = full,
+            .ended_full = full,
+        };
+        return verify_history(history, &opts, json);
+    }
+    if (args.count != 1 || history != NULL || full)
         return args_wrong(&spec, "one DIR or --history FILE is needed");
     if ((sku != NULL && reservation != NULL) || !fits(sku, HOLD_SKU_MAX) ||
         !fits(reservation, HOLD_ID_MAX))

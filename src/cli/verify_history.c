@@ -47,7 +47,7 @@ static void print_json(const char *path, const struct history_report *r)
     printf("]}\n");
 }
 
-int verify_history(const char *path, bool json)
+int verify_history(const char *path, const struct history_opts *opts, bool json)
 {
     static struct history_report report;
     char error[HISTORY_ERROR_MAX];
@@ -55,7 +55,7 @@ int verify_history(const char *path, bool json)
 
     if (history_load(&history, path, error) != HF_OK)
         return verify_failed(NULL, error, json);
-    enum hf_status status = history_check(history, NULL, &report);
+    enum hf_status status = history_check(history, opts, &report);
     if (status == HF_OK && report.calls == 0) {
         snprintf(error, sizeof error, "%s: there is no call in it", path);
         status = HF_EMPTY;

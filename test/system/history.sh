@@ -74,6 +74,44 @@ status=0
 verify "$changed" || status=$?
 expect "a group with one number changed fails" 1 "$status"
 
+# A server that forgets sooner than by default, or when it is full.
+crlf='%0D%0A'
+reserved() { # STATUS
+    echo "*8$crlf\$2${crlf}id$crlf\$1${crlf}r$crlf\$6${crlf}status$crlf\$${#1}$crlf$1$crlf\$10${crlf}expires_ms$crlf:0$crlf\$5${crlf}items$crlf*1$crlf*4$crlf\$3${crlf}sku$crlf\$1${crlf}s$crlf\$8${crlf}quantity$crlf:2$crlf"
+}
+granted() { # TOKEN
+    echo "*8$crlf\$5${crlf}token$crlf:$1$crlf\$7${crlf}safe_ms$crlf:0$crlf\$5${crlf}count$crlf:1$crlf\$9${crlf}waited_ms$crlf:0$crlf"
+}
+cat >"$scratch/forgets.txt" <<END
+holdfast history 1
+1000000 1 open
+1000001 1 call 1 RESERVE r ITEM s 2
+1000002 1 answer 1 $(reserved PENDING)
+1000003 1 call 2 CANCEL r
+1000004 1 answer 2 $(reserved CANCELLED)
+4000000 1 call 3 RESERVATION r
+4000001 1 answer 3 -NOTFOUND%20no%20reservation%20'r'$crlf
+4000002 1 call 4 LOCK a OWNER o TTL 1 REQ k
+4000003 1 answer 4 $(granted 7)
+9000000 1 call 5 LOCK a OWNER o TTL 1 REQ k
+9000001 1 answer 5 $(granted 9)
+END
+status=0
+verify "$scratch/forgets.txt" || status=$?
+expect "what was forgotten too soon fails" 1 "$status"
+check "a reservation" says 'missing: '
+check "and an answer to a REQ" says 'request: '
+check "it is good if ids and reservations are kept for less" \
+    verify "$scratch/forgets.txt" --request-keep-ms 4000 --ended-keep-ms 2000
+status=0
+verify "$scratch/forgets.txt" --ended-keep-ms 2000 || status=$?
+expect "each by itself" 1 "$status"
+check "a reservation may be gone if there were too many" \
+    verify "$scratch/forgets.txt" --request-keep-ms 4000 --full
+status=0
+"$HOLDFAST" verify "$scratch/data" --full >"$scratch/out" 2>&1 || status=$?
+expect "of a folder nothing of it is asked" 64 "$status"
+
 # What is not a history.
 head -c -5 "$scratch/lock.txt" >"$scratch/cut.txt"
 status=0

@@ -281,10 +281,10 @@
         "lock '{name}' is closed by DELAY for {-expires_ms} ms more, "         \
         "{waiting} waiting, position {position}")                              \
     ROW(TIMED_OUT, FIELD_SKU,                                                  \
-        "waited {waited_ms} ms for sku '{sku}', {waiting} others wait, "       \
+        "waited {waited_ms} ms for sku '{sku}', {waiting} waiting, "           \
         "position {position}")                                                 \
     ROW(TIMED_OUT, FIELD_POSITION,                                             \
-        "waited {waited_ms} ms for the lock, {waiting} others wait, position " \
+        "waited {waited_ms} ms for the lock, {waiting} waiting, position "     \
         "{position}")                                                          \
     ROW(TIMED_OUT, ANY, "the wait was given up, as was told before")           \
     ROW(NOTHELD, FIELD_NAME, "lock '{name}' is not held with token {token}")   \

@@ -117,7 +117,7 @@ TEST(only_what_comes_from_a_place_is_taken_from_those_who_wait_there)
                      : GOT("sku pen@b quantity 3"));
         told_wait(&t, 4800);
         answer(&t, 1, waits,
-               "-TIMEOUT waited 5000 ms for sku 'pen@a', 0 others wait, "
+               "-TIMEOUT waited 5000 ms for sku 'pen@a', 0 waiting, "
                "position 1");
         if (ahead)
             TOLD_BAD(&t, "fifo");

@@ -7,8 +7,7 @@
     " sold 0 version " #version " updated_ms 1 waiting " #waiting
 #define BOOKED(id) \
     "id " id " status PENDING expires_ms 9000 items [ sku s quantity 4 ]"
-#define TIMED_OUT \
-    "-TIMEOUT waited 5000 ms for sku 's', 0 others wait, position 1"
+#define TIMED_OUT "-TIMEOUT waited 5000 ms for sku 's', 0 waiting, position 1"
 
 /* All four are reserved as a, until they are cancelled. */
 static void begin(struct told *t)

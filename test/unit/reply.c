@@ -51,7 +51,7 @@ TEST(refusals_of_locks_and_fences)
     const struct hold_out *late = engine_tick();
     CHECK_EQ(late->answer_count, 1);
     told(late->answers[0].code, late->answers[0].body, 0,
-         "TIMEOUT waited 50 ms for the lock, 1 others wait, position 1");
+         "TIMEOUT waited 50 ms for the lock, 1 waiting, position 1");
     told(HOLD_TIMED_OUT, hf_bytes("", 0), 0,
          "TIMEOUT the wait was given up, as was told before");
     refused(engine_unlock("door", 99),

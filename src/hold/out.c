@@ -180,21 +180,42 @@ void out_reset(struct hold_engine *e)
     e->ended_members = 0;
     e->answer_bodies.len = 0;
     e->event_names.len = 0;
-    e->out = (struct hold_out){
-        .work = 1, .answers = e->answers, .events = e->events};
+    /* One by one: for a whole struct gcc makes a loop, which costs more. */
+    _Static_assert(sizeof e->out == 96, "a new field has to be cleared");
+    e->out.code = HOLD_OK;
+    e->out.body = (struct hf_bytes){NULL, 0};
+    e->out.ticket = 0;
+    e->out.stored = false;
+    e->out.work = 1;
+    e->out.now_us = 0;
+    e->out.seq = 0;
+    e->out.answer_count = 0;
+    e->out.answers = e->answers;
+    e->out.event_count = 0;
+    e->out.events = e->events;
 }
 
 uint64_t emit(struct hold_engine *e, enum hold_event_kind kind,
               struct hf_bytes name, uint64_t lag_us)
 {
     struct hold_event *event = &e->events[e->out.event_count];
+    const struct hf_bytes none = {NULL, 0};
 
     assert(e->out.event_count < e->event_cap);
-    *event = (struct hold_event){.seq = ++e->seq,
-                                 .age_us = HOLD_NO_AGE,
-                                 .lag_us = lag_us,
-                                 .kind = kind,
-                                 .name = tell_text(e, name)};
+    _Static_assert(sizeof *event == 136, "a new field has to be cleared");
+    event->seq = ++e->seq; /* one by one, as in out_reset() */
+    event->token = 0;
+    event->age_us = HOLD_NO_AGE;
+    event->total = 0;
+    event->available = 0;
+    event->lag_us = lag_us;
+    event->kind = kind;
+    event->mode = 0;
+    event->name = tell_text(e, name);
+    event->owner = none;
+    event->note = none;
+    event->items = none;
+    event->group = none;
     e->out.event_count++;
     return event->seq;
 }

@@ -285,14 +285,15 @@ static enum hf_status take_time(struct hf_bytes text, uint64_t *unit_ms,
 }
 
 /* Of a key that is to last so long; in time for nothing it is deleted, unless
- * that depends on other keys or on what is left. */
+ * it is set again, as where there may be several, or that depends on what is
+ * left. */
 static enum hf_status take_ttl(struct hold_command *c, struct hf_bytes text,
                                uint64_t unit_ms, char error[PARSE_ERROR_MAX])
 {
     int64_t number;
 
     if (c->kind == HOLD_KEY_EXPIRE && hold_say(c) == SAY_COUNT &&
-        (c->flags & HOLD_XX) == 0 && c->item_count <= 1 &&
+        (c->flags & HOLD_XX) == 0 && c->item_count == 0 &&
         key_take_integer(text, &number, error) == HF_OK && number <= 0 &&
         number >= INT64_MIN / (int64_t)unit_ms) {
         c->kind = HOLD_KEY_DEL;

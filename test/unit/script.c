@@ -501,6 +501,8 @@ TEST(several_names_are_taken_together_and_given_back_each)
     EXPECT(engine_do(LOCK_ALL " 3 a b a me 500"), "OK 3"); /* as Lua counts */
     EXPECT(engine_do(EXTEND_ALL " 2 a a me 500"), "OK 2");
     CHECK_EQ(make(script_evalsha, EXTEND_ALL_SHA, "2 a c me 0"), HF_FAILED);
+    CHECK_EQ(make(script_evalsha, EXTEND_ALL_SHA, "1 a me 0"), HF_FAILED);
+    CHECK_EQ(make(script_evalsha, EXTEND_ALL_SHA, "2 a a me -1"), HF_FAILED);
     EXPECT(engine_do(GIVE_ALL " 3 a b a me"), "OK 2");
     CHECK_ENGINE();
 }

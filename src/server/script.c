@@ -290,12 +290,12 @@ static enum hf_status take_time(struct hf_bytes text, uint64_t *unit_ms,
 static enum hf_status take_ttl(struct hold_command *c, struct hf_bytes text,
                                uint64_t unit_ms, char error[PARSE_ERROR_MAX])
 {
+    bool deletes = hold_say(c) == SAY_COUNT || hold_say(c) == SAY_ONE_NULL;
     int64_t number;
 
-    if (c->kind == HOLD_KEY_EXPIRE && hold_say(c) == SAY_COUNT &&
-        (c->flags & HOLD_XX) == 0 && c->item_count == 0 &&
-        key_take_integer(text, &number, error) == HF_OK && number <= 0 &&
-        number >= INT64_MIN / (int64_t)unit_ms) {
+    if (c->kind == HOLD_KEY_EXPIRE && deletes && (c->flags & HOLD_XX) == 0 &&
+        c->item_count == 0 && key_take_integer(text, &number, error) == HF_OK &&
+        number <= 0 && number >= INT64_MIN / (int64_t)unit_ms) {
         c->kind = HOLD_KEY_DEL;
         return HF_OK;
     }
@@ -340,6 +340,8 @@ static enum hf_status take(struct hold_command *c, char letter,
             c->flags |= HOLD_ADDED;
         return HF_OK;
     case 'g':
+        if (hf_bytes_equal(text, hf_bytes("0", 1)))
+            text = hf_bytes("1", 1); /* more than -1, which is no end */
         return key_take_ttl(text, 1, "pexpire", &c->grace_ms, error);
     case 'y':
         if (!hf_bytes_equal(text, hf_bytes_text("yes"))) {

@@ -91,6 +91,10 @@ TEST(compare_and_delete_however_it_is_written)
     }
 }
 
+#define KEEP_OR_NULL                                                   \
+    "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call(" \
+    "'pexpire', KEYS[1], ARGV[2]) else return nil end"
+
 TEST(compare_and_expire)
 {
     engine_start();
@@ -112,11 +116,12 @@ TEST(compare_and_expire)
                 "return redis.call('expire', KEYS[1], ARGV[2])",
                 "1 door you 9"),
            "OK 0");
-    EXPECT(eval("if redis.call('get', KEYS[1]) == ARGV[1] then return "
-                "redis.call('pexpire', KEYS[1], ARGV[2]) else return nil end",
-                "1 door you 9"),
-           "OK null");
+    EXPECT(eval(KEEP_OR_NULL, "1 door you 9"), "OK null");
     EXPECT(eval(KEEP, "1 door me 0"), "OK 1"); /* as PEXPIRE has it */
+    EXPECT(engine_do("GET door"), "OK null");
+    EXPECT(engine_do("SET door me"), "OK OK");
+    EXPECT(eval(KEEP_OR_NULL, "1 door you 0"), "OK null");
+    EXPECT(eval(KEEP_OR_NULL, "1 door me -1"), "OK 1");
     EXPECT(engine_do("GET door"), "OK null");
     CHECK_EQ(make(script_eval, KEEP, "1 door me soon"), HF_FAILED);
     CHECK_EQ(make(script_eval, KEEP, "1 door me"), HF_FAILED);
@@ -512,7 +517,9 @@ TEST(extensions_that_depend_on_what_is_left)
 {
 #define EXTEND_SHA "a4e8783852e6b949f9ef3a97212805108459a890"
 #define EXTEND     "EVALSHA " EXTEND_SHA " 1 door"
-#define SAFE       "EVALSHA c000e088bd4aca36ab429d3b7a16fc736f4cb6f1 1 door"
+#define SAFE_SHA   "c000e088bd4aca36ab429d3b7a16fc736f4cb6f1"
+#define SAFE       "EVALSHA " SAFE_SHA " 1 door"
+#define SAFE_GATE  "EVALSHA " SAFE_SHA " 1 gate"
     engine_start();
     EXPECT(engine_do(SAFE " me 100 500"), "OK -1 -2");
     engine_do("SET door me");
@@ -526,6 +533,14 @@ TEST(extensions_that_depend_on_what_is_left)
     CHECK_EQ(make(script_evalsha, EXTEND_SHA, "1 door me 0 0"), HF_FAILED);
     CHECK_EQ(make(script_evalsha, EXTEND_SHA, "1 door me -5 1"), HF_FAILED);
     EXPECT(engine_do(SAFE " me 101 500"), "OK 0 100");
+    EXPECT(engine_do(SAFE " you 0 500"), "OK -1 100");
+    EXPECT(engine_do(SAFE " me 0 100"), "OK 1 100"); /* any is enough */
+    EXPECT(engine_do("SET gate me"), "OK OK");
+    EXPECT(engine_do(SAFE_GATE " me 1 500"), "OK 0 -1");
+    EXPECT(engine_do(SAFE_GATE " me 0 500"), "OK 0 -1"); /* -1 is less */
+    CHECK_EQ(make(script_evalsha, SAFE_SHA, "1 door me soon 500"), HF_FAILED);
+    CHECK_EQ(make(script_evalsha, SAFE_SHA, "1 door me -1 500"), HF_FAILED);
+    CHECK_EQ(make(script_evalsha, SAFE_SHA, "1 door me 1 0"), HF_FAILED);
     EXPECT(engine_do(SAFE " you 100 500"), "OK -1 100");
     EXPECT(engine_do(SAFE " me 100 500"), "OK 1 100");
     EXPECT(engine_do("PTTL door"), "OK 500");

@@ -179,14 +179,21 @@ bool reservation_has_grace(const struct hold_engine *e,
     return r->status == RESERVATION_EXPIRED && is_in_grace(e, r, e->now_us);
 }
 
-bool reservation_may_be_late(const struct hold_engine *e,
-                             const struct hold_command *c)
+bool reservation_may_change(const struct hold_engine *e,
+                            const struct hold_command *c)
 {
+    bool confirms = c->kind == HOLD_CONFIRM && e->grace_ms > 0;
+    bool waits = !e->old_waits && e->waitlist.first != 0 &&
+                 (c->kind == HOLD_CONFIRM || c->kind == HOLD_CANCEL ||
+                  c->kind == HOLD_EXTEND);
     uint32_t number =
-        e->grace_ms > 0 ? hf_index_find(&e->reservations, c->name) : 0;
+        confirms || waits ? hf_index_find(&e->reservations, c->name) : 0;
 
-    return number != 0 && is_in_grace(e, reservation_at(e, number),
-                                      max_u64(e->now_us, c->now_us));
+    if (number == 0)
+        return false;
+    const struct reservation *r = reservation_at(e, number);
+    return (waits && r->status == RESERVATION_WAITING) ||
+           (confirms && is_in_grace(e, r, max_u64(e->now_us, c->now_us)));
 }
 
 static bool refuse_cap(struct hold_engine *e, const struct hold_command *c,

@@ -282,7 +282,7 @@ bool hold_is_exact(const struct hold_engine *e, const struct hold_command *c)
     if (c->request.len > 0 &&
         hf_index_count(&e->requests) >= e->bounds.requests_max)
         return true;
-    if (c->kind == HOLD_CONFIRM && reservation_may_be_late(e, c))
+    if (reservation_may_change(e, c))
         return true;
     return is_crowded(e, c) || (c->kind == HOLD_TICK && c->amount != 0);
 }

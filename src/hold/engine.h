@@ -42,7 +42,8 @@
  * without the first was written by a server that had no deadlocks and other
  * rules for queues, and is replayed by those rules (see serve.c), so that an
  * old journal gives the tokens that its clients were told. What follows one
- * without the second is exact (see hold_is_exact) whenever it depends on stock.
+ * without the second is exact (see hold_is_exact) whenever it depends on stock,
+ * but not if it is about the end of a reservation that waits.
  *
  * Threads: one thread at a time; engines share nothing.
  */

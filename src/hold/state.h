@@ -546,10 +546,11 @@ void reservation_give_up(struct hold_engine *e, struct hf_bytes id,
 bool reservation_is_over(const struct hold_engine *e, uint32_t number);
 bool reservation_may_be_over(const struct hold_engine *e, uint32_t number);
 void reservation_expire(struct hold_engine *e, uint32_t number);
-/* Does a CONFIRM come when its time is over, in a time of grace? Then it
- * depends on what is available. */
-bool reservation_may_be_late(const struct hold_engine *e,
-                             const struct hold_command *c);
+/* Is the command about the end of one that waits, which what is due may let be
+ * served? Or does a CONFIRM come when its time is over, in a time of grace?
+ * Then it depends on what is available. */
+bool reservation_may_change(const struct hold_engine *e,
+                            const struct hold_command *c);
 /* Forgets the reservation that ended first. */
 void ended_forget_first(struct hold_engine *e);
 

@@ -173,6 +173,31 @@ TEST(a_product_that_somebody_waits_for_is_not_settled)
     CHECK_ENGINE();
 }
 
+/* When the apples are over it has its own, or its wait is over. */
+TEST(what_is_about_one_that_waits_comes_behind_what_lets_it_be_served)
+{
+    static const char *const lines[] = {
+        "CONFIRM w", "CANCEL w", "EXTEND w TTL 700", "CANCEL w ITEM apple 1"};
+    static const char *const told[] = {
+        "OK id=w status=CONFIRMED ", "OK id=w status=CANCELLED ",
+        "OK id=w status=PENDING expires_ms=700 ", "OK id=w status=PENDING "};
+
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        for (unsigned in_time = 0; in_time < 2; in_time++) {
+            fill();
+            engine_do("WAITLIST JOIN apple %u OWNER ann ID w TTL 5000 WAIT %u",
+                      MANY, in_time ? 5 * TTL_MS : TTL_MS);
+            engine_now_us += TTL_MS * MS;
+            const struct hold_out *out = engine_do("%s", lines[i]);
+            CHECK_EQ(out->code, HOLD_AGAIN);
+            while (out->code == HOLD_AGAIN)
+                out = engine_again();
+            EXPECT_BEGINS(out, in_time ? told[i] : "NOTFOUND id=w");
+            CHECK_ENGINE();
+        }
+    }
+}
+
 /* What comes first depends on it, so it is a part of the state. */
 TEST(an_image_taken_in_between_decides_alike)
 {
@@ -227,6 +252,14 @@ TEST(in_a_journal_of_an_earlier_build_all_that_is_due_comes_first)
         CHECK_EQ(hold_seq(engine), 3 + 1 + 2 * MANY + 1);
         for (unsigned i = 0; i < MANY; i++)
             engine_do("RESERVE s%u ITEM apple 1 TTL %u", i, TTL_MS);
+        engine_do("WAITLIST JOIN apple 1 OWNER ann ID w");
+        engine_now_us += TTL_MS * MS;
+        engine_tick();
+        CHECK(!waits("CONFIRM w"));
+        CHECK(hold_is_behind(engine));
+        CHECK(waits("RESERVE t ITEM plum 1 TTL 5000"));
+        for (unsigned i = 0; i < MANY - 1; i++)
+            engine_do("RESERVE t%u ITEM apple 1 TTL %u", i, TTL_MS);
         /* a start of this build */
         restart(HOLD_GRAPH | HOLD_SETTLED);
         engine_set("fig", 10);

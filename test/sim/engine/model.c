@@ -400,6 +400,23 @@ static void action(struct model *model, const struct hold_command *command,
         model_remember_request(model, command->request, shared);
 }
 
+static bool about_end(const struct hold_command *c)
+{
+    return c->kind == HOLD_CONFIRM || c->kind == HOLD_CANCEL ||
+           c->kind == HOLD_EXTEND;
+}
+
+/* It waits for what may be there; or is late, and may still be confirmed. */
+static bool may_change(struct model *model, const struct hold_command *c)
+{
+    const struct model_reservation *r = model_find_reservation(model, c->name);
+
+    if (model_find_buyer(model, c->name) != NULL)
+        return !model->old_waits;
+    return c->kind == HOLD_CONFIRM && r != NULL &&
+           model_has_grace(model, r, model->now_us);
+}
+
 /* Must all that is over be swept first? Also if it would meet a bound, or if
  * the lock that it names has too much to be settled on its own. */
 static bool is_exact(struct model *model, const struct hold_command *c)
@@ -411,12 +428,8 @@ static bool is_exact(struct model *model, const struct hold_command *c)
 
     if (c->kind == HOLD_TICK && c->amount != 0)
         return true;
-    if (c->kind == HOLD_CONFIRM) {
-        const struct model_reservation *r =
-            model_find_reservation(model, c->name);
-        if (r != NULL && model_has_grace(model, r, model->now_us))
-            return true;
-    }
+    if (about_end(c) && may_change(model, c))
+        return true;
     if (hold_is_key(c->kind) && c->item_count > 0)
         return true;
     if (takes && model_names_in_use(model) >= model->bounds.locks_max)

@@ -14,7 +14,9 @@ struct held {
 /* A name. */
 struct used {
     struct hf_named named;
-    uint32_t grants;
+    uint32_t grants : 31;
+    bool unseen : 1; /* what happened to it was not compared, as more was over:
+                      * its grants may last longer than is known */
     uint32_t mode;
 };
 
@@ -124,7 +126,7 @@ static enum hf_status expired(struct proof *proof, const struct hold_event *e,
     uint64_t now_us = hold_now_us(proof->engine);
     uint64_t expires_us = now_us - e->lag_us;
 
-    if (held->is_timed &&
+    if (held->is_timed && !find_used(proof, e->name)->unseen &&
         (e->lag_us > now_us || expires_us < held->expires_us ||
          expires_us - held->expires_us >= 1000))
         return proof_wrong(proof,
@@ -163,10 +165,13 @@ enum hf_status proof_lock_event(struct proof *proof, const struct hold_event *e)
 enum hf_status proof_lock_compare(struct proof *proof, struct hf_bytes name)
 {
     const struct hold_out *out = proof_ask(proof, HOLD_LOCK_INFO, name);
-    const struct used *used = find_used(proof, name);
+    struct used *used = find_used(proof, name);
 
-    if (out == NULL)
-        return HF_OK; /* more is over: a later call shows it */
+    if (out == NULL) { /* more is over */
+        if (used != NULL)
+            used->unseen = true;
+        return HF_OK;
+    }
     uint64_t token = out->code != HOLD_OK
                          ? 0
                          : (uint64_t)reply_get_number(out->body, FIELD_TOKEN);

@@ -18,9 +18,8 @@ struct queued {
     const struct call *call;
     int64_t quantity;
     uint32_t hi;
-    bool waits;   /* perhaps */
-    bool alone;   /* it wants this product only */
-    bool stalled; /* it was told TIMEOUT while the disk hung */
+    bool waits; /* perhaps */
+    bool alone; /* it wants this product only */
 };
 
 /* What was told while the disk hung the engine learns later. */
@@ -42,14 +41,13 @@ static void add_queued(struct check *c, const struct call *call)
         items++;
     for (size_t at = 0; check_item(call, &at, &sku, &quantity);) {
         struct queued *queued = check_push(c, &c->queued, sizeof *queued);
-        bool stalled = is_stalled(call);
-        *queued = (struct queued){.key = {sku, {call->first}},
-                                  .call = call,
-                                  .quantity = quantity,
-                                  .hi = stalled ? call->run_end : call->hi,
-                                  .waits = call->wait_ms > 0,
-                                  .alone = items == 1,
-                                  .stalled = stalled};
+        *queued =
+            (struct queued){.key = {sku, {call->first}},
+                            .call = call,
+                            .quantity = quantity,
+                            .hi = is_stalled(call) ? call->run_end : call->hi,
+                            .waits = call->wait_ms > 0,
+                            .alone = items == 1};
     }
 }
 
@@ -99,10 +97,6 @@ struct waiting waitlist_between(const struct check *c, struct hf_bytes sku,
         waiting.alone = waiting.alone && queued[i].alone;
         if (queued[i].quantity > waiting.most)
             waiting.most = queued[i].quantity;
-        if (queued[i].stalled && queued[i].call->hi > lo &&
-            __builtin_add_overflow(waiting.had, queued[i].quantity,
-                                   &waiting.had))
-            waiting.had = INT64_MAX;
     }
     return waiting;
 }

@@ -288,12 +288,6 @@ static void outside(struct product_view *view, const struct note *note,
                 (long long)high);
 }
 
-/* What somebody may have had who was told TIMEOUT. */
-static int64_t had(const struct product_view *view, const struct note *note)
-{
-    return waitlist_between(view->check, view->sku, note->lo, note->hi).had;
-}
-
 static void judge_numbers(struct product_view *view, const struct note *note)
 {
     uint32_t lo = note->lo;
@@ -303,8 +297,6 @@ static void judge_numbers(struct product_view *view, const struct note *note)
     int64_t low = least(&view->reserved_from, &view->reserved_to, lo, hi);
     int64_t high = most(&view->pending_from, &view->pending_to, lo, hi);
 
-    if (closed && note->reserved > high)
-        high = plus(high, had(view, note));
     if (note->reserved < low || (closed && note->reserved > high)) {
         outside(view, note, "reserved", note->reserved, low, high);
         return;
@@ -317,8 +309,6 @@ static void judge_numbers(struct product_view *view, const struct note *note)
     }
     low = least(&view->kept_from, &view->kept_to, lo, hi);
     high = most(&view->taken_from, &view->taken_to, lo, hi);
-    if (closed && committed > high)
-        high = plus(high, had(view, note));
     if (committed < low || (closed && committed > high))
         outside(view, note, "committed", committed, low, high);
 }
@@ -329,8 +319,7 @@ static void judge_short(struct product_view *view, const struct note *note)
 {
     struct range range = total_range(view, note, 0);
     int64_t taken =
-        plus(most(&view->taken_from, &view->taken_to, note->lo, note->hi),
-             had(view, note));
+        most(&view->taken_from, &view->taken_to, note->lo, note->hi);
     int64_t kept = least(&view->kept_from, &view->kept_to, note->lo, note->hi);
 
     if (!range.known || !view->check->closed)

@@ -89,8 +89,6 @@ struct waiting {
     size_t count;
     bool alone;   /* all of them for nothing else */
     int64_t most; /* that one of them wants */
-    int64_t had;  /* that those who were told TIMEOUT while the disk hung may
-                     have had: who asked before that may see it */
 };
 struct waiting waitlist_between(const struct check *c, struct hf_bytes sku,
                                 uint32_t lo, uint32_t hi);

@@ -276,3 +276,27 @@ TEST(units_may_be_reserved_for_one_who_is_told_timeout)
             TOLD_GOOD(&t);
     }
 }
+
+/* Once, and no more. */
+TEST(no_more_units_are_reserved_for_one_who_is_told_timeout_than_he_wants)
+{
+    for (int lie = 0; lie < 4; lie++) {
+        struct told t;
+        told_begin(&t);
+        told(&t, 1, "STOCK SET s 4", SEEN(4, 0, 1, 0));
+        uint64_t waits = told_ask(&t, 1, "RESERVE * ITEM s 2 WAIT 1");
+        uint64_t asks =
+            told_ask(&t, 2, lie < 2 ? "STOCK GET s" : "RESERVE c ITEM s 3");
+        told_answer(&t, 1, waits,
+                    "-TIMEOUT waited while the disk did not answer");
+        told_answer(&t, 2, asks,
+                    lie == 0   ? SEEN(2, 2, 3, 0)
+                    : lie == 1 ? SEEN(0, 4, 3, 0)
+                    : lie == 2 ? "-SHORT sku 's': requested 3, available 2"
+                               : "-SHORT sku 's': requested 3, available 0");
+        if (lie % 2 == 0)
+            TOLD_GOOD(&t);
+        else
+            TOLD_BAD(&t, lie == 1 ? "reserved" : "short");
+    }
+}

@@ -99,6 +99,26 @@ TEST(while_much_is_due_only_what_does_not_depend_on_it_is_taken)
     stop();
 }
 
+/* Each request would take as long as it takes to count them. */
+TEST(what_is_due_is_counted_once_a_millisecond)
+{
+    for (unsigned later = 0; later < 3; later++) {
+        start_backlog();
+        server.heard_ns -= 1000000;
+        CHECK(admits(HOLD_RESERVE, "apple")); /* nothing is due */
+        server.epoch_us += 5000; /* by the engine's time all of it is */
+        struct batch none = {.end = HF_OK};
+        server.flight_count = later == 2;
+        if (later == 1)
+            server.heard_ns += 1000000;
+        else if (later == 2)
+            (void)apply_batch(&server, &none);
+        CHECK_EQ(admits(HOLD_RESERVE, "apple"), later == 0);
+        CHECK(admits(HOLD_RESERVE, "pear"));
+        stop();
+    }
+}
+
 /* Else all that is due would have to be handled for it, and all behind it
  * would wait. */
 TEST(what_may_be_due_when_it_is_applied_is_not_taken)

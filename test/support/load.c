@@ -148,9 +148,22 @@ static void say_reserve(struct load_worker *worker, struct load_op *op)
 static void say_lock(struct load_worker *worker, struct load_op *op)
 {
     bool brief = below(worker, 8) == 0;
+    bool in_session = worker->session != 0 && below(worker, 3) == 0;
 
-    say(op, "LOCK lock-%d OWNER worker-%d TTL %d", op->object, worker->index,
-        brief ? 20 + (int)below(worker, 200) : LONG_MS);
+    if (op->object == LOAD_SET_LOCK && below(worker, 2) == 0)
+        say(op, "LOCKSET NAME lock-%d NAME lock-%d", op->object,
+            op->object + 1);
+    else
+        say(op, "LOCK lock-%d", op->object);
+    say(op, " OWNER worker-%d", worker->index);
+    if (op->object == LOAD_SHARED_LOCK && below(worker, 3) > 0)
+        say(op, " SHARED");
+    if (op->object == LOAD_PERMITS_LOCK)
+        say(op, " PERMITS %d OF 3", 1 + worker->index % 2);
+    if (in_session)
+        say(op, " SESSION %" PRIu64, worker->session);
+    if (!in_session || brief)
+        say(op, " TTL %d", brief ? 20 + (int)below(worker, 200) : LONG_MS);
     if (below(worker, 3) == 0)
         say(op, " WAIT %d", (int)below(worker, 15));
 }
@@ -189,13 +202,21 @@ static void say_known(struct load_worker *worker, struct load_op *op)
     uint64_t token = worker->tokens[op->object % LOAD_LOCKS];
     const char *id = worker->ids[op->object];
 
+    bool is_set = op->object == LOAD_SET_LOCK && token == worker->set;
+
     switch (op->kind) {
     case LOAD_UNLOCK:
-        say(op, "UNLOCK lock-%d %" PRIu64, op->object, token);
+        if (is_set)
+            say(op, "UNLOCKSET %" PRIu64, token);
+        else
+            say(op, "UNLOCK lock-%d %" PRIu64, op->object, token);
         break;
     case LOAD_RENEW:
-        say(op, "RENEW lock-%d %" PRIu64 " TTL %d", op->object, token,
-            LONGER_MS);
+        if (is_set)
+            say(op, "RENEWSET %" PRIu64 " TTL %d", token, LONGER_MS);
+        else
+            say(op, "RENEW lock-%d %" PRIu64 " TTL %d", op->object, token,
+                LONGER_MS);
         break;
     case LOAD_FENCE:
         say(op, "FENCE fence-%d %" PRIu64, (int)below(worker, 3), token);
@@ -215,10 +236,20 @@ static void say_known(struct load_worker *worker, struct load_op *op)
     }
 }
 
+static void say_session(struct load_worker *worker, struct load_op *op)
+{
+    if (worker->session == 0)
+        say(op, "SESSION OPEN TTL %d", LONG_MS);
+    else if (below(worker, 4) > 0)
+        say(op, "SESSION KEEP %" PRIu64, worker->session);
+    else
+        say(op, "SESSION CLOSE %" PRIu64, worker->session);
+}
+
 static enum load_kind pick_kind(struct load_worker *worker)
 {
-    static const int shares[LOAD_KINDS] = {15, 15, 5, 5, 4, 4, 6, 4, 12,
-                                           5,  4,  3, 3, 3, 4, 4, 4};
+    static const int shares[LOAD_KINDS] = {15, 15, 5, 5, 4, 4, 6, 4, 10,
+                                           5,  4,  3, 3, 3, 4, 4, 4, 2};
     int roll = (int)below(worker, 100);
     int kind = 0;
 
@@ -257,7 +288,7 @@ static bool takes_request(enum load_kind kind)
 {
     return kind != LOAD_LOCKINFO && kind != LOAD_GET &&
            kind != LOAD_RESERVATION && kind != LOAD_LIMIT &&
-           kind != LOAD_REPEAT && kind != LOAD_TRACE;
+           kind != LOAD_REPEAT && kind != LOAD_TRACE && kind != LOAD_SESSION;
 }
 
 static void send(struct load *load, struct load_worker *worker,
@@ -321,6 +352,8 @@ static void plan(struct load *load, struct load_worker *worker)
         say_reserve(worker, &op);
     else if (op.kind == LOAD_TRACE)
         say_trace(worker, &op);
+    else if (op.kind == LOAD_SESSION)
+        say_session(worker, &op);
     else if (op.kind == LOAD_REPEAT)
         say(&op, "%s", worker->repeats[op.object]);
     else if (op.kind == LOAD_LIMIT)
@@ -344,8 +377,15 @@ static void learn(struct load_worker *worker, const struct load_op *op,
     worker->answers[op->kind]++;
     worker->refusals += reply.data[0] == '-';
     if (op->kind == LOAD_LOCK && op->object < LOAD_LOCKS &&
-        reply.data[0] != '-')
+        reply.data[0] != '-') {
         worker->tokens[op->object] = (uint64_t)test_number(reply, "token");
+        if (strncmp(op->text, "LOCKSET", 7) == 0)
+            worker->set = worker->tokens[op->object];
+    }
+    /* closed, lost, or a new one */
+    if (op->kind == LOAD_SESSION)
+        worker->session =
+            reply.data[0] == '*' ? (uint64_t)test_number(reply, "session") : 0;
     if (op->kind == LOAD_UNLOCK && op->object < LOAD_LOCKS &&
         test_number(reply, "remaining") <= 0)
         worker->tokens[op->object] = 0;

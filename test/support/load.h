@@ -25,13 +25,17 @@
 
 #define LOAD_WORKERS 6
 #define LOAD_LOCKS   8
-#define LOAD_SKUS    8
-#define LOAD_STOCK   400 /* units of each shared product at first */
-#define LOAD_FLIGHT  12
-#define LOAD_GROUPED 4  /* calls of a group */
-#define LOAD_IDS     64 /* reservations that a worker remembers */
-#define LOAD_REPEATS 16 /* requests that may be asked again */
-#define LOAD_TEXT    256
+/* Those that are not exclusive, or not always: */
+#define LOAD_SHARED_LOCK  4
+#define LOAD_PERMITS_LOCK 5
+#define LOAD_SET_LOCK     6 /* with the next one */
+#define LOAD_SKUS         8
+#define LOAD_STOCK        400 /* units of each shared product at first */
+#define LOAD_FLIGHT       12
+#define LOAD_GROUPED      4  /* calls of a group */
+#define LOAD_IDS          64 /* reservations that a worker remembers */
+#define LOAD_REPEATS      16 /* requests that may be asked again */
+#define LOAD_TEXT         256
 
 enum load_kind {
     LOAD_LOCK,
@@ -51,6 +55,7 @@ enum load_kind {
     LOAD_REPEAT,
     LOAD_GROUP, /* MULTI to EXEC, each a call */
     LOAD_TRACE, /* leaves a trace of its own, so that its order can be seen */
+    LOAD_SESSION,
     LOAD_KINDS,
 };
 
@@ -67,6 +72,8 @@ struct load_worker {
     struct hf_random random;
     struct test_wire wire;
     uint64_t tokens[LOAD_LOCKS]; /* 0: none was told */
+    uint64_t set;                /* the token of LOAD_SET_LOCK if it is a set */
+    uint64_t session;            /* 0: none was told */
     char ids[LOAD_IDS][64];      /* "": free */
     char repeats[LOAD_REPEATS][LOAD_TEXT];
     uint64_t next; /* a number for a name, never used before */

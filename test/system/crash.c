@@ -1,12 +1,13 @@
 /* crash.c - kill -9 under load, restart, and was everybody told the truth?
  * tests: also under sanitizers
  *
- * Every round on the same folder: several connections ask for locks, stock,
- * reservations and groups, the server is killed at a random moment and started
- * again. What nobody answered is asked about, requests are repeated, and
- * everything that there is is read. All calls and answers of all rounds are one
- * history, which the checker judges at the end: nothing acknowledged is lost,
- * numbers grow, sums agree (history/README.md has the rules).
+ * Every round on the same folder: several connections ask for locks (shared,
+ * with permits, in sets and sessions, too), stock, reservations and groups, the
+ * server is killed at a random moment and started again. What nobody answered
+ * is asked about, requests are repeated, and everything that there is is read.
+ * All calls and answers of all rounds are one history, which the checker judges
+ * at the end: nothing acknowledged is lost, numbers grow, sums agree
+ * (history/README.md has the rules).
  *
  * One promise is judged here, as only the wire knows the order: one
  * connection's commands are carried out in order, so of those without an

@@ -169,6 +169,12 @@ static inline void hold_command_clear(struct hold_command *command)
 /* Where the part begins that two repetitions of a command share. */
 #define HOLD_RECORD_BODY 8u
 
+/* Of a record. */
+static inline enum hold_kind hold_record_kind(struct hf_bytes record)
+{
+    return (enum hold_kind)(unsigned char)record.data[8];
+}
+
 /* Makes a record that of the same command with `told`. */
 static inline void hold_record_tell(char *record)
 {

@@ -29,7 +29,7 @@ static uint64_t group_fingerprint(const struct hold_command *c)
     struct hf_bytes record;
 
     for (size_t at = 0; hold_group_next(c->group, &at, &record);) {
-        if ((unsigned char)record.data[8] == HOLD_SAID)
+        if (hold_record_kind(record) == HOLD_SAID)
             record = hf_bytes(record.data + 12, 8);
         hashes[1] = hf_hash(seed, record);
         hashes[0] =

@@ -508,7 +508,7 @@ void group_granted(struct server *server, struct conn *conn,
     while (hold_group_next(group, &at, &member)) {
         size_t from = next;
         reply_skip(body, &next);
-        if (hold_kind_locks((enum hold_kind)(unsigned char)member.data[8]))
+        if (hold_kind_locks(hold_record_kind(member)))
             push_grant(server, conn, hf_bytes(body.data + from, next - from));
     }
 }
@@ -529,6 +529,5 @@ void group_answered(struct server *server, struct hf_bytes group,
          left > 0 && hold_group_next(group, &at, &member); left--)
         continue;
     assert(member.len > 0);
-    metrics_answered(&server->metrics,
-                     (enum hold_kind)(unsigned char)member.data[8], out->code);
+    metrics_answered(&server->metrics, hold_record_kind(member), out->code);
 }

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/little.h"
 #include "base/random.h"
+#include "journal/format.h"
 #include "support/pages.h"
 #include "support/server.h"
 
@@ -440,8 +442,9 @@ TEST(an_audit_may_be_left_alone)
     stop();
 }
 
-/* Changes a product's name in the journal of a server that runs. */
-static void damage(const char *name)
+/* Changes the journal of a server that runs, in the segment in which a product
+ * is named: `edit` is given its bytes, and where the name stands. */
+static void tamper(const char *name, void (*edit)(char *bytes, char *place))
 {
     static char bytes[SEGMENT_BYTES];
     char pattern[600];
@@ -457,13 +460,44 @@ static void damage(const char *name)
         char *place =
             len > 0 ? memmem(bytes, (size_t)len, name, strlen(name)) : NULL;
         if (place != NULL) {
-            CHECK_EQ(pwrite(file, "A", 1, place - bytes), 1);
+            edit(bytes, place);
+            CHECK_EQ(pwrite(file, bytes, (size_t)len, 0), len);
             done = true;
         }
         close(file);
     }
     globfree(&found);
     CHECK(done);
+}
+
+static void damage(char *bytes, char *place)
+{
+    (void)bytes;
+    *place = 'A';
+}
+
+/* The 100 units of a STOCK SET become 101, and its batch is valid again. */
+static void forge(char *bytes, char *place)
+{
+    struct segment_header header;
+    struct batch batch;
+    char *at = bytes + JOURNAL_BLOCK;
+    char hundred[8];
+
+    CHECK_EQ(segment_header_decode(bytes, &header), HF_OK);
+    for (;; at += batch.disk_bytes) {
+        CHECK_EQ(
+            batch_decode(hf_bytes(at, SEGMENT_BYTES - (size_t)(at - bytes)),
+                         header.salt, &batch),
+            HF_OK);
+        if (place < at + batch.disk_bytes)
+            break;
+    }
+    hf_put_u64(hundred, 100);
+    char *units = memmem(at, batch.disk_bytes, hundred, sizeof hundred);
+    CHECK(units != NULL);
+    *units = 101;
+    batch_encode(at, &batch, header.salt);
 }
 
 TEST(an_audit_finds_a_journal_that_was_changed)
@@ -473,7 +507,7 @@ TEST(an_audit_finds_a_journal_that_was_changed)
     CHECK_DONE(test_ask(&wire, "STOCK SET apple 100"));
     CHECK_DONE(test_ask(&wire, "STOCK SET pear 100"));
     CHECK_DONE(test_ask(&wire, "STOCK AUDIT pear"));
-    damage("apple");
+    tamper("apple", damage);
     struct hf_bytes reply = test_ask(&wire, "STOCK AUDIT pear");
     CHECK_ERROR(reply, "ERR");
     CHECK(memmem(reply.data, reply.len, "cannot be read", 14) != NULL);
@@ -481,4 +515,22 @@ TEST(an_audit_finds_a_journal_that_was_changed)
     CHECK_EQ(test_number(test_ask(&wire, "STOCK GET pear"), "total"), 101);
     test_wire_close(&wire);
     CHECK_EQ(test_server_stop(&server), 0);
+}
+
+TEST(an_audit_finds_numbers_that_the_server_has_not)
+{
+    new_folder();
+    start_again();
+    CHECK_DONE(test_ask(&wire, "STOCK SET apple 100"));
+    CHECK_DONE(test_ask(&wire, "STOCK SET pear 100"));
+    CHECK_DONE(test_ask(&wire, "RESERVE r ITEM apple 3"));
+    tamper("apple", forge);
+    struct hf_bytes reply = test_ask(&wire, "STOCK AUDIT apple");
+    CHECK_ERROR(reply, "ERR");
+    static const char differs[] = "had total 100, reserved 3, sold 0, by the "
+                                  "journal up to 3 these are 101, 3, 0";
+    CHECK(memmem(reply.data, reply.len, differs, sizeof differs - 1) != NULL);
+    CHECK_EQ(test_info(&wire, "audit_failures_total"), 1);
+    CHECK_DONE(test_ask(&wire, "STOCK AUDIT pear"));
+    stop();
 }

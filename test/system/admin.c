@@ -425,6 +425,7 @@ static const char *const info_lines[] = {
     "alert{rule=\"sessions_expire\"}",
     "alert{rule=\"fence_rejected\"}",
     "alert{rule=\"requests_refused\"}",
+    "alert{rule=\"audit_failed\"}",
     "alert{rule=\"feed_lost\"}",
     "alert{rule=\"feed_failed\"}",
     "alert{rule=\"lock_granted_twice\"}",

@@ -103,6 +103,15 @@ TEST(a_req_that_finds_the_table_full_raises_an_alarm)
     stop();
 }
 
+TEST(an_audit_that_fails_raises_an_alarm)
+{
+    begin();
+    server.audits.failures++;
+    CHECK_EQ(firing_after(1), 1);
+    CHECK_EQ(firing_after(61), 0);
+    stop();
+}
+
 TEST(events_that_are_lost_and_a_disk_that_does_not_take_them_raise_alarms)
 {
     begin();

@@ -246,6 +246,22 @@ static bool is_null(const struct hold_command *c)
     return (c->flags & HOLD_NX) != 0 && hold_say(c) != SAY_VALUE;
 }
 
+/* The part of look_to_set() for permits of who has some, which are renewed: as
+ * in the sorted set of a semaphore, which is looked at first, only if as many
+ * are free. With OWN, which earlier builds wrote, in any case. */
+static enum found look_at_own(const struct hold_engine *e,
+                              const struct hold_command *c, uint32_t lock,
+                              const struct wanted *wanted, uint32_t own)
+{
+    return part_at(e, own)->key &&
+                   part_at(e, own)->permits == wanted->permits &&
+                   ((c->flags & HOLD_OWN) != 0 ||
+                    !conflicts(lock_at(e, lock), wanted, part_at(e, own))) &&
+                   !ends_before(e, c, own)
+               ? FOUND_RIGHT
+               : FOUND_OTHER;
+}
+
 static enum found look_to_set(const struct hold_engine *e,
                               const struct hold_command *c, uint32_t i,
                               uint32_t lock)
@@ -256,11 +272,7 @@ static enum found look_to_set(const struct hold_engine *e,
     enum found found = FOUND_RIGHT;
 
     if (own != 0)
-        return part_at(e, own)->key &&
-                       part_at(e, own)->permits == wanted.permits &&
-                       !ends_before(e, c, own)
-                   ? FOUND_RIGHT
-                   : FOUND_OTHER;
+        return look_at_own(e, c, lock, &wanted, own);
     if (held)
         found = look_at_held(e, c, lock);
     else if ((c->flags & (HOLD_XX | HOLD_EQUAL)) != 0)

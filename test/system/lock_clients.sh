@@ -69,7 +69,7 @@ check "npm installs the clients" install_modules
 both "redlock 4" 16 node "$modules/redlock4.mjs"
 both "redlock 5" 15 node "$modules/redlock5.mjs"
 both "redlock-universal" 48 node "$modules/redlock_universal.mjs"
-both "redis-semaphore" 24 node "$modules/redis_semaphore.mjs"
+both "redis-semaphore" 26 node "$modules/redis_semaphore.mjs"
 both "simple-redis-mutex" 6 node "$modules/simple_redis_mutex.mjs"
 both "warlock" 11 node "$modules/warlock.mjs"
 both "redis-py" 16 /usr/bin/python3 test/system/redis_lock.py

@@ -437,7 +437,7 @@ TEST(a_semaphore_is_a_lock_with_permits)
     EXPECT_BEGINS(engine_do("LOCKINFO sem"),
                   "OK name=sem owner=ann token=1 expires_ms=500 count=1 "
                   "waiting=0 held_ms=0 mode=counting ");
-    EXPECT(engine_do(ACQUIRE " 2 ann 700 0"), "OK 1"); /* its own, renewed */
+    EXPECT(engine_do(ACQUIRE " 2 ann 700 0"), "OK 0"); /* nor its own: full */
     EXPECT(engine_do(REFRESH " 2 bob 700 0"), "OK 1");
     EXPECT(engine_do(REFRESH " 2 eve 700 0"), "OK 0");
     EXPECT(engine_do(ACQUIRE " 3 eve 500 0"), "OK 0"); /* there are two */
@@ -447,10 +447,29 @@ TEST(a_semaphore_is_a_lock_with_permits)
     EXPECT(engine_do("SET sem x NX"), "OK null");
     EXPECT(engine_do("ZREM sem ann"), "OK 1");
     EXPECT_BEGINS(engine_do("LOCK sem OWNER kim PERMITS 1 OF 2 TTL 500"),
-                  "OK token=6 ");
+                  "OK token=5 ");
     EXPECT(engine_do("ZREM sem kim"), "WRONGTYPE name=sem mode=counting");
     engine_now_us += 700 * MS;
+    EXPECT(engine_do(ACQUIRE " 2 ann 500 0"), "OK 1");
+    EXPECT(engine_do(ACQUIRE " 2 ann 900 0"), "OK 1"); /* it is renewed */
+    EXPECT(engine_do("PTTL sem"), "OK 900");
+    EXPECT(engine_do("ZREM sem ann"), "OK 1");
     EXPECT(engine_do(ACQUIRE " 1 eve 500 0"), "OK 1");
+    CHECK_ENGINE();
+}
+
+/* Earlier builds wrote OWN for a semaphore, and their journals are read. */
+TEST(permits_are_renewed_although_none_is_free_in_an_old_record)
+{
+    static const char acquire[] = "43ebdb49120d170e08af560cb4e46e36f8585936";
+
+    engine_start();
+    for (unsigned i = 0; i < 3; i++) {
+        CHECK_EQ(make(script_evalsha, acquire, "1 sem 1 ann 500 0"), HF_OK);
+        command.now_us = engine_now_us;
+        command.flags |= i == 1 ? HOLD_OWN : 0;
+        EXPECT(engine_apply(&command), i < 2 ? "OK 1" : "OK 0");
+    }
     CHECK_ENGINE();
 }
 
@@ -475,6 +494,7 @@ TEST(several_permits_come_and_go_together)
     engine_start();
     EXPECT(engine_do(MULTI " 5 3 ann 500 0"), "OK 1");
     EXPECT(engine_do(MULTI " 5 3 bob 500 0"), "OK 0");
+    EXPECT(engine_do(MULTI " 5 3 ann 500 0"), "OK 0"); /* 3 are not free */
     EXPECT(engine_do(MULTI " 5 2 bob 500 0"), "OK 1");
     EXPECT(engine_do(GIVE " 3 ann"), "OK 3");
     EXPECT(engine_do(GIVE " 3 ann"), "OK 0");

@@ -211,6 +211,22 @@ static enum finding find_held(struct model *model, const struct hold_command *c,
     return is_null(c) ? OTHER : BUSY;
 }
 
+/* Permits of a semaphore that are taken again: as many must be free. */
+static enum finding find_own(struct model *model, const struct hold_command *c,
+                             const struct model_want *want,
+                             const struct model_grant *own)
+{
+    const struct model_want *has = model_want_of(&own->claim, want->name);
+    uint64_t used = model_used_permits(model, want->name);
+    bool fits = has->of == want->of && used + want->permits <= want->of;
+
+    return own->claim.key && has->permits == want->permits &&
+                   ((c->flags & HOLD_OWN) != 0 || fits) &&
+                   !ends_before(model, c, own)
+               ? RIGHT
+               : OTHER;
+}
+
 static enum finding find_to_set(struct model *model,
                                 const struct hold_command *c,
                                 const struct model_wait *wait, uint32_t *place)
@@ -223,12 +239,7 @@ static enum finding find_to_set(struct model *model,
 
     *place = want->name;
     if (own != NULL)
-        return own->claim.key &&
-                       model_want_of(&own->claim, want->name)->permits ==
-                           want->permits &&
-                       !ends_before(model, c, own)
-                   ? RIGHT
-                   : OTHER;
+        return find_own(model, c, want, own);
     if (oldest != NULL && c->permits == 0)
         return find_held(model, c, wait, oldest);
     if ((c->flags & (HOLD_XX | HOLD_EQUAL)) != 0)

@@ -28,6 +28,27 @@ static struct hf_bytes pick_key(struct sim *sim)
     return sim_pick_lock(sim);
 }
 
+/* Permits, often those that their holder has. */
+static void make_permits(struct sim *sim, struct hold_command *c)
+{
+    const struct model *model = sim->model;
+    uint64_t of = 1 + sim_below(sim, 3);
+
+    c->flags = HOLD_NX | (sim_chance(sim, 30) ? HOLD_OWN : 0) |
+               (c->flags & HOLD_SAY_MASK);
+    c->permits = (1 + sim_below(sim, of)) | of << 32;
+    c->ttl_ms = sim_pick_ttl_ms(sim);
+    for (size_t i = 0; i < model->grant_count; i++) {
+        const struct model_claim *claim = &model->grants[i].claim;
+        const struct model_want *want = &claim->wants[0];
+        if (!claim->key || want->mode != MODEL_COUNTING || sim_chance(sim, 40))
+            continue;
+        c->name = sim_pool_name(sim, model_name_bytes(model, want->name));
+        c->owner = sim_pool_owner(&claim->owner);
+        c->permits = want->permits | want->of << 32;
+    }
+}
+
 static void make_set(struct sim *sim, struct hold_command *c)
 {
     static const uint64_t conditions[] = {
@@ -46,10 +67,7 @@ static void make_set(struct sim *sim, struct hold_command *c)
         c->ttl_ms = sim->now_us / 1000 + sim_below(sim, 10) - 2;
     }
     if (sim_chance(sim, 20)) {
-        c->flags = HOLD_NX | HOLD_OWN | (c->flags & HOLD_SAY_MASK);
-        uint64_t of = 1 + sim_below(sim, 3);
-        c->permits = (1 + sim_below(sim, of)) | of << 32;
-        c->ttl_ms = sim_pick_ttl_ms(sim);
+        make_permits(sim, c);
     } else if (sim_chance(sim, 15)) {
         c->flags = HOLD_NX | (c->flags & (HOLD_SAY_MASK | HOLD_AT));
         c->item_count = 0; /* several, which follow */

@@ -70,6 +70,15 @@ await next.acquire();
 expect("then another's", await next._refresh(), true);
 await next.release();
 
+const one = new Semaphore(client, "one", 1, once);
+const two = new Semaphore(client, "two", 2, once);
+expect("not twice, by the same", [await one.tryAcquire(), await one.tryAcquire()],
+       [true, false]);
+expect("but where one is free", [await two.tryAcquire(), await two.tryAcquire()],
+       [true, true]);
+await one.release();
+await two.release();
+
 const red = new RedlockMutex([client], "red", once);
 expect("Redlock mutex", [await red.tryAcquire(), await new RedlockMutex(
   [client], "red", once).tryAcquire()], [true, false]);

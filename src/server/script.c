@@ -184,6 +184,7 @@ size_t script_normalise(struct hf_bytes text, char *out)
 {
     struct locals locals = {.count = 0};
     size_t len = 0;
+    size_t tables = 0; /* that are open: there a semicolon is a comma */
     bool blank = false;
 
     for (size_t at = 0; at < text.len;) {
@@ -194,8 +195,8 @@ size_t script_normalise(struct hf_bytes text, char *out)
             if (at == 0)
                 return 0;
             blank = true;
-        } else if (is_blank(c) ||
-                   (c == ';' && (next == '\0' || is_blank(next)))) {
+        } else if (is_blank(c) || (c == ';' && tables == 0 &&
+                                   (next == '\0' || is_blank(next)))) {
             at++;
             blank = true;
         } else {
@@ -204,6 +205,8 @@ size_t script_normalise(struct hf_bytes text, char *out)
             blank = false;
             if (!copy_piece(text, &at, out, &len, &locals))
                 return 0;
+            tables += c == '{';
+            tables -= c == '}' && tables > 0;
         }
     }
     return len;

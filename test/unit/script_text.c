@@ -25,6 +25,10 @@ TEST(blanks_and_comments_do_not_count)
     NORMAL("f ( a , b )\r\n\v\f", "f(a,b)");
     NORMAL("return 0;\nend;", "return 0 end");
     NORMAL("a;b", "a;b"); /* only at the end of a line, or of a word */
+    NORMAL("{a; - b}; {}; c", "{a;-b}{}c"); /* in a table it parts two */
+    NORMAL("{{1; }; 2; }; ", "{{1;};2;}");
+    NORMAL("}; {2; }", "}{2;}");
+    NORMAL("'{'; a; ", "\"{\"a");
     NORMAL("a . . b", "a. .b");
     NORMAL("x = - 1", "x= -1"); /* never closer than is safe */
     NORMAL("x = = 1", "x= =1");

@@ -323,10 +323,15 @@ static enum hf_status take(struct hold_command *c, char letter,
         return key_take_value(text, &c->reason, error);
     case 'h':
         return key_take_value(text, sets ? &c->owner : &c->reason, error);
+    case 'N':
+    case 'b':
+        if (hf_bytes_equal(text, hf_bytes("0", 1))) {
+            c->flags |= SCRIPT_CLOSED;
+            return HF_OK;
+        }
+        return take_count(text, letter == 'b' ? &c->token : &c->count, error);
     case 'n':
         return take_count(text, &c->count, error);
-    case 'b':
-        return take_count(text, &c->token, error);
     case 'c':
         return take_count(text, &c->cursor, error);
     case 'w':

@@ -27,7 +27,8 @@
  *   g  what must be left, in ms     l  permits that there are
  *   p  permits that are wanted      h  who holds them
  *   w  a window, in seconds         W  in ms
- *   n  permits per window           b  at once, of a bucket
+ *   n  permits per window           b  at once, of a bucket; 0: none ever
+ *   N  permits per window; 0: none
  *   c  permits that are wanted      -  nothing
  *   y  "yes", or the key is only kept if its value is the one to set
  *   z  "1" is refused               u  the client's time: in seconds, or in ms
@@ -55,8 +56,9 @@ enum script_told {
     SCRIPT_USED,      /* list: 1 or 0, and how many are used */
     SCRIPT_NOTHING,   /* it may be loaded, and is refused */
 };
-#define SCRIPT_TOLD  0xffu
-#define SCRIPT_SLIDE 0x100u /* any window: a log */
+#define SCRIPT_TOLD   0xffu
+#define SCRIPT_SLIDE  0x100u /* any window: a log */
+#define SCRIPT_CLOSED 0x200u /* of no permits: all are refused */
 
 /* Where a text is known by: of its normal form, or as it is. */
 struct script_row {

@@ -72,7 +72,8 @@ void script_limit(struct server *server, struct conn *conn,
                                  .cost = c->cursor};
     struct hf_limiter_call call = {
         .asks = &ask, .count = 1, .now_ns = server->heard_ns};
-    struct hf_limiter_answer told;
+    struct hf_limiter_answer told = {.allowed = false};
+    bool closed = (c->flags & SCRIPT_CLOSED) != 0;
     struct hf_rate_plan plan;
 
     if (c->ttl_ms > LIMIT_PER_MAX_MS ||
@@ -80,7 +81,8 @@ void script_limit(struct server *server, struct conn *conn,
         answer_error(server, conn, ERROR_LIMIT);
         return;
     }
-    if (hf_limiter_take(server->limits.limiter, &call, &told) != HF_OK) {
+    if (!closed &&
+        hf_limiter_take(server->limits.limiter, &call, &told) != HF_OK) {
         answer_error(server, conn, ERROR_KEYS);
         return;
     }

@@ -74,7 +74,7 @@ both "simple-redis-mutex" 6 node "$modules/simple_redis_mutex.mjs"
 both "warlock" 11 node "$modules/warlock.mjs"
 both "redis-py" 16 /usr/bin/python3 test/system/redis_lock.py
 both "redsync" 29 node "$modules/redsync.mjs"
-both "usual scripts" 36 node "$modules/usual_scripts.mjs"
+both "usual scripts" 44 node "$modules/usual_scripts.mjs"
 # Holdfast knows its scripts before it has seen their texts.
 expect "a SHA1 of redsync's" -1 "$(redis-cli -p "${holdfast[1]}" EVALSHA \
     e950836ed1e694540c503ef9972b8de518044d3b 1 rs me)"

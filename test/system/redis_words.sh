@@ -339,9 +339,14 @@ for sha1 in 9d491aea731237273f4274f9ed9660b432b23791 \
 done
 expect "a bucket" $'(integer) 1\n(integer) 1\n(nil)' \
     "$(bucket 12882782d00e1181e052e120006f9973036715fe)"
-expect "a bucket that holds nothing" \
+for i in 1 2; do
+    expect "a bucket that holds nothing" $'0\n0' \
+        "$(cli EVALSHA 9d491aea731237273f4274f9ed9660b432b23791 2 a b 1 0 0 1)"
+    expect "a window of nothing" 0 "$(cli EVAL "$window" 1 closed 0 $age)"
+done
+expect "a bucket that is filled with nothing" \
     "BADARG the number of permits must be a whole number from 1 to 2147483647, not '0'" \
-    "$(cli EVALSHA 9d491aea731237273f4274f9ed9660b432b23791 2 a b 1 0 0 1)"
+    "$(cli EVALSHA 9d491aea731237273f4274f9ed9660b432b23791 2 a b 0 1 0 1)"
 expect "it is no key" 0 "$(cli EXISTS api calls)"
 expect "a window that cannot be" \
     "ERR value is not an integer or out of range" "$(cli EVAL "$counted" 1 calls x)"

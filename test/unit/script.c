@@ -218,7 +218,9 @@ TEST(limits_are_left_to_the_limiter)
              HF_OK);
     CHECK_EQ(command.flags, SCRIPT_COUNTED);
     CHECK_EQ(command.ttl_ms, 60000);
-    CHECK_EQ(make(script_eval, LIMIT, "1 api 0 60"), HF_INVALID);
+    CHECK_EQ(make(script_eval, LIMIT, "1 api 0 60"), HF_OK); /* none at all */
+    CHECK_EQ(command.flags, SCRIPT_ALLOWED | SCRIPT_CLOSED);
+    CHECK_EQ(make(script_eval, LIMIT, "1 api -1 60"), HF_INVALID);
     CHECK_EQ(make(script_eval, LIMIT, "1 api 10 -1"), HF_FAILED);
 }
 
@@ -332,8 +334,11 @@ TEST(a_token_bucket_of_two_keys_is_filled_by_the_second)
                  HF_FAILED);
         CHECK_EQ(make(script_evalsha, spring[i], "2 tokens time 0.5 40 0 1"),
                  HF_INVALID);
-        CHECK_EQ(make(script_evalsha, spring[i], "2 tokens time 3 0 0 1"),
+        CHECK_EQ(make(script_evalsha, spring[i], "2 tokens time 0 3 0 1"),
                  HF_INVALID);
+        CHECK_EQ(make(script_evalsha, spring[i], "2 tokens time 3 0 0 1"),
+                 HF_OK);
+        CHECK_EQ(command.flags, SCRIPT_PAIR | SCRIPT_CLOSED);
     }
     CHECK_EQ(make(script_evalsha, zero, "2 tokens time 3 40 0 5"), HF_OK);
     CHECK_EQ(command.flags, SCRIPT_ONE_NULL);

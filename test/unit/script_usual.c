@@ -148,7 +148,9 @@ TEST(a_window_that_slides_has_the_unit_of_the_time_of_the_client)
     CHECK_EQ(make(SLIDE, "1 k now 60 5 a"), HF_FAILED);
     CHECK_EQ(make(SLIDE, "1 k 17e8 60 5 a"), HF_FAILED);
     CHECK_EQ(make(SLIDE, "1 k 1700000000 0 5 a"), HF_FAILED);
-    CHECK_EQ(make(SLIDE, "1 k 1700000000 60 0 a"), HF_INVALID);
+    CHECK_EQ(make(SLIDE, "1 k 1700000000 60 0 a"), HF_OK);
+    CHECK_EQ(command.flags, told | SCRIPT_CLOSED);
+    CHECK_EQ(make(SLIDE, "1 k 1700000000 60 00 a"), HF_INVALID);
     CHECK_EQ(make(SLIDE, "1 k 1700000000 60"), HF_FAILED);
     CHECK_EQ(make(SLIDE, "1 k 1700000000 60 5"), HF_FAILED); /* no member */
 }

@@ -98,6 +98,10 @@ if current + cost > limit then return 0 end
 redis.call('INCRBY', key, cost)
 if current == 0 then redis.call('EXPIRE', key, window) end
 return 1`, [1, 10, YEARS, 6], [0, 10, YEARS, 5], [1, 10, YEARS, 4], [0, 10, YEARS, 1]);
+await check("a limit of none", `local n = redis.call('INCR', KEYS[1])
+if n == 1 then redis.call('EXPIRE', KEYS[1], ARGV[2]) end
+if n > tonumber(ARGV[1]) then return 0 end
+return 1`, [0, 0, YEARS], [0, 0, YEARS], [1, 3, YEARS], [0, 0, YEARS]);
 const window = `local key = KEYS[1]
 local now = tonumber(ARGV[1])
 local window = tonumber(ARGV[2])
@@ -115,7 +119,8 @@ await check("a window that slides", window, [1, now, LONG, 2, "a"],
             [1, now, LONG, 2, "b"], [0, now + 1, LONG, 2, "c"]);
 await check("the same in seconds", window.replace("PEXPIRE", "EXPIRE"),
             [1, seconds, LONG, 1, "a"], [0, seconds, LONG, 1, "b"]);
-await check("a bucket in a hash", `local key = KEYS[1]
+await check("a window of none", window, [0, now, LONG, 0, "a"], [0, now, LONG, 0, "b"]);
+const bucket = `local key = KEYS[1]
 local capacity = tonumber(ARGV[1])
 local rate = tonumber(ARGV[2])
 local now = tonumber(ARGV[3])
@@ -132,5 +137,8 @@ if tokens >= requested then
 end
 redis.call('HSET', key, 'tokens', tokens, 'timestamp', now)
 redis.call('EXPIRE', key, math.ceil(capacity / rate) * 2)
-return allowed`, [1, 1000000, 1, now, 400000], [0, 1000000, 1, now, 900000]);
+return allowed`;
+await check("a bucket in a hash", bucket, [1, 1000000, 1, now, 400000],
+            [0, 1000000, 1, now, 900000]);
+await check("a bucket of none", bucket, [0, 0, 1, now, 1], [0, 0, 1, now, 1]);
 await client.quit();

@@ -4,24 +4,32 @@
  */
 #include "sim/server/making.h"
 
-/* Compare and delete, compare and expire, of one key (redsync); set all,
- * expire all, delete those that are equal (redlock); set each to a value of its
- * own (redlock-universal). */
+/* Each letter of `args` is a word: `v` a value, `V` one for each key, `t` a
+ * time, `l` and `p` permits that there are and that are wanted, `-` what nobody
+ * looks at. */
 static const struct {
     const char *sha1;
     bool many;
-    bool timed;
-    bool each; /* it has a value for each key */
+    const char *args;
 } scripts[] = {
-    {"e950836ed1e694540c503ef9972b8de518044d3b", false, false, false},
-    {"d75bb8b5bd13532ddedd17762e772346e39b321e", false, true, false},
-    {"96da70f7716f27d278a5218544df37fd8b0a5e4c", true, true, false},
-    {"aed6f382e410db8ba7926d4e5e9aab410bf2a78a", true, true, false},
-    {"e4612211c9f8f51c257e26e056b0a654b3187242", true, false, false},
-    {"514d8d1b08387624661da2a9098d3949b633eb3a", true, true, true},
+    /* of one key: compare and delete, compare and expire, set or expire */
+    {"e950836ed1e694540c503ef9972b8de518044d3b", false, "v"},
+    {"d75bb8b5bd13532ddedd17762e772346e39b321e", false, "vt"},
+    {"b6b55c439e02c6f52ffb8be7ec8c0d0ac816ea79", false, "vt"},
+    /* set all, expire all, delete those that are equal */
+    {"96da70f7716f27d278a5218544df37fd8b0a5e4c", true, "vt"},
+    {"aed6f382e410db8ba7926d4e5e9aab410bf2a78a", true, "vt"},
+    {"e4612211c9f8f51c257e26e056b0a654b3187242", true, "v"},
+    /* set each to a value of its own */
+    {"514d8d1b08387624661da2a9098d3949b633eb3a", true, "Vt"},
+    /* one permit, and to keep it; several, and to give them back */
+    {"43ebdb49120d170e08af560cb4e46e36f8585936", false, "lvt-"},
+    {"999a49a1d07671a8027165641001f5bad44608b3", false, "lvt-"},
+    {"10c1c2e05e7c48aa5824d227b8c51abcde87b18e", false, "lpvt-"},
+    {"0bd1010c98f1ddd70a6024fd374489a8ea3d2c12", false, "pv"},
     /* those below, once they were sent */
-    {"b70c2384248f88e6b75b9f89241a180f856ad852", false, false, false},
-    {"36e94d1c6e02fcefaa7ee5d79eee614dbac55f10", false, true, false},
+    {"b70c2384248f88e6b75b9f89241a180f856ad852", false, "v"},
+    {"36e94d1c6e02fcefaa7ee5d79eee614dbac55f10", false, "vt"},
 };
 #define SCRIPTS (sizeof scripts / sizeof scripts[0])
 
@@ -47,6 +55,22 @@ static void add_value(struct making *m)
     words_add(m->out, "v%llu", ULL(value));
 }
 
+static void add_arg(struct making *m, char letter, uint64_t keys)
+{
+    uint64_t values = letter == 'V' ? keys : letter == 'v';
+
+    for (uint64_t i = 0; i < values; i++)
+        add_value(m);
+    if (letter == 't')
+        words_add(m->out, "%llu", ULL(dice_scale(m->dice, 10, m->mix->ttl_ms)));
+    else if (letter == 'l')
+        words_add(m->out, "3");
+    else if (letter == 'p')
+        words_add(m->out, "%llu", ULL(dice_between(m->dice, 1, 2)));
+    else if (letter == '-')
+        words_add(m->out, "0");
+}
+
 static void make_script(struct making *m)
 {
     uint64_t script = dice_below(m->dice, SCRIPTS);
@@ -57,10 +81,8 @@ static void make_script(struct making *m)
     words_add(m->out, "%llu", ULL(keys));
     for (uint64_t i = 0; i < keys; i++)
         add_key(m);
-    for (uint64_t i = 0; i < (scripts[script].each ? keys : 1); i++)
-        add_value(m);
-    if (scripts[script].timed)
-        words_add(m->out, "%llu", ULL(dice_scale(m->dice, 10, m->mix->ttl_ms)));
+    for (const char *arg = scripts[script].args; *arg != '\0'; arg++)
+        add_arg(m, *arg, keys);
 }
 
 static void make_set(struct making *m)

@@ -252,12 +252,13 @@ static const struct script *find_text(struct hf_bytes text)
 /* As clients write it: in any case. */
 static bool read_sha1(struct hf_bytes text, char out[SCRIPT_SHA_DIGITS])
 {
-    const uint64_t lower = 0x2020202020202020; /* digits have that bit */
-
     if (text.len != SCRIPT_SHA_DIGITS)
         return false;
-    for (size_t i = 0; i < SCRIPT_SHA_DIGITS; i += sizeof lower)
-        hf_put_u64(out + i, hf_get_u64(text.data + i) | lower);
+    for (size_t i = 0; i < SCRIPT_SHA_DIGITS; i += sizeof(uint64_t)) {
+        uint64_t digits = hf_get_u64(text.data + i);
+        /* of letters alone, which have the bit above it, the case */
+        hf_put_u64(out + i, digits | (digits & 0x4040404040404040) >> 1);
+    }
     return true;
 }
 
@@ -328,10 +329,9 @@ static enum hf_status take(struct hold_command *c, char letter,
         if (hf_bytes_equal(text, hf_bytes("0", 1))) {
             c->flags |= SCRIPT_CLOSED;
             return HF_OK;
-        }
-        return take_count(text, letter == 'b' ? &c->token : &c->count, error);
+        } /* fall through */
     case 'n':
-        return take_count(text, &c->count, error);
+        return take_count(text, letter == 'b' ? &c->token : &c->count, error);
     case 'c':
         return take_count(text, &c->cursor, error);
     case 'w':

@@ -408,6 +408,11 @@ TEST(a_sha1_is_forty_digits_in_any_case)
                   "1 door me"),
              HF_EMPTY);
     CHECK_EQ(make(script_evalsha, "", "0"), HF_EMPTY);
+    CHECK_EQ(make(script_evalsha,
+                  "e\x19"
+                  "50836ed1e694540c503ef9972b8de518044d3b",
+                  "1 door me"),
+             HF_EMPTY);
 }
 
 /* Every row leads to a script; none is there twice. */

@@ -138,6 +138,21 @@ TEST(a_product_is_settled_until_its_first_reservation_ends)
     CHECK_ENGINE();
 }
 
+TEST(a_reservation_that_is_to_end_earlier_counts_for_all_its_products)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        fill();
+        engine_do("RESERVE both ITEM pear 1 ITEM plum 1 TTL %u", 2 * TTL_MS);
+        engine_extend("both", TTL_MS);
+        CHECK_ENGINE();
+        engine_now_us += TTL_MS * MS;
+        engine_tick();
+        CHECK(hold_is_behind(engine));
+        CHECK(waits(i == 0 ? "RESERVE new ITEM pear 9 TTL 5"
+                           : "RESERVE new ITEM plum 10 TTL 5"));
+    }
+}
+
 TEST(a_reservation_that_is_to_end_earlier_counts_from_then_on)
 {
     for (unsigned group = 0; group < 3; group++) {
@@ -170,6 +185,45 @@ TEST(a_product_that_somebody_waits_for_is_not_settled)
     CHECK(waits("RESERVE new ITEM pear 9 TTL 5"));
     EXPECT_BEGINS(engine_get("pear"), "OK sku=pear total=10 available=0 ");
     EXPECT_BEGINS(engine_reservation("both"), "OK id=both status=PENDING ");
+    CHECK_ENGINE();
+}
+
+/* Once it has the apples, others of that id are in conflict with it. */
+TEST(an_id_that_waits_is_not_settled)
+{
+    fill();
+    engine_do("WAITLIST JOIN apple %u OWNER ann ID w TTL 5000", MANY);
+    engine_now_us += TTL_MS * MS;
+    const struct hold_out *out = engine_do("RESERVE w ITEM pear 1 TTL 5");
+    CHECK_EQ(out->code, HOLD_AGAIN);
+    while (out->code == HOLD_AGAIN)
+        out = engine_again();
+    EXPECT(out, "CONFLICT id=w");
+}
+
+/* What is over stays so. */
+TEST(a_clock_that_goes_back_settles_nothing)
+{
+    start_backlog();
+    engine_now_us -= 1;
+    EXPECT(engine_get("apple"), "EARLY");
+    CHECK(waits("RESERVE new ITEM apple 1 TTL 5"));
+}
+
+TEST(a_late_confirm_leaves_the_time_of_its_product)
+{
+    fill();
+    engine_bound("grace_ms", TTL_MS);
+    engine_do("RESERVE late ITEM plum 1 TTL 1");
+    engine_now_us += 1 * MS;
+    engine_do("RESERVE l1 ITEM plum 1 TTL %u", 2 * TTL_MS);
+    EXPECT_BEGINS(engine_do("CONFIRM late"), "OK id=late status=CONFIRMED ");
+    CHECK_ENGINE();
+    engine_now_us += (TTL_MS - 1) * MS;
+    engine_tick();
+    CHECK(hold_is_behind(engine));
+    EXPECT_BEGINS(engine_get("plum"), "OK sku=plum total=10 available=8 ");
+    CHECK(!waits("RESERVE new ITEM plum 1 TTL 500"));
     CHECK_ENGINE();
 }
 

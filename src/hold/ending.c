@@ -183,9 +183,8 @@ bool reservation_may_change(const struct hold_engine *e,
                             const struct hold_command *c)
 {
     bool confirms = c->kind == HOLD_CONFIRM && e->grace_ms > 0;
-    bool waits = !e->old_waits && e->waitlist.first != 0 &&
-                 (c->kind == HOLD_CONFIRM || c->kind == HOLD_CANCEL ||
-                  c->kind == HOLD_EXTEND);
+    bool waits =
+        !e->old_waits && e->waitlist.first != 0 && hold_kind_ends(c->kind);
     uint32_t number =
         confirms || waits ? hf_index_find(&e->reservations, c->name) : 0;
 

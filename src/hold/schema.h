@@ -224,6 +224,11 @@ static inline bool hold_kind_is_exact(enum hold_kind kind)
 {
     return hold_operations[kind].exact;
 }
+/* Is it about the end of a reservation? */
+static inline bool hold_kind_ends(enum hold_kind kind)
+{
+    return kind == HOLD_CONFIRM || kind == HOLD_CANCEL || kind == HOLD_EXTEND;
+}
 
 /* True for the kinds that may be answered later. */
 static inline bool hold_kind_waits(enum hold_kind kind)

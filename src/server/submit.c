@@ -372,8 +372,9 @@ static bool is_flooded(struct server *server)
  * that lets time pass. */
 static bool is_behind(struct server *server, const struct hold_command *command)
 {
-    bool depends =
-        !hold_kind_is_write(command->kind) || hold_kind_is_exact(command->kind);
+    bool depends = !hold_kind_is_write(command->kind) ||
+                   hold_kind_is_exact(command->kind) ||
+                   hold_kind_ends(command->kind); /* one that waits, or late */
 
     return hold_is_behind(server->engine) ||
            (depends && log_leads(server->log) && is_flooded(server));

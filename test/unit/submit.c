@@ -130,6 +130,35 @@ TEST(what_may_be_due_when_it_is_applied_is_not_taken)
     stop();
 }
 
+/* What is about its end depends on all that is due; of others it does not. */
+TEST(the_end_of_one_that_waits_is_not_taken)
+{
+    static const enum hold_kind kinds[] = {HOLD_CONFIRM, HOLD_CANCEL,
+                                           HOLD_EXTEND};
+    struct conn conn = gone();
+
+    start_backlog();
+    time_now.now_ns -= 5 * 1000000;
+    make(HOLD_RESERVE, "pear");
+    command.name = hf_bytes_text("mine");
+    command.ttl_ms = 60000;
+    CHECK_EQ(apply()->code, HOLD_OK);
+    command = (struct hold_command){.kind = HOLD_WAITLIST_JOIN,
+                                    .name = hf_bytes_text("waits"),
+                                    .owner = hf_bytes_text("me")};
+    CHECK_EQ(hold_add_item(&command, hf_bytes_text("apple"), 1000000), HF_OK);
+    CHECK_EQ(apply()->code, HOLD_OK);
+    time_now.now_ns += 5 * 1000000;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        command = (struct hold_command){
+            .kind = kinds[i], .name = hf_bytes_text("waits"), .ttl_ms = 5};
+        CHECK(!submit_admits(&server, &conn, &command));
+        command.name = hf_bytes_text("mine");
+        CHECK(submit_admits(&server, &conn, &command));
+    }
+    stop();
+}
+
 /* No record may tell the engine what time it is. */
 TEST(what_the_log_would_not_take_is_not_held_back_for_it)
 {

@@ -388,7 +388,10 @@ static bool admit_behind(struct server *server, const struct conn *conn,
                          struct hold_command *command)
 {
     if (hold_kind_is_write(command->kind)) {
-        command->now_us = server_now_us(server) + APPLIED_US;
+        command->now_us = server_now_us(server);
+        /* a CONFIRM that comes in time is not made to be late */
+        if (!hold_kind_ends(command->kind))
+            command->now_us += APPLIED_US;
         if (hold_is_exact(server->engine, command))
             return false;
         if (!commit_is_full(server))

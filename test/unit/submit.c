@@ -130,6 +130,44 @@ TEST(what_may_be_due_when_it_is_applied_is_not_taken)
     stop();
 }
 
+static void reserve_pear(const char *id, uint64_t ttl_ms)
+{
+    make(HOLD_RESERVE, "pear");
+    command.name = hf_bytes_text(id);
+    command.ttl_ms = ttl_ms;
+    CHECK_EQ(apply()->code, HOLD_OK);
+}
+
+/* One that comes in time would be late if it had to wait. */
+TEST(a_confirm_is_held_back_only_in_the_time_of_grace)
+{
+    static const char *const ids[] = {"late", "too late", "soon"};
+    struct conn conn = gone();
+
+    start_backlog();
+    time_now.now_ns -= 5 * 1000000;
+    command = (struct hold_command){.kind = HOLD_BOUNDS};
+    CHECK_EQ(hold_add_item(&command, hf_bytes_text("grace_ms"), 3), HF_OK);
+    CHECK_EQ(apply()->code, HOLD_OK);
+    reserve_pear("late", 3);
+    reserve_pear("too late", 1);
+    reserve_pear("soon", 500);
+    time_now.now_ns += 5 * 1000000;
+    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
+        command = (struct hold_command){.kind = HOLD_CONFIRM,
+                                        .name = hf_bytes_text(ids[i])};
+        CHECK_EQ(submit_admits(&server, &conn, &command), i > 0);
+    }
+    command = (struct hold_command){.kind = HOLD_BOUNDS};
+    CHECK_EQ(hold_add_item(&command, hf_bytes_text("grace_ms"), 9999), HF_OK);
+    CHECK_EQ(apply()->code, HOLD_OK);
+    command = (struct hold_command){.kind = HOLD_CONFIRM,
+                                    .name = hf_bytes_text("soon")};
+    CHECK(hold_is_behind(server.engine)); /* it knows by now */
+    CHECK(submit_admits(&server, &conn, &command));
+    stop();
+}
+
 /* What is about its end depends on all that is due; of others it does not. */
 TEST(the_end_of_one_that_waits_is_not_taken)
 {
@@ -139,10 +177,7 @@ TEST(the_end_of_one_that_waits_is_not_taken)
 
     start_backlog();
     time_now.now_ns -= 5 * 1000000;
-    make(HOLD_RESERVE, "pear");
-    command.name = hf_bytes_text("mine");
-    command.ttl_ms = 60000;
-    CHECK_EQ(apply()->code, HOLD_OK);
+    reserve_pear("mine", 60000);
     command = (struct hold_command){.kind = HOLD_WAITLIST_JOIN,
                                     .name = hf_bytes_text("waits"),
                                     .owner = hf_bytes_text("me")};

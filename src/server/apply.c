@@ -331,7 +331,7 @@ bool apply_batch(struct server *server, struct batch *batch)
 
     answer_now(server);
     server->flooded = false;
-    server->counted_ms = 0;
+    server->counted_ns = 0;
     if (batch->end != HF_OK && !server->failed)
         apply_failure(server);
     for (; server->apply_next < batch->count; server->apply_next++) {

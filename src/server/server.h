@@ -97,7 +97,8 @@ struct server {
     size_t apply_next;    /* the entry to be applied next */
     size_t apply_at;      /* where its record is in the log's batch */
     bool flooded;         /* more is due than was swept: see is_flooded() */
-    uint64_t counted_ms;  /* when that was looked for; 0: a batch came since */
+    uint64_t counted_ns;  /* by `heard_ns`, when that was looked for; 0: a batch
+                           * was applied since */
     uint64_t turn_sweeps; /* of what is due, in this turn */
     uint64_t turn_sweeps_max;
     uint64_t turn_applied; /* steps of the engine, in this turn */

@@ -353,14 +353,12 @@ static bool can_answer(struct server *server, const struct conn *conn,
 
 /* Is more due than the ticks of one batch handle, though the engine does not
  * know so yet, since no record told it what time it is? It stays so until a
- * batch is applied. To count thousands takes longer than a request: once a
- * millisecond at most. */
+ * batch is applied. To count thousands takes longer than a request: it is done
+ * once for all requests that are read together, which have the same time. */
 static bool is_flooded(struct server *server)
 {
-    uint64_t now_ms = server->heard_ns / HF_NS_PER_MS;
-
-    if (!server->flooded && server->counted_ms != now_ms) {
-        server->counted_ms = now_ms;
+    if (!server->flooded && server->counted_ns != server->heard_ns) {
+        server->counted_ns = server->heard_ns;
         server->flooded = hold_is_due(
             server->engine, server->epoch_us + server->heard_ns / 1000,
             COMMIT_TICKS_MAX * HOLD_STEP_MAX);

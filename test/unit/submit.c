@@ -100,7 +100,7 @@ TEST(while_much_is_due_only_what_does_not_depend_on_it_is_taken)
 }
 
 /* Each request would take as long as it takes to count them. */
-TEST(what_is_due_is_counted_once_a_millisecond)
+TEST(what_is_due_is_counted_once_for_all_that_is_read_together)
 {
     for (unsigned later = 0; later < 3; later++) {
         start_backlog();
@@ -110,7 +110,7 @@ TEST(what_is_due_is_counted_once_a_millisecond)
         struct batch none = {.end = HF_OK};
         server.flight_count = later == 2;
         if (later == 1)
-            server.heard_ns += 1000000;
+            server.heard_ns++;
         else if (later == 2)
             (void)apply_batch(&server, &none);
         CHECK_EQ(admits(HOLD_RESERVE, "apple"), later == 0);

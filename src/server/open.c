@@ -372,12 +372,13 @@ static void close_journal(struct server *server)
 
 /* Also after a failed open, in whatever state it was left. The journal goes
  * first: its threads must not find their files' numbers in use for sockets
- * that close meanwhile. */
+ * that close meanwhile. What watches its descriptor goes before it, since the
+ * number may be another file's then. */
 void server_close(struct server *server)
 {
     watch_close(&server->watch);
     if (server->loop_open && server->log_wake.data != NULL) {
-        uv_poll_stop(&server->log_wake);
+        uv_close((uv_handle_t *)&server->log_wake, NULL);
         /* The disk may hang: from here on a signal ends the process. */
         uv_signal_stop(&server->term);
         uv_signal_stop(&server->interrupt);

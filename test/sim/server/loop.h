@@ -8,6 +8,8 @@
 void loop_signal(int number);
 /* The journal's wake_fd, which is none: readable or not. */
 void loop_wake(int readable);
+/* Handles that watch a descriptor and are not closed. */
+int loop_polls(void);
 /* Called between two callbacks of the loop. */
 extern void (*loop_between)(void);
 /* Turns since the start of the program. */

@@ -493,6 +493,7 @@ static enum hf_status remote_stop(struct log *log)
 static void remote_close(struct log *log)
 {
     (void)log;
+    assert(loop_polls() == 0); /* its descriptor ends here */
     for (size_t i = 0; i < remote.flight_count; i++)
         clear(&remote.flights[i].batch);
     remote.flight_count = 0;

@@ -40,6 +40,7 @@ static struct {
     uv_tcp_t *listener;
     jmp_buf exit; /* back into uv_run() */
     bool running;
+    int polls; /* handles that watch a descriptor, not closed */
 } state;
 
 void loop_signal(int number)
@@ -84,6 +85,7 @@ void loop_init_handle(uv_loop_t *loop, void *handle, uv_handle_type type,
     h->data = data;
     h->loop = loop;
     h->type = type;
+    state.polls += type == UV_POLL;
     h->handle_queue[1] = loop->handle_queue[1];
     if (loop->handle_queue[1] != NULL)
         ((uv_handle_t *)loop->handle_queue[1])->handle_queue[0] = h;
@@ -134,6 +136,11 @@ void loop_tell_reset(struct wire *wire)
     wire->calls->gone(wire);
 }
 
+int loop_polls(void)
+{
+    return state.polls;
+}
+
 int uv_is_closing(const uv_handle_t *handle)
 {
     return loop_has(handle, CLOSING);
@@ -147,6 +154,7 @@ int uv_is_active(const uv_handle_t *handle)
 void uv_close(uv_handle_t *handle, uv_close_cb call)
 {
     assert(!loop_has(handle, CLOSING));
+    state.polls -= handle->type == UV_POLL;
     loop_set(handle, CLOSING, true);
     loop_set(handle, ACTIVE | READING, false);
     handle->close_cb = call;

@@ -1,7 +1,7 @@
 /* holdfast.h - the whole library: every public header.
  *
- * tiered.h, lender_postgres.h and the ready made stores of store.h are in
- * libholdfast-stores, all others in libholdfast.
+ * tiered.h, lender_postgres.h, stock_postgres.h and the ready made stores of
+ * store.h are in libholdfast-stores, all others in libholdfast.
  */
 #ifndef HOLDFAST_HOLDFAST_H
 #define HOLDFAST_HOLDFAST_H
@@ -52,6 +52,7 @@
 #include "holdfast/stamped.h"
 #include "holdfast/status.h"
 #include "holdfast/stock.h"
+#include "holdfast/stock_postgres.h"
 #include "holdfast/store.h"
 #include "holdfast/tiered.h"
 #include "holdfast/version.h"

@@ -35,6 +35,7 @@ enum hf_status {
     HF_CORRUPT,   /* stored bytes do not match their checksum or format */
     HF_FAILED,    /* work that was handed over reported a failure */
     HF_DEADLOCK,  /* to wait would be to wait for ever */
+    HF_CONTENDED, /* others were faster, each time; nothing was changed */
     HF_STATUS_COUNT
 };
 

@@ -1,14 +1,20 @@
-/* stock.h - products and reservations for the threads of one process.
+/* stock.h - products and reservations: units set aside, sold, given back.
  *
  *   PENDING --confirm--> CONFIRMED    reserved -> sold
  *      |------cancel---> CANCELLED    reserved -> available
  *      '------time-----> EXPIRED      reserved -> available
  *
- * The stock of the Holdfast daemon without the daemon: the same engine decides.
  * A product has units: total = available + reserved + sold after every call,
- * and none of them is ever negative, so that nothing is sold twice. Nothing is
- * kept on disk, and nobody waits: what is short is refused at once. Waiting,
- * places, pre-orders, classes and parts of reservations are the daemon's.
+ * and none of them is ever negative, so that nothing is sold twice. What is
+ * short is refused at once: nobody waits for units. Waiting, places,
+ * pre-orders, classes and parts of reservations are the daemon's.
+ *
+ * One handle, two kinds of stock behind it, and the same calls for both:
+ *
+ *   hf_stock_open()   the daemon's engine for the threads of one process.
+ *                     Nothing is kept on disk, and nothing can fail but memory
+ *   stock_postgres.h  tables in PostgreSQL, for any number of processes. Every
+ *                     call may then also end with HF_IO or HF_CONTENDED
  *
  *   reserve     all items or none. The same product twice counts together
  *   id          names a reservation, and is used once: to reserve it again
@@ -17,11 +23,13 @@
  *               however many are over at once. Whoever calls next tidies up
  *   ended       reservations are remembered for `ended_keep_ns`, so that a call
  *               that comes twice is told how the first one ended
+ *   many        hf_stock_submit() takes requests and answers each of them once,
+ *               later and in any thread. The other calls stand on it
  *
  * Threads: every call but open and close may overlap every other. One mutex
- *          guards it all, held for about a microsecond by most calls.
+ *          guards the engine, held for about a microsecond by most calls.
  * Memory:  some hundred bytes for a product or a reservation. Names are copied.
- * Time:    by `clock`.
+ * Time:    by `clock`; of a database, by its own.
  *
  *   linearizable  order  wakes  lock-free  allocates
  *   yes           -      -      no         now and then
@@ -105,11 +113,57 @@ struct hf_stock_answer {
     uint64_t available;
 };
 
+enum hf_stock_call {
+    HF_STOCK_SET,
+    HF_STOCK_ADD,
+    HF_STOCK_REMOVE,
+    HF_STOCK_GET,
+    HF_STOCK_RESERVE,
+    HF_STOCK_CONFIRM,
+    HF_STOCK_CANCEL,
+    HF_STOCK_EXTEND,
+    HF_STOCK_LOOK,
+};
+
+/* A call as data: the arguments that the call of that name has, and room for
+ * what it answers. All of it belongs to the stock from hf_stock_submit() until
+ * `done` is called, which is the last that the stock does with it. */
+struct hf_stock_request {
+    enum hf_stock_call call;
+    const char *name;                  /* the sku, or the reservation's id */
+    const struct hf_stock_item *items; /* RESERVE */
+    size_t count;                      /* of them */
+    uint64_t total;                    /* SET */
+    int64_t units;                     /* ADD */
+    uint64_t ttl_ns;                   /* RESERVE, EXTEND */
+    /* Called once, in any thread, also in that of hf_stock_submit() before it
+     * returns. It may submit; it must not make the other calls of a stock whose
+     * threads it would hold up. */
+    void (*done)(struct hf_stock_request *request);
+    void *context; /* for `done` */
+    /* The answer. */
+    enum hf_status status;
+    struct hf_stock_answer answer;   /* about reservations */
+    struct hf_stock_product product; /* GET: HF_OK */
+    /* Private. */
+    struct hf_stock_request *next;
+};
+
 /* HF_INVALID: stock is NULL, or an option is beyond its bound; HF_NOMEM. */
 enum hf_status hf_stock_open(struct hf_stock **stock,
                              const struct hf_stock_opts *opts);
-/* Frees it all. Nobody may be inside a call. NULL is allowed. */
+/* Frees it all. Nobody may be inside a call; what was submitted is answered
+ * before it returns. NULL is allowed. */
 void hf_stock_close(struct hf_stock *stock);
+
+/* Takes all of the requests; each is then answered by its `done`, whatever its
+ * status. The engine carries them out in their order, under one lock. In a
+ * database requests that are on their way at the same time go together, those
+ * about one name in their order if they are in one batch: what needs the answer
+ * to another request is submitted after it.
+ * HF_INVALID: stock, requests or a `done` is NULL: none of them is taken. */
+enum hf_status hf_stock_submit(struct hf_stock *stock,
+                               struct hf_stock_request *requests, size_t count);
 
 /* Of all calls below: HF_INVALID: a name is empty or too long, or a number is
  * beyond its bound (of a time: 292 years); HF_NOMEM. Both change nothing. */

@@ -18,6 +18,7 @@ static const char *const texts[HF_STATUS_COUNT] = {
     [HF_CORRUPT] = "corrupt data",
     [HF_FAILED] = "task failed",
     [HF_DEADLOCK] = "deadlock",
+    [HF_CONTENDED] = "contended",
 };
 
 const char *hf_status_text(enum hf_status status)

@@ -1,163 +1,127 @@
-/* stock.c - products and reservations of one process: the engine under a mutex.
+/* stock.c - the calls of a stock, whatever stands behind it.
  *
- * The engine decides; what is here makes commands of calls and statuses of
- * answers. Nobody waits, so there is nobody to be told when time passes: each
- * call lets what is due fall due first.
+ * Each call is a request that is submitted and waited for. What is wrong
+ * whatever the stock has in it is refused here, so that each kind is asked only
+ * what it can decide.
  */
 #include <assert.h>
+#include <string.h>
 
-#include "base/memory.h"
-#include "hold/engine.h"
-#include "holdfast/stock.h"
-#include "sync/listed.h"
-#include "sync/mutex.h"
+#include "locks/stock_state.h"
+#include "sync/bell.h"
 
-#define NS_PER_US 1000u
-#define NS_PER_MS UINT64_C(1000000)
+/* ---- What is wrong in any stock. ---- */
 
-#define TTL_MAX_NS INT64_MAX /* 292 years */
-
-_Static_assert(HF_STOCK_SKU_MAX == HOLD_SKU_MAX &&
-                   HF_STOCK_ID_MAX == HOLD_ID_MAX &&
-                   HF_STOCK_ITEMS_MAX == HOLD_ITEMS_MAX &&
-                   HF_STOCK_UNITS_MAX == HOLD_STOCK_MAX,
-               "the bounds of stock.h are the engine's");
-
-struct hf_stock { /* (i) immutable after open  (m) under mutex */
-    struct hf_listed listed;
-    const struct hf_clock *clock; /* (i) */
-    uint64_t reservations_max;    /* (i) */
-    struct hf_mutex mutex;
-    uint64_t now_us;             /* (m) of the call under way */
-    struct hold_engine *engine;  /* (m) */
-    struct hold_command command; /* (m) */
-};
-
-/* ---- Commands. ---- */
-
-static void lock(struct hf_stock *stock)
+static bool fits(const char *text, size_t max)
 {
-    hf_mutex_lock(&stock->mutex);
-    /* Under the mutex, so that time does not go back for the engine. */
-    stock->now_us = hf_clock_now_ns(stock->clock) / NS_PER_US;
+    return text != NULL && *text != '\0' && strnlen(text, max + 1) <= max;
 }
 
-static struct hold_command *command(struct hf_stock *stock, enum hold_kind kind,
-                                    const char *name)
+static bool items_fit(const struct hf_stock_item *items, size_t count)
 {
-    struct hold_command *c = &stock->command;
-
-    assert(hf_mutex_held(&stock->mutex));
-    hold_command_clear(c);
-    c->kind = kind;
-    c->name = hf_bytes_text(name);
-    c->now_us = stock->now_us;
-    return c;
+    if (items == NULL || count == 0)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (!fits(items[i].sku, HF_STOCK_SKU_MAX) || items[i].quantity == 0 ||
+            items[i].quantity > HF_STOCK_UNITS_MAX)
+            return false;
+    return true;
 }
 
-/* Carries the command out. NULL: there is no memory, and nothing has changed.
- */
-static const struct hold_out *run(struct hf_stock *stock)
+static bool is_right(const struct hf_stock_request *request)
 {
-    const struct hold_out *out;
+    const char *name = request->name;
 
-    if (hold_prepare(stock->engine, &stock->command) != HF_OK)
-        return NULL;
-    do {
-        out = hold_run(stock->engine, &stock->command);
-    } while (out->code == HOLD_AGAIN);
-    return out;
-}
-
-/* What is over ends: for questions. */
-static void pass_time(struct hf_stock *stock)
-{
-    if (hold_due_us(stock->engine) > stock->now_us)
-        return;
-    command(stock, HOLD_TICK, "")->amount = 1;
-    (void)run(stock); /* which needs no memory */
-}
-
-static const struct hold_out *ask(struct hf_stock *stock)
-{
-    const struct hold_out *out = hold_ask(stock->engine, &stock->command);
-
-    assert(out != NULL); /* nothing is due */
-    return out;
-}
-
-static uint64_t ms_of(uint64_t ns)
-{
-    return ns == 0 ? 0 : (ns - 1) / NS_PER_MS + 1;
-}
-
-/* ---- Open and close. ---- */
-
-static void fill(const struct hf_listed *listed, struct hf_inspect_row *row)
-{
-    struct hf_stock *stock = (struct hf_stock *)(uintptr_t)listed;
-    struct hold_counts counts;
-
-    hf_mutex_lock(&stock->mutex);
-    hold_count(stock->engine, &counts);
-    hf_mutex_unlock(&stock->mutex);
-    row->depth = counts.pending;
-    row->capacity = stock->reservations_max;
-}
-
-static void bound(struct hf_stock *stock, const char *name, uint64_t value)
-{
-    if (value == 0)
-        return;
-    struct hold_command *c = command(stock, HOLD_BOUNDS, "");
-    c->items[c->item_count++] =
-        (struct hold_item){.sku = hf_bytes_text(name), .quantity = value};
-    (void)run(stock); /* which needs no memory */
-}
-
-static void set_bounds(struct hf_stock *stock, const struct hf_stock_opts *opts)
-{
-    lock(stock);
-    bound(stock, "products_max", opts->products_max);
-    bound(stock, "reservations_max", opts->reservations_max);
-    bound(stock, "reserve_ttl_ms", ms_of(opts->ttl_ns));
-    bound(stock, "ended_keep_ms", ms_of(opts->ended_keep_ns));
-    stock->reservations_max = hold_get_bounds(stock->engine).reservations_max;
-    hf_mutex_unlock(&stock->mutex);
-}
-
-static bool is_within(const char *name, uint64_t value)
-{
-    for (size_t i = 0; i < HOLD_BOUNDS_COUNT; i++)
-        if (strcmp(hold_bound_rows[i].name, name) == 0)
-            return value <= hold_bound_rows[i].max;
+    switch (request->call) {
+    case HF_STOCK_SET:
+        return fits(name, HF_STOCK_SKU_MAX) &&
+               request->total <= HF_STOCK_UNITS_MAX;
+    case HF_STOCK_ADD:
+    case HF_STOCK_REMOVE:
+    case HF_STOCK_GET:
+        return fits(name, HF_STOCK_SKU_MAX);
+    case HF_STOCK_RESERVE:
+        return fits(name, HF_STOCK_ID_MAX) &&
+               request->ttl_ns <= STOCK_TTL_MAX_NS &&
+               items_fit(request->items, request->count);
+    case HF_STOCK_EXTEND:
+        return fits(name, HF_STOCK_ID_MAX) && request->ttl_ns > 0 &&
+               request->ttl_ns <= STOCK_TTL_MAX_NS;
+    case HF_STOCK_CONFIRM:
+    case HF_STOCK_CANCEL:
+    case HF_STOCK_LOOK:
+        return fits(name, HF_STOCK_ID_MAX);
+    }
     return false;
 }
 
-enum hf_status hf_stock_open(struct hf_stock **out,
-                             const struct hf_stock_opts *opts)
-{
-    static const struct hf_stock_opts defaults = {.name = NULL};
+/* ---- Many, and one. ---- */
 
-    if (opts == NULL)
-        opts = &defaults;
-    if (out == NULL || !is_within("products_max", opts->products_max) ||
-        !is_within("reservations_max", opts->reservations_max) ||
-        opts->ttl_ns > TTL_MAX_NS || opts->ended_keep_ns > TTL_MAX_NS)
+static void refuse(struct hf_stock_request *request)
+{
+    request->status = HF_INVALID;
+    request->done(request);
+}
+
+enum hf_status hf_stock_submit(struct hf_stock *stock,
+                               struct hf_stock_request *requests, size_t count)
+{
+    if (stock == NULL || requests == NULL)
         return HF_INVALID;
-    struct hf_stock *stock = hf_alloc_zeroed(sizeof *stock);
-    if (stock == NULL)
-        return HF_NOMEM;
-    stock->engine = hold_new(hf_hash_seed((struct hf_hash_seed){{0, 0}}));
-    if (stock->engine == NULL) {
-        hf_free(stock);
-        return HF_NOMEM;
+    for (size_t i = 0; i < count; i++)
+        if (requests[i].done == NULL)
+            return HF_INVALID;
+    /* As long as one of them is not answered all of them are there. */
+    for (size_t i = 0, end; i < count; i = end) {
+        end = i;
+        while (end < count && is_right(&requests[end]))
+            end++;
+        if (end > i)
+            stock->kind->run(stock, &requests[i], end - i);
+        else
+            refuse(&requests[end++]);
     }
-    stock->clock = opts->clock;
-    set_bounds(stock, opts);
-    hf_listed_add(&stock->listed, "stock", opts->name, fill);
-    *out = stock;
     return HF_OK;
+}
+
+static void seen_on_return(struct hf_stock_request *request)
+{
+    (void)request;
+}
+
+static void ring(struct hf_stock_request *request)
+{
+    hf_bell_ring(request->context);
+}
+
+static enum hf_status ask(struct hf_stock *stock,
+                          struct hf_stock_request *request)
+{
+    struct hf_event bell;
+
+    if (stock == NULL || !is_right(request))
+        return HF_INVALID;
+    request->done = seen_on_return;
+    if (!stock->kind->at_once) {
+        hf_event_init(&bell);
+        request->context = &bell;
+        request->done = ring;
+    }
+    stock->kind->run(stock, request, 1);
+    if (!stock->kind->at_once)
+        (void)hf_bell_wait(&bell, NULL, HF_FOREVER);
+    return request->status;
+}
+
+static enum hf_status ask_answer(struct hf_stock *stock,
+                                 struct hf_stock_request *request,
+                                 struct hf_stock_answer *answer)
+{
+    enum hf_status status = ask(stock, request);
+
+    if (answer != NULL && status != HF_INVALID)
+        *answer = request->answer;
+    return status;
 }
 
 void hf_stock_close(struct hf_stock *stock)
@@ -165,236 +129,93 @@ void hf_stock_close(struct hf_stock *stock)
     if (stock == NULL)
         return;
     hf_listed_remove(&stock->listed);
-    hold_free(stock->engine);
-    hf_free(stock);
+    stock->kind->close(stock);
 }
 
-/* ---- Products. ---- */
-
-static bool fits(const char *text, size_t max)
-{
-    return text != NULL && *text != '\0' && strnlen(text, max + 1) <= max;
-}
-
-/* What the answer to a change of a product means. */
-static enum hf_status judge_product(const struct hold_out *out)
-{
-    if (out == NULL)
-        return HF_NOMEM;
-    switch (out->code) {
-    case HOLD_OK:
-        return HF_OK;
-    case HOLD_SHORT:
-        return HF_EMPTY;
-    case HOLD_STATE:
-        return HF_EXISTS;
-    case HOLD_NOTFOUND:
-        return HF_NOTFOUND;
-    default:
-        assert(out->code == HOLD_OVERLOADED);
-        return HF_FULL;
-    }
-}
-
-static enum hf_status change(struct hf_stock *stock, enum hold_kind kind,
-                             const char *sku, int64_t amount)
-{
-    if (stock == NULL || !fits(sku, HF_STOCK_SKU_MAX))
-        return HF_INVALID;
-    lock(stock);
-    command(stock, kind, sku)->amount = amount;
-    enum hf_status status = judge_product(run(stock));
-    hf_mutex_unlock(&stock->mutex);
-    return status;
-}
+/* ---- The calls. ---- */
 
 enum hf_status hf_stock_set(struct hf_stock *stock, const char *sku,
                             uint64_t total)
 {
-    if (total > HF_STOCK_UNITS_MAX)
-        return HF_INVALID;
-    return change(stock, HOLD_STOCK_SET, sku, (int64_t)total);
+    struct hf_stock_request request = {
+        .call = HF_STOCK_SET, .name = sku, .total = total};
+
+    return ask(stock, &request);
 }
 
 enum hf_status hf_stock_add(struct hf_stock *stock, const char *sku,
                             int64_t units)
 {
-    return change(stock, HOLD_STOCK_ADD, sku, units);
+    struct hf_stock_request request = {
+        .call = HF_STOCK_ADD, .name = sku, .units = units};
+
+    return ask(stock, &request);
 }
 
 enum hf_status hf_stock_remove(struct hf_stock *stock, const char *sku)
 {
-    return change(stock, HOLD_STOCK_DEL, sku, 0);
+    struct hf_stock_request request = {.call = HF_STOCK_REMOVE, .name = sku};
+
+    return ask(stock, &request);
 }
 
 enum hf_status hf_stock_get(struct hf_stock *stock, const char *sku,
                             struct hf_stock_product *product)
 {
-    if (stock == NULL || product == NULL || !fits(sku, HF_STOCK_SKU_MAX))
+    struct hf_stock_request request = {.call = HF_STOCK_GET, .name = sku};
+
+    if (product == NULL)
         return HF_INVALID;
-    lock(stock);
-    pass_time(stock);
-    struct hold_command *c = command(stock, HOLD_STOCK_GET, "");
-    c->items[c->item_count++] = (struct hold_item){.sku = hf_bytes_text(sku)};
-    const struct hold_out *out = ask(stock);
-    enum hf_status status = judge_product(out);
+    enum hf_status status = ask(stock, &request);
     if (status == HF_OK)
-        *product = (struct hf_stock_product){
-            .total = (uint64_t)reply_get_number(out->body, FIELD_TOTAL),
-            .available = (uint64_t)reply_get_number(out->body, FIELD_AVAILABLE),
-            .reserved = (uint64_t)reply_get_number(out->body, FIELD_RESERVED),
-            .sold = (uint64_t)reply_get_number(out->body, FIELD_SOLD),
-            .version = (uint64_t)reply_get_number(out->body, FIELD_VERSION),
-        };
-    hf_mutex_unlock(&stock->mutex);
+        *product = request.product;
     return status;
-}
-
-/* ---- Reservations. ---- */
-
-static enum hf_stock_state state_of(struct hf_bytes status)
-{
-    static const char *const names[] = {"", "PENDING", "CONFIRMED", "CANCELLED",
-                                        "EXPIRED"};
-
-    for (unsigned i = HF_STOCK_PENDING; i <= HF_STOCK_EXPIRED; i++)
-        if (hf_bytes_equal(status, hf_bytes_text(names[i])))
-            return (enum hf_stock_state)i;
-    return HF_STOCK_NONE;
-}
-
-/* What is short, by the caller's own text. */
-static void tell_short(struct hf_bytes body, const struct hf_stock_item *items,
-                       size_t count, struct hf_stock_answer *answer)
-{
-    struct hf_bytes sku = reply_get_text(body, FIELD_SKU);
-
-    for (size_t i = 0; i < count && answer->sku == NULL; i++)
-        if (hf_bytes_equal(sku, hf_bytes_text(items[i].sku)))
-            answer->sku = items[i].sku;
-    answer->requested = (uint64_t)reply_get_number(body, FIELD_REQUESTED);
-    answer->available = (uint64_t)reply_get_number(body, FIELD_AVAILABLE);
-}
-
-/* What the answer about a reservation means; writes what it tells. */
-static enum hf_status judge(const struct hold_out *out,
-                            struct hf_stock_answer *answer)
-{
-    *answer = (struct hf_stock_answer){.state = HF_STOCK_NONE};
-    if (out == NULL)
-        return HF_NOMEM;
-    answer->state = state_of(reply_get_text(out->body, FIELD_STATUS));
-    switch (out->code) {
-    case HOLD_OK:
-        answer->left_ns =
-            (uint64_t)reply_get_number(out->body, FIELD_EXPIRES_MS) * NS_PER_MS;
-        return HF_OK;
-    case HOLD_SHORT:
-        return HF_EMPTY;
-    case HOLD_STATE:
-        return HF_CLOSED;
-    case HOLD_EXPIRED:
-        answer->state = HF_STOCK_EXPIRED;
-        return HF_TIMEOUT;
-    case HOLD_NOTFOUND:
-        return HF_NOTFOUND;
-    case HOLD_CONFLICT:
-        answer->state = HF_STOCK_PENDING;
-        return HF_EXISTS;
-    default:
-        assert(out->code == HOLD_OVERLOADED);
-        return HF_FULL;
-    }
-}
-
-static enum hf_status fill_items(struct hold_command *c,
-                                 const struct hf_stock_item *items,
-                                 size_t count)
-{
-    enum hf_status status = HF_OK;
-
-    for (size_t i = 0; i < count && status == HF_OK; i++)
-        status =
-            hold_add_item(c, hf_bytes_text(items[i].sku), items[i].quantity);
-    return status == HF_OK ? HF_OK : HF_INVALID;
 }
 
 enum hf_status hf_stock_reserve(struct hf_stock *stock, const char *id,
                                 const struct hf_stock_item *items, size_t count,
                                 uint64_t ttl_ns, struct hf_stock_answer *answer)
 {
-    struct hf_stock_answer unread;
+    struct hf_stock_request request = {.call = HF_STOCK_RESERVE,
+                                       .name = id,
+                                       .items = items,
+                                       .count = count,
+                                       .ttl_ns = ttl_ns};
 
-    if (stock == NULL || !fits(id, HF_STOCK_ID_MAX) || items == NULL ||
-        count == 0 || ttl_ns > TTL_MAX_NS)
-        return HF_INVALID;
-    for (size_t i = 0; i < count; i++)
-        if (!fits(items[i].sku, HF_STOCK_SKU_MAX) || items[i].quantity == 0 ||
-            items[i].quantity > HF_STOCK_UNITS_MAX)
-            return HF_INVALID;
-    if (answer == NULL)
-        answer = &unread;
-    lock(stock);
-    struct hold_command *c = command(stock, HOLD_RESERVE, id);
-    c->ttl_ms = ms_of(ttl_ns);
-    enum hf_status status = fill_items(c, items, count);
-    if (status == HF_OK) {
-        const struct hold_out *out = run(stock);
-        status = judge(out, answer);
-        if (status == HF_EMPTY)
-            tell_short(out->body, items, count, answer);
-    }
-    hf_mutex_unlock(&stock->mutex);
-    return status;
-}
-
-/* A command about a reservation that is there. */
-static enum hf_status about(struct hf_stock *stock, enum hold_kind kind,
-                            const char *id, uint64_t ttl_ns,
-                            struct hf_stock_answer *answer)
-{
-    struct hf_stock_answer unread;
-
-    if (stock == NULL || !fits(id, HF_STOCK_ID_MAX) || ttl_ns > TTL_MAX_NS)
-        return HF_INVALID;
-    if (answer == NULL)
-        answer = &unread;
-    lock(stock);
-    command(stock, kind, id)->ttl_ms = ms_of(ttl_ns);
-    enum hf_status status = judge(run(stock), answer);
-    hf_mutex_unlock(&stock->mutex);
-    return status;
+    return ask_answer(stock, &request, answer);
 }
 
 enum hf_status hf_stock_confirm(struct hf_stock *stock, const char *id,
                                 struct hf_stock_answer *answer)
 {
-    return about(stock, HOLD_CONFIRM, id, 0, answer);
+    struct hf_stock_request request = {.call = HF_STOCK_CONFIRM, .name = id};
+
+    return ask_answer(stock, &request, answer);
 }
 
 enum hf_status hf_stock_cancel(struct hf_stock *stock, const char *id,
                                struct hf_stock_answer *answer)
 {
-    return about(stock, HOLD_CANCEL, id, 0, answer);
+    struct hf_stock_request request = {.call = HF_STOCK_CANCEL, .name = id};
+
+    return ask_answer(stock, &request, answer);
 }
 
 enum hf_status hf_stock_extend(struct hf_stock *stock, const char *id,
                                uint64_t ttl_ns, struct hf_stock_answer *answer)
 {
-    if (ttl_ns == 0)
-        return HF_INVALID;
-    return about(stock, HOLD_EXTEND, id, ttl_ns, answer);
+    struct hf_stock_request request = {
+        .call = HF_STOCK_EXTEND, .name = id, .ttl_ns = ttl_ns};
+
+    return ask_answer(stock, &request, answer);
 }
 
 enum hf_status hf_stock_look(struct hf_stock *stock, const char *id,
                              struct hf_stock_answer *answer)
 {
-    if (stock == NULL || answer == NULL || !fits(id, HF_STOCK_ID_MAX))
+    struct hf_stock_request request = {.call = HF_STOCK_LOOK, .name = id};
+
+    if (answer == NULL)
         return HF_INVALID;
-    lock(stock);
-    pass_time(stock);
-    (void)command(stock, HOLD_RESERVATION, id);
-    enum hf_status status = judge(ask(stock), answer);
-    hf_mutex_unlock(&stock->mutex);
-    return status;
+    return ask_answer(stock, &request, answer);
 }

@@ -41,6 +41,7 @@ static enum hf_status note(struct store_link *link, enum hf_status status,
 {
     size_t len = strcspn(text, "\n");
 
+    link->state[0] = '\0';
     (void)snprintf(link->text, sizeof link->text, "%.*s", (int)len, text);
     return status;
 }
@@ -95,6 +96,27 @@ static bool await_result(struct store_link *link, uint64_t deadline_ns)
     return true;
 }
 
+/* What a result that is no good says. */
+static enum hf_status judge(struct store_link *link, const PGresult *result)
+{
+    const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    const char *text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+    enum hf_status status =
+        note(link, status_of(state),
+             text == NULL ? PQerrorMessage(link->conn) : text);
+
+    if (state != NULL)
+        (void)snprintf(link->state, sizeof link->state, "%s", state);
+    return status;
+}
+
+static bool is_good(const PGresult *result)
+{
+    ExecStatusType status = PQresultStatus(result);
+
+    return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
+}
+
 /* The answer to what was sent: the last result, if there are several. */
 static enum hf_status receive(struct store_link *link, PGresult **result)
 {
@@ -116,29 +138,28 @@ static enum hf_status receive(struct store_link *link, PGresult **result)
         PQclear(last);
         last = next;
     }
-    ExecStatusType status = PQresultStatus(last);
-    if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK) {
+    if (is_good(last)) {
         *result = last;
         return HF_OK;
     }
-    const char *state = PQresultErrorField(last, PG_DIAG_SQLSTATE);
-    const char *text = PQresultErrorField(last, PG_DIAG_MESSAGE_PRIMARY);
-    enum hf_status answer =
-        note(link, status_of(state),
-             text == NULL ? PQerrorMessage(link->conn) : text);
+    enum hf_status answer = judge(link, last);
     PQclear(last);
     if (PQstatus(link->conn) != CONNECTION_OK)
         drop(link);
     return answer;
 }
 
+enum hf_status hf_store_link_query(struct store_link *link, const char *sql,
+                                   PGresult **result)
+{
+    return PQsendQuery(link->conn, sql) ? receive(link, result) : lost(link);
+}
+
 enum hf_status hf_store_link_run(struct store_link *link, const char *sql)
 {
     PGresult *result;
+    enum hf_status status = hf_store_link_query(link, sql, &result);
 
-    if (!PQsendQuery(link->conn, sql))
-        return lost(link);
-    enum hf_status status = receive(link, &result);
     if (status == HF_OK)
         PQclear(result);
     return status;
@@ -155,6 +176,96 @@ enum hf_status hf_store_link_ask(struct store_link *link,
                              lengths, binary, 1))
         return lost(link);
     return receive(link, result);
+}
+
+/* ---- Several at once. ---- */
+
+static bool send_step(struct store_link *link, const struct link_step *step)
+{
+    int binary[16];
+
+    assert(step->params <= (int)(sizeof binary / sizeof binary[0]));
+    if (step->sql != NULL)
+        return PQsendPrepare(link->conn, step->name, step->sql, 0, NULL);
+    for (int i = 0; i < step->params; i++)
+        binary[i] = 1;
+    return PQsendQueryPrepared(link->conn, step->name, step->params,
+                               step->values, step->lengths, binary, 1);
+}
+
+/* The next result of the pipeline; NULL: the connection is lost, or (*end) the
+ * results of one step are over. */
+static PGresult *next_result(struct store_link *link, uint64_t deadline_ns,
+                             bool *end)
+{
+    *end = false;
+    if (!await_result(link, deadline_ns))
+        return NULL;
+    PGresult *result = PQgetResult(link->conn);
+    *end = result == NULL;
+    return result;
+}
+
+/* One result for each step and one for the end of all; between them are ends.
+ * Counts the good ones: after a bad one there are none. */
+static enum hf_status receive_all(struct store_link *link, uint64_t deadline_ns,
+                                  int count, PGresult **results, int *good)
+{
+    enum hf_status status = HF_OK;
+    bool end;
+
+    for (;;) {
+        PGresult *result = next_result(link, deadline_ns, &end);
+        if (result == NULL && end && PQstatus(link->conn) == CONNECTION_OK)
+            continue;
+        if (result == NULL)
+            return lost(link);
+        ExecStatusType kind = PQresultStatus(result);
+        if (kind == PGRES_PIPELINE_SYNC) {
+            PQclear(result);
+            break;
+        }
+        if (is_good(result) && *good < count && status == HF_OK) {
+            results[(*good)++] = result;
+            continue;
+        }
+        if (status == HF_OK)
+            status = judge(link, result);
+        PQclear(result);
+    }
+    if (status == HF_OK && *good < count)
+        status = note(link, HF_IO, "an answer is missing");
+    return status;
+}
+
+enum hf_status hf_store_link_trip(struct store_link *link,
+                                  const struct link_step *steps, int count,
+                                  PGresult **results)
+{
+    uint64_t deadline_ns =
+        hf_clock_after_ms(hf_clock_system(), 2 * (uint64_t)link->timeout_ms);
+    int good = 0;
+
+    assert(count <= LINK_STEPS_MAX);
+    if (!PQenterPipelineMode(link->conn))
+        return lost(link);
+    for (int i = 0; i < count; i++)
+        if (!send_step(link, &steps[i]))
+            return lost(link);
+    if (!PQpipelineSync(link->conn) || !send_all(link, deadline_ns))
+        return lost(link);
+    enum hf_status status =
+        receive_all(link, deadline_ns, count, results, &good);
+    if (link->conn != NULL && PQexitPipelineMode(link->conn) == 0 &&
+        status == HF_OK)
+        status = lost(link);
+    if (status == HF_OK)
+        return HF_OK;
+    for (int i = 0; i < good; i++)
+        PQclear(results[i]);
+    if (link->conn != NULL && PQstatus(link->conn) != CONNECTION_OK)
+        drop(link);
+    return status;
 }
 
 /* ---- Connecting. ---- */

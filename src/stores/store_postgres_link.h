@@ -27,7 +27,19 @@ struct store_link {
     uint32_t timeout_ms;
     bool was_made;               /* a connection, before */
     char text[STORE_TEXT_BYTES]; /* about the last error */
+    char state[6];               /* its SQLSTATE; "": the server gave none */
 };
+
+/* A statement among several that go together. */
+struct link_step {
+    const char *name; /* it is prepared under this name */
+    const char *sql;  /* prepares it; NULL: carries it out */
+    int params;       /* all in binary, as are its results */
+    const char *const *values;
+    const int *lengths;
+};
+
+#define LINK_STEPS_MAX 32
 
 /* All of these: HF_NOTFOUND: the table is not there, or of another shape.
  *
@@ -36,10 +48,21 @@ enum hf_status hf_store_link_make(struct store_link *link, bool *again);
 void hf_store_link_destroy(struct store_link *link);
 /* One command without results. */
 enum hf_status hf_store_link_run(struct store_link *link, const char *sql);
+/* One command, its result in text; to be cleared on HF_OK. */
+enum hf_status hf_store_link_query(struct store_link *link, const char *sql,
+                                   struct pg_result **result);
 /* The prepared statement, all parameters and results in binary. On HF_OK
  * `*result` is to be cleared. */
 enum hf_status hf_store_link_ask(struct store_link *link,
                                  const char *const *values, const int *lengths,
                                  struct pg_result **result);
+/* All of the steps in one trip. They are one transaction, unless they begin or
+ * end one. HF_OK: each of the results is to be cleared. Else there are none: of
+ * the first that failed the reason is told, those behind it were not carried
+ * out, and a transaction that was open has failed. If the connection was lost
+ * as well, `conn` is NULL. */
+enum hf_status hf_store_link_trip(struct store_link *link,
+                                  const struct link_step *steps, int count,
+                                  struct pg_result **results);
 
 #endif

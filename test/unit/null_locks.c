@@ -1,7 +1,7 @@
 /* Tests that NULL is refused, or does nothing, in every call of the lock
  * manager and of stock. Each pointer in turn is NULL and all else is good. */
 #include "holdfast/locks.h"
-#include "holdfast/stock.h"
+#include "holdfast/stock_postgres.h"
 #include "support/test.h"
 
 TEST_ONE_THREAD;
@@ -63,8 +63,14 @@ TEST(locks)
     hf_locks_close(locks);
 }
 
+static void note_request(struct hf_stock_request *request)
+{
+    (void)request;
+}
+
 TEST(stock)
 {
+    struct hf_stock_request request = {.call = HF_STOCK_GET};
     const struct hf_stock_item items[] = {{"a", 1}, {NULL, 1}};
     struct hf_stock_answer answer;
     struct hf_stock_product product;
@@ -99,6 +105,30 @@ TEST(stock)
     CHECK_EQ(hf_stock_cancel(NULL, "r", &answer), HF_INVALID);
     CHECK_EQ(hf_stock_cancel(stock, NULL, &answer), HF_INVALID);
     CHECK_EQ(hf_stock_cancel(stock, "r", NULL), HF_CLOSED);
+    CHECK_EQ(hf_stock_submit(NULL, &request, 1), HF_INVALID);
+    CHECK_EQ(hf_stock_submit(stock, NULL, 1), HF_INVALID);
+    CHECK_EQ(hf_stock_submit(stock, &request, 1), HF_INVALID); /* no done */
+    request.done = note_request;
+    CHECK_EQ(hf_stock_submit(stock, &request, 1), HF_OK);
+    CHECK_EQ(request.status, HF_INVALID); /* no name */
     hf_stock_close(NULL);
     hf_stock_close(stock);
+}
+
+TEST(stock_in_postgres)
+{
+    struct hf_stock_postgres_stats stats = {.requests = 1};
+    struct hf_stock *stock;
+    uint32_t count;
+
+    CHECK_EQ(hf_stock_postgres_open(
+                 NULL,
+                 &(struct hf_stock_postgres_opts){.conninfo = "host=/nowhere"}),
+             HF_INVALID);
+    CHECK_EQ(hf_stock_postgres_open(&stock, NULL), HF_INVALID);
+    CHECK_EQ(hf_stock_postgres_sweep(NULL, 0, &count), HF_INVALID);
+    CHECK_EQ(hf_stock_postgres_sweep(NULL, 0, NULL), HF_INVALID);
+    hf_stock_postgres_stats(NULL, &stats);
+    CHECK_EQ(stats.requests, 0);
+    hf_stock_postgres_stats(NULL, NULL);
 }

@@ -61,7 +61,7 @@ void hf_stock_flow_roll_back(struct stock_flow *flow)
 
 void hf_stock_flow_clear(struct stock_work *work)
 {
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < WORK_ROWS; i++) {
         PQclear(work->rows[i]);
         work->rows[i] = NULL;
     }
@@ -155,14 +155,23 @@ static enum hf_status read_rows(struct stock_flow *flow,
     hf_stock_trip_step(conn, SQL_LINES);
     send_names(flow, batch, false);
     hf_stock_trip_step(conn, SQL_NOW);
+    if (lock == SQL_LOCK_FREE) {
+        hf_stock_trip_step(conn, SQL_READ);
+        send_names(flow, batch, true);
+        send_names(flow, batch, false);
+    }
     enum hf_status status = hf_stock_trip_send(conn);
     if (status != HF_OK)
         return status;
     batch->now_us = hf_postgres_number(conn->results[at + 3], 0, 0);
     for (int i = 0; i < 3; i++)
         work->rows[i] = hf_stock_trip_keep(conn, at + i);
+    if (lock == SQL_LOCK_FREE)
+        work->rows[3] = hf_stock_trip_keep(conn, at + 4);
     hf_stock_flow_take_products(batch, work->rows[0]);
     hf_stock_flow_take_bookings(batch, work->rows[1]);
+    for (int i = 0; i < PQntuples(work->rows[3]); i++)
+        hf_stock_batch_read_held(batch, hf_postgres_text(work->rows[3], i, 0));
     take_lines(batch, work->rows[2]);
     return HF_OK;
 }

@@ -285,6 +285,14 @@ void hf_stock_batch_read_cell(struct stock_batch *batch,
     cell->read_version = row->version;
 }
 
+void hf_stock_batch_read_held(struct stock_batch *batch, struct hf_bytes sku)
+{
+    uint32_t number = cell_of(batch, sku);
+
+    if (number != STOCK_NONE)
+        batch->cells[number].held = !batch->cells[number].known;
+}
+
 void hf_stock_batch_read_booking(struct stock_batch *batch,
                                  const struct stock_booking *row)
 {

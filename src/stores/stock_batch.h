@@ -32,6 +32,7 @@ struct stock_cell {
     struct hf_bytes sku;
     bool known;    /* there is such a row */
     bool is_there; /* with what was decided so far */
+    bool held;     /* others have locked the row: it was not read */
     bool changed;
     int64_t available, reserved, sold;
     int64_t version;
@@ -121,6 +122,8 @@ void hf_stock_batch_add_own(struct stock_batch *batch, enum hf_stock_call call,
 void hf_stock_batch_unread(struct stock_batch *batch);
 void hf_stock_batch_read_cell(struct stock_batch *batch,
                               const struct stock_cell *row);
+/* There is such a row: if it was not read, others hold it. */
+void hf_stock_batch_read_held(struct stock_batch *batch, struct hf_bytes sku);
 void hf_stock_batch_read_booking(struct stock_batch *batch,
                                  const struct stock_booking *row);
 /* An item of a reservation; those of one come together, by sku. */

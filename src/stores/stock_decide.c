@@ -316,9 +316,29 @@ static enum hf_status expire(struct stock_batch *batch,
 
 /* ---- All of them. ---- */
 
+static bool are_held(const struct stock_batch *batch, struct stock_lines lines)
+{
+    for (uint32_t i = 0; i < lines.count; i++)
+        if (batch->cells[batch->lines[lines.first + i].cell].held)
+            return true;
+    return false;
+}
+
+/* Is it about a product that others hold? */
+static bool is_held(const struct stock_batch *batch,
+                    const struct stock_task *task)
+{
+    if (task->cell != STOCK_NONE)
+        return batch->cells[task->cell].held;
+    return are_held(batch, task->lines) ||
+           are_held(batch, batch->bookings[task->booking].lines);
+}
+
 static enum hf_status carry_out(struct stock_batch *batch,
                                 struct stock_task *task)
 {
+    if (is_held(batch, task))
+        return HF_CONTENDED;
     switch (task->call) {
     case HF_STOCK_SET:
         return set_total(batch, task);

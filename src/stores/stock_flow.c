@@ -50,8 +50,6 @@ static void answer(struct stock_flow *flow,
     const struct stock_batch *batch = &flow->asked.batch;
 
     stock_count(&flow->common->requests, count);
-    if (status == HF_CONTENDED)
-        stock_count(&flow->common->contended, count);
     for (size_t i = 0; i < count; i++) {
         struct hf_stock_request *request = requests[i];
         bool is_told = i < batch->task_count;
@@ -65,6 +63,8 @@ static void answer(struct stock_flow *flow,
             request->answer = batch->tasks[i].answer;
             request->product = batch->tasks[i].product;
         }
+        if (request->status == HF_CONTENDED)
+            stock_count(&flow->common->contended, 1);
         request->done(request);
     }
 }
@@ -243,12 +243,25 @@ static struct stock_ended change(struct stock_flow *flow)
     return ended;
 }
 
+/* Rows that others hold were waited for, in vain. Now they are left out, and
+ * only those are refused who want them. */
+static struct stock_ended change_the_rest(struct stock_flow *flow)
+{
+    struct stock_ended ended = attempt(flow, &flow->asked, SQL_LOCK_FREE);
+
+    return ended.end == END_DONE || ended.end == END_FAILED
+               ? ended
+               : (struct stock_ended){END_FAILED, HF_CONTENDED};
+}
+
 void hf_stock_flow_change(struct stock_flow *flow,
                           struct hf_stock_request *const *requests,
                           size_t count)
 {
     gather(flow, requests, count);
     struct stock_ended ended = change(flow);
+    if (ended.end == END_FAILED && ended.status == HF_CONTENDED && count > 1)
+        ended = change_the_rest(flow);
     /* What the database refuses may be one request's fault. */
     if (ended.end == END_FAILED && ended.status == HF_FAILED && count > 1)
         for (size_t i = 0; i < count; i++)
@@ -293,7 +306,7 @@ static struct stock_ended sweep(struct stock_flow *flow, uint32_t max)
 {
     struct stock_ended ended = find_due(flow, max);
 
-    if (ended.end != END_DONE || flow->asked.batch.task_count == 0) {
+    if (ended.end != END_DONE || PQntuples(flow->overdue) == 0) {
         hf_stock_flow_roll_back(flow);
         return ended;
     }

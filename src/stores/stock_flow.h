@@ -30,10 +30,13 @@ struct stock_common {
     struct hf_atomic_u64 unknown, reconnects;
 };
 
+#define WORK_ROWS 4
+
 /* A batch and the rows whose names it uses. */
 struct stock_work {
     struct stock_batch batch;
-    struct pg_result *rows[3]; /* products, reservations, items */
+    struct pg_result *rows[WORK_ROWS]; /* products, reservations, items; all
+                                        * products, also those of others */
 };
 
 struct stock_flow {

@@ -123,6 +123,11 @@ const char *const hf_stock_sql[SQL_COUNT] = {
         "WHERE id = $1::text::uuid AND batch = $2::bigint - 1 AND NOT fenced "
         "RETURNING 1) SELECT expect(count(*), 1) FROM done",
     [SQL_ENTER] =
+        "WITH gone AS (DELETE FROM writers WHERE id IN ("
+        "SELECT id FROM writers AS w "
+        "WHERE started < now() - interval '1 hour' AND NOT EXISTS ("
+        "SELECT FROM pg_stat_activity AS a WHERE a.pid = w.pid) "
+        "FOR UPDATE SKIP LOCKED)) "
         "INSERT INTO writers (pid, started) SELECT pid, backend_start "
         "FROM pg_stat_activity WHERE pid = pg_backend_pid() "
         "RETURNING id::text",

@@ -341,6 +341,13 @@ static void write_events(struct stock_flow *flow,
     }
 }
 
+void hf_stock_flow_send_mark(struct stock_flow *flow)
+{
+    hf_stock_trip_step(&flow->conn, SQL_MARK);
+    hf_stock_trip_text(&flow->conn, flow->conn.writer);
+    hf_stock_trip_number(&flow->conn, flow->conn.batch + 1);
+}
+
 /* All that has changed, and the commit, in one trip. Without locks so far the
  * rows are locked in their order first, and then compared. */
 static struct stock_ended write_rows(struct stock_flow *flow,
@@ -361,9 +368,7 @@ static struct stock_ended write_rows(struct stock_flow *flow,
     write_bookings(flow, batch, true);
     write_bookings(flow, batch, false);
     write_events(flow, batch);
-    hf_stock_trip_step(conn, SQL_MARK);
-    hf_stock_trip_text(conn, conn->writer);
-    hf_stock_trip_number(conn, conn->batch + 1);
+    hf_stock_flow_send_mark(flow);
     hf_stock_trip_step(conn, SQL_COMMIT);
     enum hf_status status = hf_stock_trip_send(conn);
     if (status == HF_OK) {

@@ -10,7 +10,8 @@
 #define READ_AGAIN_MAX 3   /* the optimistic strategy's retries */
 #define LOCK_AGAIN_MAX 10  /* deadlocks, ids used at the same time */
 #define FREE_TIMES_MAX 100 /* of up to 1,000 overdue reservations each */
-#define LOST_TIMES_MAX 2   /* connections, for one batch */
+#define FREE_IN_VAIN   10
+#define LOST_TIMES_MAX 2 /* connections, for one batch */
 #define PAUSE_BASE_NS  UINT64_C(1000000)
 #define PAUSE_CAP_NS   UINT64_C(100000000)
 
@@ -239,6 +240,9 @@ static struct stock_ended change(struct stock_flow *flow)
         struct stock_ended freed = free_overdue(flow);
         if (freed.end != END_DONE)
             return freed;
+        /* Somebody else was first, or they cannot be: not for ever. */
+        if (flow->freed.batch.expired == 0)
+            tries.freed += FREE_IN_VAIN;
     } while (may_try(flow, &tries, &ended));
     return ended;
 }

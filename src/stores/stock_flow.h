@@ -85,6 +85,8 @@ struct stock_ended hf_stock_flow_attempt(struct stock_flow *flow,
                                          enum stock_sql lock, bool is_begun);
 /* Ends a transaction that goes no further, if there is one. */
 void hf_stock_flow_roll_back(struct stock_flow *flow);
+/* The last step before a commit: by it find_out() knows. */
+void hf_stock_flow_send_mark(struct stock_flow *flow);
 /* How the transaction ended: END_DONE, END_LOST (it was rolled back), or
  * END_FAILED, HF_IO: that cannot be known. */
 struct stock_ended hf_stock_flow_find_out(struct stock_flow *flow);

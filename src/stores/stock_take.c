@@ -83,6 +83,17 @@ static void answer_all(struct stock_batch *batch)
     }
 }
 
+/* The connection was lost. When nothing of it can come late any more, the other
+ * way finds the reservations if they were made, and then that is the answer. */
+static struct stock_ended find_again(struct stock_flow *flow)
+{
+    struct stock_ended ended = hf_stock_flow_find_out(flow);
+
+    if (ended.end == END_FAILED)
+        return ended;
+    return (struct stock_ended){END_AGAIN, HF_CONTENDED};
+}
+
 struct stock_ended hf_stock_flow_take(struct stock_flow *flow)
 {
     const struct stock_ended other_way = {END_AGAIN, HF_CONTENDED};
@@ -99,11 +110,13 @@ struct stock_ended hf_stock_flow_take(struct stock_flow *flow)
     hf_stock_trip_step(conn, SQL_TAKE);
     send_wishes(conn, batch);
     send_bookings(conn, batch, flow->common->outbox);
+    hf_stock_flow_send_mark(flow);
     status = hf_stock_trip_send(conn);
-    /* If the connection is lost: the other way finds the reservations, if they
-     * were made, and then that is the answer. */
-    if (status != HF_OK)
-        return hf_stock_flow_judge(flow, status);
+    if (status != HF_OK) {
+        struct stock_ended ended = hf_stock_flow_judge(flow, status);
+        return conn->link.conn == NULL ? find_again(flow) : ended;
+    }
+    conn->batch++;
     if (hf_postgres_number(conn->results[0], 0, 0) == 0)
         return other_way;
     answer_all(batch);

@@ -263,6 +263,7 @@ TEST(a_statement_whose_answer_is_lost_is_found_by_its_reservation)
 {
     struct hf_stock_item item = {"ticket", 2};
     struct hf_stock_answer answer;
+    struct hf_stock_postgres_stats stats;
 
     begin(HF_STOCK_ATOMIC);
     cut_at("SELECT 1", SERVER);
@@ -274,5 +275,7 @@ TEST(a_statement_whose_answer_is_lost_is_found_by_its_reservation)
     CHECK_EQ(hf_stock_reserve(stock, "b", &item, 1, 0, &answer), HF_OK);
     CHECK_EQ(count_cuts(), 1);
     has(6, 4, 0);
+    hf_stock_postgres_stats(stock, &stats);
+    CHECK_EQ(stats.unknown, 2);
     end();
 }

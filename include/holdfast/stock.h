@@ -14,7 +14,8 @@
  *   hf_stock_open()   the daemon's engine for the threads of one process.
  *                     Nothing is kept on disk, and nothing can fail but memory
  *   stock_postgres.h  tables in PostgreSQL, for any number of processes. Every
- *                     call may then also end with HF_IO or HF_CONTENDED
+ *                     call may then also end with HF_IO, HF_CONTENDED,
+ *                     HF_FAILED or HF_CORRUPT: see there
  *
  *   reserve     all items or none. The same product twice counts together
  *   id          names a reservation, and is used once: to reserve it again

@@ -140,6 +140,7 @@ static enum hf_status read_rows(struct stock_flow *flow,
 {
     struct stock_conn *conn = &flow->conn;
     struct stock_batch *batch = &work->batch;
+    bool asks_held = lock == SQL_LOCK_FREE && !is_begun; /* no sweep */
     int at = is_begun ? 0 : 1;
 
     hf_stock_batch_unread(batch);
@@ -155,7 +156,7 @@ static enum hf_status read_rows(struct stock_flow *flow,
     hf_stock_trip_step(conn, SQL_LINES);
     send_names(flow, batch, false);
     hf_stock_trip_step(conn, SQL_NOW);
-    if (lock == SQL_LOCK_FREE) {
+    if (asks_held) {
         hf_stock_trip_step(conn, SQL_READ);
         send_names(flow, batch, true);
         send_names(flow, batch, false);
@@ -166,7 +167,7 @@ static enum hf_status read_rows(struct stock_flow *flow,
     batch->now_us = hf_postgres_number(conn->results[at + 3], 0, 0);
     for (int i = 0; i < 3; i++)
         work->rows[i] = hf_stock_trip_keep(conn, at + i);
-    if (lock == SQL_LOCK_FREE)
+    if (asks_held)
         work->rows[3] = hf_stock_trip_keep(conn, at + 4);
     hf_stock_flow_take_products(batch, work->rows[0]);
     hf_stock_flow_take_bookings(batch, work->rows[1]);

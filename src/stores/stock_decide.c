@@ -168,10 +168,13 @@ static const char *text_of(const struct hf_stock_request *request,
     return NULL;
 }
 
-/* The first product that is not there, or of which there is too little. */
+/* One that is not there comes before those of which there is too little, of
+ * which the first is told. */
 static enum hf_status look_at_lines(struct stock_batch *batch,
                                     struct stock_task *task)
 {
+    const struct stock_line *lacking = NULL;
+
     for (uint32_t i = 0; i < task->lines.count; i++) {
         const struct stock_line *line = &batch->lines[task->lines.first + i];
         const struct stock_cell *cell = &batch->cells[line->cell];
@@ -179,12 +182,16 @@ static enum hf_status look_at_lines(struct stock_batch *batch,
             return HF_NOTFOUND;
         if (cell->available >= line->quantity)
             continue;
-        task->answer.sku = text_of(task->request, cell->sku);
-        task->answer.requested = (uint64_t)line->quantity;
-        task->answer.available = (uint64_t)cell->available;
-        return refuse(batch, cell, HF_EMPTY);
+        (void)refuse(batch, cell, HF_EMPTY); /* each may have overdue ones */
+        lacking = lacking == NULL ? line : lacking;
     }
-    return HF_OK;
+    if (lacking == NULL)
+        return HF_OK;
+    const struct stock_cell *cell = &batch->cells[lacking->cell];
+    task->answer.sku = text_of(task->request, cell->sku);
+    task->answer.requested = (uint64_t)lacking->quantity;
+    task->answer.available = (uint64_t)cell->available;
+    return HF_EMPTY;
 }
 
 int64_t hf_stock_batch_ttl_us(const struct stock_batch *batch,

@@ -207,7 +207,7 @@ SUITE(what_is_short_is_told_and_nothing_is_taken)
 {
     const struct hf_stock_item items[] = {
         {"ticket", 2}, {"seat", 4}, {"ticket", 3}};
-    const struct hf_stock_item both[] = {{"ticket", 9}, {"sofa", 1}};
+    const struct hf_stock_item both[] = {{"sofa", 1}, {"seat", 9}};
     struct hf_stock_answer answer;
 
     begin(kind, 5);

@@ -8,6 +8,7 @@
 #include <libpq-fe.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -278,4 +279,80 @@ TEST(a_statement_whose_answer_is_lost_is_found_by_its_reservation)
     hf_stock_postgres_stats(stock, &stats);
     CHECK_EQ(stats.unknown, 2);
     end();
+}
+
+/* Reservations that are over as soon as the database's clock has moved. */
+static void reserve_what_expires(int count)
+{
+    struct hf_stock_item item = {"ticket", 1};
+    struct hf_stock_answer answer = {.state = HF_STOCK_PENDING};
+    char id[16] = "";
+
+    for (int i = 0; i < count; i++) {
+        snprintf(id, sizeof id, "e%d", i);
+        CHECK_EQ(hf_stock_reserve(stock, id, &item, 1, 1, NULL), HF_OK);
+    }
+    while (answer.state == HF_STOCK_PENDING)
+        CHECK_EQ(hf_stock_look(stock, id, &answer), HF_OK);
+    CHECK_EQ(answer.state, HF_STOCK_EXPIRED);
+}
+
+TEST(a_sweep_whose_commit_is_cut_gives_back_once)
+{
+    static const struct {
+        const char *bytes;
+        int from;
+    } cuts[] = {{"COMMIT", SERVER}, {"commit", CLIENT}};
+    struct hf_stock_postgres_stats stats;
+    uint32_t count;
+
+    for (int i = 0; i < 2; i++) {
+        begin(HF_STOCK_PESSIMISTIC);
+        CHECK_EQ(hf_stock_postgres_sweep(stock, 0, NULL), HF_OK); /* connects */
+        reserve_what_expires(3);
+        cut_at(cuts[i].bytes, cuts[i].from);
+        CHECK_EQ(hf_stock_postgres_sweep(stock, 0, &count), HF_OK);
+        CHECK_EQ(count, 3);
+        CHECK_EQ(count_cuts(), 1);
+        CHECK_EQ(hf_stock_postgres_sweep(stock, 0, &count), HF_OK);
+        CHECK_EQ(count, 0);
+        has(10, 0, 0);
+        hf_stock_postgres_stats(stock, &stats);
+        CHECK_EQ(stats.unknown, 1);
+        CHECK_EQ(stats.expired, 3);
+        end();
+    }
+}
+
+static atomic_int waiting;
+
+static void note_answer(struct hf_stock_request *request)
+{
+    (void)request;
+    atomic_fetch_sub(&waiting, 1);
+}
+
+/* Of 40 changes in one batch each is made once, and each is told so. */
+TEST(a_batch_whose_commit_is_cut_is_made_once)
+{
+    struct hf_stock_request requests[40];
+
+    for (int i = 0; i < 3; i++) {
+        begin((enum hf_stock_strategy)i);
+        for (int j = 0; j < 40; j++)
+            requests[j] = (struct hf_stock_request){.call = HF_STOCK_ADD,
+                                                    .name = "ticket",
+                                                    .units = 1,
+                                                    .done = note_answer};
+        cut_at("COMMIT", SERVER);
+        waiting = 40;
+        CHECK_EQ(hf_stock_submit(stock, requests, 40), HF_OK);
+        while (waiting > 0)
+            sched_yield();
+        for (int j = 0; j < 40; j++)
+            CHECK_EQ(requests[j].status, HF_OK);
+        CHECK_EQ(count_cuts(), 1);
+        has(50, 0, 0);
+        end();
+    }
 }

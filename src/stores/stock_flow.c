@@ -53,7 +53,8 @@ static void answer(struct stock_flow *flow,
     stock_count(&flow->common->requests, count);
     for (size_t i = 0; i < count; i++) {
         struct hf_stock_request *request = requests[i];
-        bool is_told = i < batch->task_count;
+        /* Without memory some have no task, and those behind them another. */
+        bool is_told = !batch->no_memory;
         request->answer = (struct hf_stock_answer){.state = HF_STOCK_NONE};
         request->status = status;
         if (is_told && batch->tasks[i].wrong) {

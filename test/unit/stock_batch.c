@@ -2,7 +2,7 @@
  * what is decided in memory is what the engine decides, whatever is asked in
  * whatever order; and without memory a batch says so.
  */
-#include "stores/stock_batch.h"
+#include "stores/stock_flow.h"
 
 #include <stdio.h>
 
@@ -303,5 +303,42 @@ TEST(without_memory_a_batch_says_so)
         hf_memory_fail_never();
         failed = batch.no_memory;
         hf_stock_batch_destroy(&batch);
+    }
+}
+
+static int answers;
+
+static void count_answer(struct hf_stock_request *request)
+{
+    (void)request;
+    answers++;
+}
+
+/* There is no database: without memory it is not even looked for. */
+TEST(without_memory_each_request_is_told_so)
+{
+    struct hf_stock_request requests[] = {
+        {.call = HF_STOCK_GET, .name = "a", .done = count_answer},
+        {.call = HF_STOCK_GET, .name = "\xff", .done = count_answer},
+    };
+    struct hf_stock_request *list[] = {&requests[0], &requests[1]};
+    struct stock_common common = {.timeout_ms = 100};
+    bool failed = true;
+
+    for (uint64_t allowed = 0; failed; allowed++) {
+        struct stock_flow flow = {
+            .conn = {.link = {.conninfo = "host=/nowhere", .timeout_ms = 100},
+                     .schema = "none"}};
+        CHECK(allowed < 100);
+        hf_stock_flow_init(&flow, &common, 1);
+        answers = 0;
+        hf_memory_fail_once(allowed);
+        hf_stock_flow_read(&flow, list, 2);
+        hf_memory_fail_never();
+        failed = requests[0].status == HF_NOMEM;
+        CHECK_EQ(answers, 2);
+        CHECK_EQ(requests[0].status, failed ? HF_NOMEM : HF_IO);
+        CHECK_EQ(requests[1].status, failed ? HF_NOMEM : HF_INVALID);
+        hf_stock_flow_destroy(&flow);
     }
 }

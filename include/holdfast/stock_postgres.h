@@ -34,8 +34,8 @@
  *                 was asked may have happened: repeat a reserve with the same
  *                 id, look at a reservation
  *   HF_FAILED     it refused for a reason that will stay; `failed` is told
- *   HF_CORRUPT    a reservation has more units than its product has reserved:
- *                 somebody wrote numbers by hand. Nothing was changed
+ *   HF_CORRUPT    somebody wrote by hand: a reservation has products that there
+ *                 are not, or more units than are reserved of them
  *
  * A connection that is lost in a commit is made again and the database asked
  * how the transaction ended, so that HF_IO is for the case that it cannot be

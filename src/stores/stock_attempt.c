@@ -171,6 +171,8 @@ static enum hf_status read_rows(struct stock_flow *flow,
         work->rows[3] = hf_stock_trip_keep(conn, at + 4);
     hf_stock_flow_take_products(batch, work->rows[0]);
     hf_stock_flow_take_bookings(batch, work->rows[1]);
+    batch->is_locked = lock != SQL_READ;
+    batch->is_sure = lock == SQL_LOCK_FREE;
     for (int i = 0; i < PQntuples(work->rows[3]); i++)
         hf_stock_batch_read_held(batch, hf_postgres_text(work->rows[3], i, 0));
     take_lines(batch, work->rows[2]);

@@ -230,7 +230,8 @@ static void add(struct stock_batch *batch, struct stock_task *task)
     else if (!task->wrong)
         task->booking = booking_of(batch, task->name);
     if (!task->wrong && task->call == HF_STOCK_RESERVE)
-        task->wrong = !merge_all(batch, task->request, &task->lines);
+        task->wrong =
+            !merge_all(batch, task->request, &task->lines) && !batch->no_memory;
     batch->cell_mark = batch->cell_count;
     batch->booking_mark = batch->booking_count;
     batch->line_mark = batch->line_count;

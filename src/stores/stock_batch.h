@@ -106,6 +106,8 @@ struct stock_batch {
     bool short_of;    /* a refusal that overdue units might have spared */
     bool stale;       /* rows do not belong together: read again */
     uint32_t expired; /* reservations ended by STOCK_EXPIRE */
+    bool is_locked;   /* products were locked when they were read */
+    bool is_sure;     /* one that was not read, nor is held, is not there */
 };
 
 void hf_stock_batch_init(struct stock_batch *batch, int64_t ttl_us);

@@ -229,8 +229,8 @@ static enum hf_status reserve(struct stock_batch *batch,
     return HF_OK;
 }
 
-/* Its products were all read (not so if it was made while they were), and have
- * the units reserved (not so if somebody wrote numbers by hand). */
+/* Its products were all read and have the units reserved. Not so if it was made
+ * while they were read, or if somebody wrote by hand. */
 static enum hf_status look_at_products(const struct stock_batch *batch,
                                        const struct stock_booking *booking)
 {
@@ -238,9 +238,9 @@ static enum hf_status look_at_products(const struct stock_batch *batch,
         const struct stock_line *line = &batch->lines[booking->lines.first + i];
         const struct stock_cell *cell = &batch->cells[line->cell];
         if (!cell->is_there)
-            return HF_CONTENDED;
+            return batch->is_sure ? HF_CORRUPT : HF_CONTENDED;
         if (cell->reserved < line->quantity)
-            return HF_CORRUPT;
+            return batch->is_locked ? HF_CORRUPT : HF_CONTENDED;
     }
     return HF_OK;
 }

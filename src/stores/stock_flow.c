@@ -248,8 +248,9 @@ static struct stock_ended change(struct stock_flow *flow)
     return ended;
 }
 
-/* Rows that others hold were waited for, in vain. Now they are left out, and
- * only those are refused who want them. */
+/* Rows that others hold were waited for, in vain, or there are none of a
+ * reservation, or what is overdue could not be ended. Now they are left out,
+ * and only those are refused who want them. */
 static struct stock_ended change_the_rest(struct stock_flow *flow)
 {
     struct stock_ended ended = attempt(flow, &flow->asked, SQL_LOCK_FREE);
@@ -263,9 +264,20 @@ void hf_stock_flow_change(struct stock_flow *flow,
                           struct hf_stock_request *const *requests,
                           size_t count)
 {
+static bool is_for_some(const struct stock_flow *flow,
+                        const struct stock_ended *ended, size_t count)
+{
+    if (ended->end == END_AGAIN)
+        return flow->asked.batch.stale;
+    if (ended->end == END_OVERDUE)
+        return true;
+    return ended->end == END_FAILED && ended->status == HF_CONTENDED &&
+           count > 1;
+}
+
     gather(flow, requests, count);
     struct stock_ended ended = change(flow);
-    if (ended.end == END_FAILED && ended.status == HF_CONTENDED && count > 1)
+    if (is_for_some(flow, &ended, count))
         ended = change_the_rest(flow);
     /* What the database refuses may be one request's fault. */
     if (ended.end == END_FAILED && ended.status == HF_FAILED && count > 1)

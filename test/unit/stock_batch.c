@@ -261,7 +261,11 @@ TEST(rows_that_do_not_belong_together_are_read_again)
     CHECK(batch.stale);
     products[0] =
         (struct product){.sku = "p0", .is_there = true, .reserved = 1};
+    read_rows(&batch, 1); /* without a lock it may be of another moment */
+    hf_stock_batch_decide(&batch);
+    CHECK(batch.stale);
     read_rows(&batch, 1);
+    batch.is_locked = true;
     hf_stock_batch_decide(&batch);
     CHECK(!batch.stale);
     CHECK_EQ(batch.tasks[0].status, HF_CORRUPT);

@@ -118,7 +118,8 @@ static enum hf_status apply_alone(struct store_link *link, const char *schema)
     char text[STORE_TEXT_BYTES];
 
     (void)snprintf(sql, sizeof sql,
-                   "BEGIN; SELECT pg_advisory_xact_lock("
+                   "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; "
+                   "SELECT pg_advisory_xact_lock("
                    "hashtextextended('holdfast stock %s', 0))",
                    schema);
     enum hf_status status = hf_store_link_run(link, sql);

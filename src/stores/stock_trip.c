@@ -160,6 +160,8 @@ static enum hf_status set_up(struct stock_conn *conn)
                    "SET client_encoding = 'UTF8'; SET search_path = \"%s\"; "
                    "SET lock_timeout = %u; "
                    "SET idle_in_transaction_session_timeout = %u; "
+                   "SET default_transaction_isolation = 'read committed'; "
+                   "SET default_transaction_read_only = off; "
                    "SET enable_seqscan = off; SET jit = off",
                    conn->schema, conn->lock_timeout_ms, conn->link.timeout_ms);
     enum hf_status status = hf_store_link_run(&conn->link, sql);

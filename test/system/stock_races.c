@@ -107,6 +107,35 @@ static void await_answers(void)
     "SELECT count(*) FROM pg_locks WHERE NOT granted AND pid <> " \
     "pg_backend_pid()"
 
+/* ---- Levels of isolation. ---- */
+
+static struct hf_stock *opened[10];
+static enum hf_status openings[10];
+static struct hf_stock_postgres_opts openers;
+
+static void open_one(void *context, int index)
+{
+    (void)context;
+    openings[index] = hf_stock_postgres_open(&opened[index], &openers);
+}
+
+TEST(openers_agree_whatever_the_databases_own_isolation_is)
+{
+    for (int round = 0; round < 5; round++) {
+        openers = fresh(HF_STOCK_PESSIMISTIC);
+        (void)ask("ALTER DATABASE postgres SET default_transaction_isolation "
+                  "= 'repeatable read'");
+        test_threads(10, open_one, NULL);
+        (void)ask("ALTER DATABASE postgres "
+                  "RESET default_transaction_isolation");
+        for (int i = 0; i < 10; i++) {
+            if (openings[i] == HF_OK)
+                hf_stock_close(opened[i]);
+            CHECK_EQ(openings[i], HF_OK);
+        }
+    }
+}
+
 /* ---- Sessions. ---- */
 
 TEST(a_commit_that_is_refused_is_an_error)

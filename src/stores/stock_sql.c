@@ -9,7 +9,11 @@
  * connection has in `writers`: the last transaction of a batch is its number.
  * Whoever asks fences the row first, so that what is still under way fails.
  * (Numbers of transactions would not do: after a crash the server may give one
- * of them to another.)
+ * of them to another.) A row whose session has ended is kept for an hour from
+ * when that was seen: somebody may still ask.
+ *
+ * Rows may have been waited for since it was decided that a reservation is not
+ * over: what changes it looks again.
  *
  * A clock that moves cannot be compared by an index: it stands in a subquery,
  * which is carried out once.
@@ -123,9 +127,11 @@ const char *const hf_stock_sql[SQL_COUNT] = {
         "WHERE id = $1::text::uuid AND batch = $2::bigint - 1 AND NOT fenced "
         "RETURNING 1) SELECT expect(count(*), 1) FROM done",
     [SQL_ENTER] =
-        "WITH gone AS (DELETE FROM writers WHERE id IN ("
-        "SELECT id FROM writers AS w "
-        "WHERE started < now() - interval '1 hour' AND NOT EXISTS ("
+        "WITH forgotten AS (DELETE FROM writers WHERE id IN ("
+        "SELECT id FROM writers WHERE gone < now() - interval '1 hour' "
+        "FOR UPDATE SKIP LOCKED)), "
+        "missed AS (UPDATE writers SET gone = now() WHERE id IN ("
+        "SELECT id FROM writers AS w WHERE gone IS NULL AND NOT EXISTS ("
         "SELECT FROM pg_stat_activity AS a WHERE a.pid = w.pid) "
         "FOR UPDATE SKIP LOCKED)) "
         "INSERT INTO writers (pid, started) SELECT pid, backend_start "
@@ -199,6 +205,7 @@ const struct stock_migration hf_stock_migrations[STOCK_MIGRATIONS] = {
      "+ us % 1000000 * interval '1 microsecond'$$; "
      "CREATE FUNCTION micros(at timestamptz) RETURNS bigint "
      "LANGUAGE sql STABLE AS "
+     "gone timestamptz, "
      "$$SELECT (extract(epoch FROM at) * 1000000)::bigint$$; "
      "CREATE FUNCTION expect(met bigint, wanted bigint) RETURNS bigint "
      "LANGUAGE plpgsql AS $$BEGIN "

@@ -138,6 +138,29 @@ TEST(openers_agree_whatever_the_databases_own_isolation_is)
 
 /* ---- Sessions. ---- */
 
+/* The first commit of a product's row ends its own session. */
+#define END_AT_COMMIT                                                          \
+    "CREATE SEQUENCE holdfast.times; "                                         \
+    "CREATE FUNCTION holdfast.fall() RETURNS trigger LANGUAGE plpgsql AS "     \
+    "$$BEGIN IF nextval('holdfast.times') = 1 THEN PERFORM "                   \
+    "pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(1); "            \
+    "END IF; RETURN NULL; END$$; CREATE CONSTRAINT TRIGGER fall AFTER UPDATE " \
+    "ON "                                                                      \
+    "holdfast.products DEFERRABLE INITIALLY DEFERRED FOR EACH ROW "            \
+    "EXECUTE FUNCTION holdfast.fall()"
+
+TEST(a_lost_commit_of_an_old_session_is_found_out)
+{
+    for (int i = 0; i < 3; i++) {
+        begin((enum hf_stock_strategy)i, 10);
+        (void)ask(END_AT_COMMIT);
+        (void)ask("UPDATE writers SET started = started - interval '1 day'");
+        CHECK_EQ(reserve("a", 2), HF_OK);
+        has(8, 2, 0);
+        hf_stock_close(stock);
+    }
+}
+
 TEST(a_commit_that_is_refused_is_an_error)
 {
     for (int i = 0; i < 3; i++) {

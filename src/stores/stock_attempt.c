@@ -36,6 +36,12 @@ struct stock_ended hf_stock_flow_judge(struct stock_flow *flow,
     if (is_state(flow, "40") || is_state(flow, "23505") ||
         is_state(flow, "HF001"))
         return (struct stock_ended){END_AGAIN, HF_CONTENDED};
+    /* Its row in `writers` is gone, with the old tables or by hand: another
+     * session has another one. */
+    if (is_state(flow, "22012")) {
+        hf_store_link_destroy(&flow->conn.link);
+        return (struct stock_ended){END_AGAIN, HF_CONTENDED};
+    }
     if (is_state(flow, "55P03")) /* lock_timeout */
         return (struct stock_ended){END_FAILED, HF_CONTENDED};
     enum hf_status told = HF_FAILED;
@@ -165,14 +171,14 @@ static enum hf_status read_rows(struct stock_flow *flow,
     if (status != HF_OK)
         return status;
     batch->now_us = hf_postgres_number(conn->results[at + 3], 0, 0);
+    batch->is_locked = lock != SQL_READ;
+    batch->is_sure = lock == SQL_LOCK_FREE;
     for (int i = 0; i < 3; i++)
         work->rows[i] = hf_stock_trip_keep(conn, at + i);
     if (asks_held)
         work->rows[3] = hf_stock_trip_keep(conn, at + 4);
     hf_stock_flow_take_products(batch, work->rows[0]);
     hf_stock_flow_take_bookings(batch, work->rows[1]);
-    batch->is_locked = lock != SQL_READ;
-    batch->is_sure = lock == SQL_LOCK_FREE;
     for (int i = 0; i < PQntuples(work->rows[3]); i++)
         hf_stock_batch_read_held(batch, hf_postgres_text(work->rows[3], i, 0));
     take_lines(batch, work->rows[2]);
@@ -379,7 +385,7 @@ static struct stock_ended write_rows(struct stock_flow *flow,
         return (struct stock_ended){END_DONE, HF_OK};
     }
     struct stock_ended ended = hf_stock_flow_judge(flow, status);
-    if (conn->link.conn == NULL)
+    if (ended.end == END_LOST)
         ended.end = END_UNKNOWN;
     return ended;
 }

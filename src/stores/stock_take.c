@@ -114,7 +114,7 @@ struct stock_ended hf_stock_flow_take(struct stock_flow *flow)
     status = hf_stock_trip_send(conn);
     if (status != HF_OK) {
         struct stock_ended ended = hf_stock_flow_judge(flow, status);
-        return conn->link.conn == NULL ? find_again(flow) : ended;
+        return ended.end == END_LOST ? find_again(flow) : ended;
     }
     conn->batch++;
     if (hf_postgres_number(conn->results[0], 0, 0) == 0)

@@ -178,6 +178,19 @@ TEST(a_commit_that_is_refused_is_an_error)
     }
 }
 
+TEST(a_writer_whose_row_is_gone_gets_another)
+{
+    for (int i = 0; i < 3; i++) {
+        begin((enum hf_stock_strategy)i, 10);
+        (void)ask("DELETE FROM writers");
+        CHECK_EQ(hf_stock_add(stock, "ticket", 5), HF_OK);
+        (void)ask("DELETE FROM writers");
+        CHECK_EQ(reserve("a", 2), HF_OK);
+        has(13, 2, 0);
+        hf_stock_close(stock);
+    }
+}
+
 /* ---- Rows. ---- */
 
 /* A reservation that is made after its product was read. */

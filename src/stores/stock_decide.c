@@ -53,6 +53,10 @@ static enum hf_status set_total(struct stock_batch *batch,
         cell->reserved = cell->sold = 0;
     }
     cell->available = total - cell->reserved - cell->sold;
+        /* It may have been there before, and somebody have read it then: no
+         * version comes again. */
+        if (cell->version < batch->now_us)
+            cell->version = batch->now_us;
     touch(cell);
     tell_event(batch, "set", cell->sku, total);
     return HF_OK;

@@ -193,6 +193,31 @@ TEST(a_writer_whose_row_is_gone_gets_another)
 
 /* ---- Rows. ---- */
 
+TEST(a_product_that_was_removed_and_made_again_is_not_the_one_that_was_read)
+{
+    struct hf_stock_postgres_opts opts = fresh(HF_STOCK_OPTIMISTIC);
+    struct hf_stock_item items[] = {{"door", 1}, {"ticket", 2}};
+    struct hf_stock_request request = {
+        .call = HF_STOCK_RESERVE, .name = "a", .items = items, .count = 2};
+    struct hf_stock *other;
+
+    CHECK_EQ(hf_stock_postgres_open(&stock, &opts), HF_OK);
+    CHECK_EQ(hf_stock_postgres_open(&other, &opts), HF_OK);
+    CHECK_EQ(hf_stock_set(stock, "door", 1), HF_OK);
+    CHECK_EQ(hf_stock_set(stock, "ticket", 10), HF_OK);
+    (void)ask("BEGIN; SELECT sku FROM products WHERE sku = 'door' FOR UPDATE");
+    submit(&request, 1);
+    await_sql(SOMEBODY_WAITS);
+    CHECK_EQ(hf_stock_remove(other, "ticket"), HF_OK);
+    CHECK_EQ(hf_stock_set(other, "ticket", 3), HF_OK);
+    (void)ask("COMMIT");
+    await_answers();
+    CHECK_EQ(request.status, HF_OK);
+    has(1, 2, 0);
+    hf_stock_close(other);
+    hf_stock_close(stock);
+}
+
 /* A reservation that is made after its product was read. */
 TEST(an_optimist_does_not_take_what_came_meanwhile_for_damage)
 {

@@ -38,6 +38,7 @@ void hf_stock_batch_clear(struct stock_batch *batch)
     batch->cell_mark = batch->booking_mark = batch->line_mark = 0;
     batch->line_count = batch->event_count = batch->expired = 0;
     batch->no_memory = batch->short_of = batch->stale = false;
+    batch->gives_up = false;
     clear_index(&batch->by_sku);
     clear_index(&batch->by_id);
 }

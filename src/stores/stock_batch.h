@@ -104,10 +104,11 @@ struct stock_batch {
     int64_t ttl_us;   /* of a RESERVE that has none */
     int64_t now_us;   /* the database's */
     bool short_of;    /* a refusal that overdue units might have spared */
+    bool gives_up;    /* they cannot be ended: so it is not known */
     bool stale;       /* rows do not belong together: read again */
-    uint32_t expired; /* reservations ended by STOCK_EXPIRE */
     bool is_locked;   /* products were locked when they were read */
     bool is_sure;     /* one that was not read, nor is held, is not there */
+    uint32_t expired; /* reservations ended by STOCK_EXPIRE */
 };
 
 void hf_stock_batch_init(struct stock_batch *batch, int64_t ttl_us);

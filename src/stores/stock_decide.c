@@ -36,6 +36,8 @@ static enum hf_status refuse(struct stock_batch *batch,
                              const struct stock_cell *cell,
                              enum hf_status status)
 {
+    if (cell->reserved > 0 && batch->gives_up)
+        return HF_CONTENDED;
     batch->short_of = batch->short_of || cell->reserved > 0;
     return status;
 }
@@ -51,12 +53,12 @@ static enum hf_status set_total(struct stock_batch *batch,
     if (!cell->is_there) {
         cell->is_there = true;
         cell->reserved = cell->sold = 0;
-    }
-    cell->available = total - cell->reserved - cell->sold;
         /* It may have been there before, and somebody have read it then: no
          * version comes again. */
         if (cell->version < batch->now_us)
             cell->version = batch->now_us;
+    }
+    cell->available = total - cell->reserved - cell->sold;
     touch(cell);
     tell_event(batch, "set", cell->sku, total);
     return HF_OK;
@@ -178,6 +180,7 @@ static enum hf_status look_at_lines(struct stock_batch *batch,
                                     struct stock_task *task)
 {
     const struct stock_line *lacking = NULL;
+    enum hf_status status = HF_EMPTY;
 
     for (uint32_t i = 0; i < task->lines.count; i++) {
         const struct stock_line *line = &batch->lines[task->lines.first + i];
@@ -186,7 +189,8 @@ static enum hf_status look_at_lines(struct stock_batch *batch,
             return HF_NOTFOUND;
         if (cell->available >= line->quantity)
             continue;
-        (void)refuse(batch, cell, HF_EMPTY); /* each may have overdue ones */
+        /* each may have overdue ones */
+        status = refuse(batch, cell, status);
         lacking = lacking == NULL ? line : lacking;
     }
     if (lacking == NULL)
@@ -195,7 +199,7 @@ static enum hf_status look_at_lines(struct stock_batch *batch,
     task->answer.sku = text_of(task->request, cell->sku);
     task->answer.requested = (uint64_t)lacking->quantity;
     task->answer.available = (uint64_t)cell->available;
-    return HF_EMPTY;
+    return status;
 }
 
 int64_t hf_stock_batch_ttl_us(const struct stock_batch *batch,

@@ -255,15 +255,15 @@ static struct stock_ended change_the_rest(struct stock_flow *flow)
 {
     struct stock_ended ended = attempt(flow, &flow->asked, SQL_LOCK_FREE);
 
+    if (ended.end == END_OVERDUE) {
+        flow->asked.batch.gives_up = true;
+        ended = attempt(flow, &flow->asked, SQL_LOCK_FREE);
+    }
     return ended.end == END_DONE || ended.end == END_FAILED
                ? ended
                : (struct stock_ended){END_FAILED, HF_CONTENDED};
 }
 
-void hf_stock_flow_change(struct stock_flow *flow,
-                          struct hf_stock_request *const *requests,
-                          size_t count)
-{
 static bool is_for_some(const struct stock_flow *flow,
                         const struct stock_ended *ended, size_t count)
 {
@@ -275,6 +275,10 @@ static bool is_for_some(const struct stock_flow *flow,
            count > 1;
 }
 
+void hf_stock_flow_change(struct stock_flow *flow,
+                          struct hf_stock_request *const *requests,
+                          size_t count)
+{
     gather(flow, requests, count);
     struct stock_ended ended = change(flow);
     if (is_for_some(flow, &ended, count))

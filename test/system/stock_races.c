@@ -242,6 +242,42 @@ TEST(an_optimist_does_not_take_what_came_meanwhile_for_damage)
     hf_stock_close(stock);
 }
 
+/* What is overdue cannot be ended, since others hold one of its products. */
+TEST(one_who_waits_for_overdue_units_does_not_fail_the_others)
+{
+    struct hf_stock_postgres_opts opts = fresh(HF_STOCK_PESSIMISTIC);
+    struct hf_stock_item both[] = {{"seat", 1}, {"ticket", 4}};
+    struct hf_stock_item ticket = {"ticket", 2}, sofa = {"sofa", 1};
+
+    opts.lock_timeout_ms = 50;
+    for (int i = 0; i < 3; i++) {
+        struct hf_stock_request requests[] = {
+            {.call = HF_STOCK_RESERVE,
+             .name = "b",
+             .items = &ticket,
+             .count = 1},
+            {.call = HF_STOCK_RESERVE, .name = "c", .items = &sofa, .count = 1},
+        };
+        (void)fresh(HF_STOCK_PESSIMISTIC);
+        opts.strategy = (enum hf_stock_strategy)i;
+        CHECK_EQ(hf_stock_postgres_open(&stock, &opts), HF_OK);
+        CHECK_EQ(hf_stock_set(stock, "ticket", 5), HF_OK);
+        CHECK_EQ(hf_stock_set(stock, "seat", 5), HF_OK);
+        CHECK_EQ(hf_stock_set(stock, "sofa", 5), HF_OK);
+        CHECK_EQ(hf_stock_reserve(stock, "a", both, 2, 0, NULL), HF_OK);
+        (void)ask("UPDATE reservations SET expires = now()");
+        (void)ask(
+            "BEGIN; SELECT sku FROM products WHERE sku = 'seat' FOR UPDATE");
+        submit(requests, 2);
+        await_answers();
+        CHECK_EQ(requests[0].status, HF_CONTENDED);
+        CHECK_EQ(requests[1].status, HF_OK);
+        (void)ask("COMMIT");
+        CHECK_EQ(reserve("b", 2), HF_OK);
+        hf_stock_close(stock);
+    }
+}
+
 /* A reservation by hand, of a product that there is not. */
 TEST(a_broken_reservation_fails_alone)
 {

@@ -80,7 +80,9 @@ const char *const hf_stock_sql[SQL_COUNT] = {
         "FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], "
         "$5::bigint[]) AS d (id, status, now, expires, read) "
         "WHERE r.id = d.id AND r.status = 'PENDING' "
-        "AND r.expires = instant(d.read) RETURNING 1) "
+        "AND r.expires = instant(d.read) "
+        "AND (d.status = 'EXPIRED' OR r.expires > clock_timestamp()) "
+        "RETURNING 1) "
         "SELECT expect(count(*), cardinality($1)) FROM done",
     [SQL_TELL] = "INSERT INTO outbox (event, name, units) "
                  "SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[])",
@@ -203,9 +205,9 @@ const struct stock_migration hf_stock_migrations[STOCK_MIGRATIONS] = {
      "CREATE FUNCTION instant(us bigint) RETURNS timestamptz "
      "LANGUAGE sql STABLE AS "
      "$$SELECT timestamptz 'epoch' + us / 1000000 * interval '1 second' "
+     "gone timestamptz, "
      "+ us % 1000000 * interval '1 microsecond'$$; "
      "CREATE FUNCTION micros(at timestamptz) RETURNS bigint "
-     "gone timestamptz, "
      "LANGUAGE sql STABLE AS "
      "$$SELECT (extract(epoch FROM at) * 1000000)::bigint$$; "
      "CREATE FUNCTION expect(met bigint, wanted bigint) RETURNS bigint "

@@ -242,6 +242,29 @@ TEST(an_optimist_does_not_take_what_came_meanwhile_for_damage)
     hf_stock_close(stock);
 }
 
+TEST(what_waits_until_its_reservation_is_over_comes_too_late)
+{
+    struct hf_stock_item item = {"ticket", 2};
+
+    for (int i = 0; i < 3; i++) {
+        struct hf_stock_request request = {.call = HF_STOCK_CONFIRM,
+                                           .name = "a"};
+        begin((enum hf_stock_strategy)i, 10);
+        CHECK_EQ(
+            hf_stock_reserve(stock, "a", &item, 1, UINT64_C(500000000), NULL),
+            HF_OK);
+        (void)ask("BEGIN; SELECT sku FROM products FOR UPDATE");
+        submit(&request, 1);
+        await_sql("SELECT count(*) FROM reservations "
+                  "WHERE expires < clock_timestamp()");
+        (void)ask("COMMIT");
+        await_answers();
+        CHECK_EQ(request.status, HF_TIMEOUT);
+        has(10, 0, 0);
+        hf_stock_close(stock);
+    }
+}
+
 /* What is overdue cannot be ended, since others hold one of its products. */
 TEST(one_who_waits_for_overdue_units_does_not_fail_the_others)
 {

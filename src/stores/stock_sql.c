@@ -21,9 +21,10 @@
  */
 #include "stores/stock_sql.h"
 
-#define PRODUCTS                                                    \
-    "SELECT sku, available, reserved, sold, version FROM products " \
-    "WHERE sku = ANY ($1::text[] || ARRAY("                         \
+#define PRODUCTS                                              \
+    "SELECT sku::text, available::bigint, reserved::bigint, " \
+    "sold::bigint, version::bigint FROM products "            \
+    "WHERE sku = ANY ($1::text[] || ARRAY("                   \
     "SELECT sku FROM items WHERE reservation = ANY ($2::text[]))) "
 #define OVERDUE \
     "r.status = 'PENDING' AND r.expires <= (SELECT clock_timestamp()) "
@@ -38,9 +39,11 @@ const char *const hf_stock_sql[SQL_COUNT] = {
     [SQL_LOCK_ONLY] =
         "SELECT count(*) FROM (SELECT sku FROM products "
         "WHERE sku = ANY ($1::text[]) ORDER BY sku FOR UPDATE) AS held",
-    [SQL_BOOKINGS] = "SELECT id, status, micros(expires) FROM reservations "
-                     "WHERE id = ANY ($1::text[])",
-    [SQL_LINES] = "SELECT reservation, sku, quantity FROM items "
+    [SQL_BOOKINGS] =
+        "SELECT id::text, status::text, micros(expires) FROM reservations "
+        "WHERE id = ANY ($1::text[])",
+    [SQL_LINES] = "SELECT reservation::text, sku::text, quantity::bigint "
+                  "FROM items "
                   "WHERE reservation = ANY ($1::text[]) "
                   "ORDER BY reservation, sku",
     [SQL_NOW] = "SELECT micros(clock_timestamp())",
@@ -116,13 +119,14 @@ const char *const hf_stock_sql[SQL_COUNT] = {
     [SQL_DUE] = "SELECT id FROM reservations AS r WHERE " OVERDUE
                 "ORDER BY expires LIMIT $1::bigint FOR UPDATE SKIP LOCKED",
     [SQL_GET] =
-        "SELECT sku, available + late, reserved - late, sold, version "
+        "SELECT sku::text, available + late, reserved - late, sold::bigint, "
+        "version::bigint "
         "FROM products AS p, LATERAL ("
         "SELECT coalesce(sum(quantity), 0)::bigint AS late "
         "FROM reservations AS r JOIN items AS i ON i.reservation = r.id "
         "WHERE " OVERDUE "AND i.sku = p.sku) AS l "
         "WHERE sku = ANY ($1::text[])",
-    [SQL_LOOK] = "SELECT id, status, micros(expires), "
+    [SQL_LOOK] = "SELECT id::text, status::text, micros(expires), "
                  "micros((SELECT clock_timestamp())) FROM reservations "
                  "WHERE id = ANY ($1::text[])",
     [SQL_MARK] =
@@ -201,11 +205,11 @@ const struct stock_migration hf_stock_migrations[STOCK_MIGRATIONS] = {
      "pid int NOT NULL, "
      "started timestamptz NOT NULL, "
      "batch bigint NOT NULL DEFAULT 0, "
+     "gone timestamptz, "
      "fenced boolean NOT NULL DEFAULT false) WITH (fillfactor = 20); "
      "CREATE FUNCTION instant(us bigint) RETURNS timestamptz "
      "LANGUAGE sql STABLE AS "
      "$$SELECT timestamptz 'epoch' + us / 1000000 * interval '1 second' "
-     "gone timestamptz, "
      "+ us % 1000000 * interval '1 microsecond'$$; "
      "CREATE FUNCTION micros(at timestamptz) RETURNS bigint "
      "LANGUAGE sql STABLE AS "

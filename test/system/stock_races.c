@@ -242,6 +242,22 @@ TEST(an_optimist_does_not_take_what_came_meanwhile_for_damage)
     hf_stock_close(stock);
 }
 
+TEST(columns_of_another_width_do_no_harm)
+{
+    for (int i = 0; i < 3; i++) {
+        begin((enum hf_stock_strategy)i, 10);
+        CHECK_EQ(reserve("a", 2), HF_OK);
+        (void)ask("ALTER TABLE products ALTER available TYPE int, "
+                  "ALTER reserved TYPE int, ALTER sold TYPE int, "
+                  "ALTER version TYPE numeric; "
+                  "ALTER TABLE items ALTER quantity TYPE int");
+        CHECK_EQ(reserve("b", 2), HF_OK);
+        CHECK_EQ(hf_stock_confirm(stock, "a", NULL), HF_OK);
+        has(6, 2, 2);
+        hf_stock_close(stock);
+    }
+}
+
 TEST(what_waits_until_its_reservation_is_over_comes_too_late)
 {
     struct hf_stock_item item = {"ticket", 2};

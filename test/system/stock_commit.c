@@ -35,6 +35,12 @@ static struct {
     const char *cut_at;    /* bytes; NULL: nothing is cut */
     int cut_from;          /* by whom they are sent */
     int cuts;              /* so far */
+    /* Its tickets are then gone; NULL: nobody's. */
+    struct hf_stock *_Atomic after_cut;
+    atomic_bool is_late; /* what is cut is kept, with the server's end */
+    atomic_int late_end; /* -1: there is none */
+    char late[1 << 16];
+    size_t late_len;
     atomic_bool end;
     pthread_t thread;
 } relay = {.mutex = PTHREAD_MUTEX_INITIALIZER};
@@ -65,15 +71,37 @@ static bool is_cut(const char *data, size_t len, int from)
     if (is) {
         relay.cut_at = NULL;
         relay.cuts++;
+        memcpy(relay.late, data, len);
+        relay.late_len = len;
     }
     pthread_mutex_unlock(&relay.mutex);
     return is;
 }
 
+/* The server gets after all what was cut; returns when it has ended. */
+static void deliver_late(void)
+{
+    char data[4096];
+
+    CHECK(relay.late_end >= 0);
+    pthread_mutex_lock(&relay.mutex);
+    (void)send(relay.late_end, relay.late, relay.late_len, MSG_NOSIGNAL);
+    pthread_mutex_unlock(&relay.mutex);
+    shutdown(relay.late_end, SHUT_WR);
+    while (read(relay.late_end, data, sizeof data) > 0)
+        ;
+    close(relay.late_end);
+    relay.is_late = false;
+    relay.late_end = -1;
+}
+
 static void drop(int pair)
 {
     close(relay.pairs[pair][CLIENT]);
-    close(relay.pairs[pair][SERVER]);
+    if (relay.is_late && relay.late_end < 0)
+        relay.late_end = relay.pairs[pair][SERVER];
+    else
+        close(relay.pairs[pair][SERVER]);
     relay.pair_count--;
     memcpy(relay.pairs[pair], relay.pairs[relay.pair_count],
            sizeof relay.pairs[pair]);
@@ -133,6 +161,9 @@ static void *run_relay(void *context)
         for (int i = pairs - 1; i >= 0; i--)
             for (int from = CLIENT; from <= SERVER; from++)
                 if (fds[1 + 2 * i + from].revents != 0 && !forward(i, from)) {
+                    if (count_cuts() > 0 && relay.after_cut != NULL)
+                        (void)hf_stock_set(relay.after_cut, "ticket", 0);
+                    relay.after_cut = NULL;
                     drop(i);
                     break;
                 }
@@ -157,6 +188,8 @@ static void begin_relay(uint16_t server_port)
     CHECK_EQ(getsockname(relay.listener, (struct sockaddr *)&at, &len), 0);
     relay.port = ntohs(at.sin_port);
     relay.end = false;
+    relay.late_end = -1;
+    relay.after_cut = NULL;
     CHECK_EQ(pthread_create(&relay.thread, NULL, run_relay, NULL), 0);
 }
 
@@ -172,10 +205,12 @@ static void end_relay(void)
 static struct test_postgres *server;
 static struct hf_stock *stock;
 
+static char schema[16];
+
 static void begin(enum hf_stock_strategy strategy)
 {
     static int count;
-    char conninfo[256], schema[16];
+    char conninfo[256];
 
     if (server == NULL)
         server = test_postgres_start(NULL);
@@ -355,4 +390,29 @@ TEST(a_batch_whose_commit_is_cut_is_made_once)
         has(50, 0, 0);
         end();
     }
+}
+
+/* Refused after its connection was lost, it must not be carried out then. */
+TEST(a_statement_that_comes_too_late_does_nothing)
+{
+    struct hf_stock_item item = {"ticket", 2};
+    struct hf_stock_answer answer;
+    struct hf_stock *other;
+
+    begin(HF_STOCK_ATOMIC);
+    CHECK_EQ(hf_stock_postgres_open(
+                 &other,
+                 &(struct hf_stock_postgres_opts){.conninfo = server->conninfo,
+                                                  .schema = schema}),
+             HF_OK);
+    relay.is_late = true;
+    relay.after_cut = other;
+    cut_at("take", CLIENT);
+    CHECK_EQ(hf_stock_reserve(stock, "a", &item, 1, 0, &answer), HF_EMPTY);
+    CHECK_EQ(hf_stock_set(other, "ticket", 10), HF_OK);
+    deliver_late();
+    has(10, 0, 0);
+    CHECK_EQ(hf_stock_look(stock, "a", &answer), HF_NOTFOUND);
+    hf_stock_close(other);
+    end();
 }

@@ -219,12 +219,15 @@ static void begin(enum hf_stock_strategy strategy)
              "%s port=%u sslmode=disable gssencmode=disable", server->conninfo,
              relay.port);
     snprintf(schema, sizeof schema, "s%d", count++);
-    CHECK_EQ(hf_stock_postgres_open(
-                 &stock, &(struct hf_stock_postgres_opts){.conninfo = conninfo,
-                                                          .schema = schema,
-                                                          .strategy = strategy,
-                                                          .connections = 1}),
-             HF_OK);
+    CHECK_EQ(
+        hf_stock_postgres_open(
+            &stock, &(struct hf_stock_postgres_opts){.conninfo = conninfo,
+                                                     .schema = schema,
+                                                     .strategy = strategy,
+                                                     .connections = 1,
+                                                     .timeout_ms = 60000,
+                                                     .lock_timeout_ms = 60000}),
+        HF_OK);
     CHECK_EQ(hf_stock_set(stock, "ticket", 10), HF_OK);
 }
 
@@ -346,8 +349,13 @@ TEST(a_sweep_whose_commit_is_cut_gives_back_once)
         CHECK_EQ(hf_stock_postgres_sweep(stock, 0, NULL), HF_OK); /* connects */
         reserve_what_expires(3);
         cut_at(cuts[i].bytes, cuts[i].from);
-        CHECK_EQ(hf_stock_postgres_sweep(stock, 0, &count), HF_OK);
-        CHECK_EQ(count, 3);
+        uint32_t total = 0;
+        /* The session that was cut may hold its rows for a moment longer. */
+        for (int j = 0; total < 3 && j < 100000; j++) {
+            CHECK_EQ(hf_stock_postgres_sweep(stock, 0, &count), HF_OK);
+            total += count;
+        }
+        CHECK_EQ(total, 3);
         CHECK_EQ(count_cuts(), 1);
         CHECK_EQ(hf_stock_postgres_sweep(stock, 0, &count), HF_OK);
         CHECK_EQ(count, 0);

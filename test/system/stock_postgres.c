@@ -45,6 +45,8 @@ static void open_kind(int kind, uint64_t ttl_ns)
         .strategy = (enum hf_stock_strategy)kind,
         .ttl_ns = ttl_ns,
         .connections = 4,
+        .timeout_ms = 60000,
+        .lock_timeout_ms = 60000,
         .failed = tell,
         .outbox = kind != HF_STOCK_OPTIMISTIC,
     };

@@ -82,8 +82,8 @@ static struct hf_stock_postgres_opts fresh(void)
               "DROP SCHEMA IF EXISTS holdfast CASCADE; "
               "SET search_path = holdfast");
     memset(&told, 0, sizeof told);
-    return (struct hf_stock_postgres_opts){.conninfo = server->conninfo,
-                                           .failed = tell};
+    return (struct hf_stock_postgres_opts){
+        .conninfo = server->conninfo, .timeout_ms = 60000, .failed = tell};
 }
 
 static void begin(struct hf_stock_postgres_opts opts, uint64_t units)
@@ -582,6 +582,7 @@ TEST(a_server_that_is_away_is_an_error_of_input_and_output)
     struct hf_stock_postgres_stats stats;
     uint32_t count;
 
+    opts.connections = 1; /* which was there before */
     begin(opts, 5);
     test_postgres_kill(server);
     CHECK_EQ(reserve("a", 1), HF_IO);
